@@ -1,0 +1,1 @@
+"""Laneway: GPUs, and any PCI device, from the slot to the virtual machine."""

@@ -1,0 +1,1 @@
+"""The pure domain: addresses, names, catalogue, plans, refusals. No input or output, no clock."""

@@ -1,0 +1,94 @@
+"""What one look at a node found: the immutable observation that every decision starts from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from laneway.core.pci import PciAddress, PciFunction
+
+Framework = Literal["mdev", "vendor-vfio"]
+
+
+class VgpuType(msgspec.Struct, frozen=True):
+    """A profile that the driver offers on one function."""
+
+    id: str
+    """As written to the driver: `nvidia-742` (mdev), `1145` (vendor VFIO)."""
+    name: str
+    """As the driver prints it, `NVIDIA A2-4Q`. The only stable name of a profile."""
+
+
+class ConfiguredVgpu(msgspec.Struct, frozen=True):
+    """The vGPU that exists on a function."""
+
+    type_id: str
+    type_name: str
+    """Empty when neither the driver nor the catalogue knows the id."""
+    uuid: str = ""
+    """mdev only."""
+    iommu_group: int | None = None
+
+
+class VgpuFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A VF that can carry a vGPU."""
+
+    address: PciAddress
+    parent: PciAddress
+    framework: Framework
+    supported: tuple[VgpuType, ...]
+    """Every type listed, creatable or not (vendor VFIO lists only creatable ones)."""
+    creatable: tuple[VgpuType, ...]
+    """What the driver would accept on this function now."""
+    configured: ConfiguredVgpu | None = None
+
+
+class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):
+    """A network interface whose hardware is a PCI function."""
+
+    name: str
+    address: PciAddress
+    mac: str = ""
+
+
+class UsbDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """A USB device that is not a root hub."""
+
+    port: str
+    """sysfs name, `3-1.2`: bus and port path, stable while it stays plugged where it is."""
+    vendor: str
+    product: str
+    bus: int
+    number: int
+    class_code: str
+    """`bDeviceClass`, or the first interface's class where that is `00`; two hex digits."""
+    product_name: str = ""
+    serial: str = ""
+    device_path: str = ""
+    """`/dev/bus/usb/BBB/DDD`"""
+    controller: PciAddress | None = None
+
+
+class DeviceError(msgspec.Struct, frozen=True):
+    """A device, or a part of one, that could not be read; the rest of the scan is complete."""
+
+    device: str
+    """PCI address, USB port or path."""
+    message: str
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+    """One complete scan. Tuples are sorted by address (functions, vGPUs) or port (USB)."""
+
+    functions: tuple[PciFunction, ...] = ()
+    vgpus: tuple[VgpuFunction, ...] = ()
+    interfaces: tuple[NetworkInterface, ...] = ()
+    usb: tuple[UsbDevice, ...] = ()
+    critical: dict[PciAddress, tuple[str, ...]] = {}
+    """Functions the node cannot do without, each with the reasons in words."""
+    critical_usb: dict[str, tuple[str, ...]] = {}
+    """The same for USB devices, by port."""
+    nvidia_driver: str = ""
+    """Version of the loaded NVIDIA host driver, empty when none is."""
+    errors: tuple[DeviceError, ...] = ()

@@ -1,0 +1,97 @@
+"""PCI addresses and the facts that one PCI function shows about itself.
+
+These are the words in which the host layer reports and every decision is made, so they hold what
+hardware says and nothing that somebody wished.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
+
+
+class PciAddress(NamedTuple):
+    """`domain:bus:device.function`; sorts as the hardware enumerates, not as text."""
+
+    domain: int
+    bus: int
+    device: int
+    function: int
+
+    def __str__(self) -> str:
+        return f"{self.domain:04x}:{self.bus:02x}:{self.device:02x}.{self.function}"
+
+    @classmethod
+    def parse(cls, text: str) -> PciAddress:
+        """Read the form that sysfs prints: lower-case hex, at least four digits of domain.
+
+        Raises ValueError for anything else; no input reaches a path without passing here.
+        """
+        match = _ADDRESS.fullmatch(text)
+        if match is None or str(address := cls(*(int(part, 16) for part in match.groups()))) != text:
+            raise ValueError(f"not a PCI address (dddd:bb:dd.f, lower-case hex): {text!r}")
+        return address
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """One base address register that has a size (line `index` of sysfs `resource`)."""
+
+    index: int
+    size: int
+    io: bool = False
+    prefetchable: bool = False
+    wide: bool = False
+    """64-bit: needs the machine's 64-bit MMIO window."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """PCI Express link, in the words of sysfs (`16.0 GT/s PCIe`); empty when not reported."""
+
+    speed: str = ""
+    width: int = 0
+    max_speed: str = ""
+    max_width: int = 0
+
+
+class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """One PCI function as the kernel shows it. Ids are lower-case hex without prefix."""
+
+    address: PciAddress
+    vendor: str
+    device: str
+    subsystem_vendor: str = ""
+    subsystem_device: str = ""
+    class_code: str
+    """Class, subclass and programming interface: six digits, `030200`."""
+    driver: str = ""
+    iommu_group: int | None = None
+    numa_node: int | None = None
+    """None when unknown; the kernel's -1 is never passed on as a node."""
+    link: Link = Link()
+    bars: tuple[Bar, ...] = ()
+    reset_methods: tuple[str, ...] = ()
+    boot_vga: bool = False
+    physfn: PciAddress | None = None
+    """The PF, when this function is a VF."""
+    vfs: tuple[PciAddress, ...] = ()
+    """The VFs that exist now, by `virtfnN` in numeric order."""
+    total_vfs: int | None = None
+    """None when the function has no SR-IOV capability."""
+    num_vfs: int = 0
+    sriov_gpu: bool = False
+    """NVIDIA's driver says this PF can make vGPU-capable VFs (`sriov_vf_device` not 0)."""
+    upstream: PciAddress | None = None
+    """The bridge directly above, from the sysfs path; None on a root bus."""
+
+    @property
+    def is_bridge(self) -> bool:
+        return self.class_code.startswith("0604")
+
+    @property
+    def is_gpu(self) -> bool:
+        """Display controllers that do 3D or VGA: classes 0300 and 0302."""
+        return self.class_code[:4] in ("0300", "0302")
