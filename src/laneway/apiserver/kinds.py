@@ -1,0 +1,55 @@
+"""What a served resource is: the one description that storage, tables, discovery and OpenAPI read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A printer column of `kubectl get`."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+    format: str = ""
+    priority: int = 0
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource in one served version."""
+
+    group: str
+    """Empty for the core group."""
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    """Between Name and Age."""
+    schema: dict[str, Any] | None = None
+    """Structural OpenAPI v3 schema; None stores anything."""
+    has_status: bool = False
+    """The status subresource exists."""
+    storage_version: str = ""
+    """The version in which objects are stored; empty means this one."""
+    custom: bool = False
+    """Defined by a CustomResourceDefinition."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """`pcidevices.devices.harvesterhci.io`, the form that error messages use."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
