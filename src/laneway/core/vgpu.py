@@ -1,0 +1,119 @@
+"""What to do about one vGPU: a wish and an observation in, a plan or a reason out.
+
+Two rules decide the hard cases. What runs is adopted: a vGPU that somebody made without Laneway is
+reported and left alone, because a VM may be using it. Tear-down happens only on an explicit wish,
+that is when a user changed the object after Laneway had last acted on it, or when a tear-down that
+was begun is not finished.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
+from laneway.core.pci import PciAddress
+from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, Step
+from laneway.core.refusals import (
+    ConfiguredElsewhere,
+    FunctionMissing,
+    ProfileExhausted,
+    ProfileMissing,
+    ProfileUnknown,
+    Refusal,
+)
+
+NO_VGPU = "0"
+"""The type id that means none, vendor VFIO."""
+
+_UUID_NAMESPACE = uuid.UUID("0b5a7a3e-6f0c-5d0e-9d53-6c616e657761")
+
+
+class VgpuWish(msgspec.Struct, frozen=True):
+    """What the object's spec asks for."""
+
+    address: PciAddress
+    enabled: bool
+    profile: str
+    explicit: bool
+    """Whether absence is asked for: the spec changed since Laneway last acted on it, or the
+    tear-down that it asked for has begun. Presence needs no such proof."""
+
+
+class Satisfied(msgspec.Struct, frozen=True):
+    """Nothing to do: hardware is as wished."""
+
+
+Decision = Satisfied | Plan | Refusal
+
+
+def mdev_uuid(node: str, function: VgpuFunction) -> str:
+    """The UUID of a vGPU: a function of where it sits, so it survives reboots and restores."""
+    return str(uuid.uuid5(_UUID_NAMESPACE, f"{node}/{function.parent}/{function.address}"))
+
+
+def decide(
+    wish: VgpuWish, node: str, function: VgpuFunction | None, siblings: Iterable[VgpuFunction]
+) -> Decision:
+    """What to do about one vGPU. `siblings`: all functions of the same GPU, this one included."""
+    if function is None:
+        return FunctionMissing(str(wish.address)) if wish.enabled else Satisfied()
+    current = function.configured
+    if not wish.enabled:
+        if current is None:
+            return Satisfied()
+        if wish.explicit:
+            return Plan((_removal(function, current),))
+        return ConfiguredElsewhere(current.type_name)
+    if current is not None and current.type_name == wish.profile:
+        return Satisfied()
+    return _configure(wish.profile, node, function, tuple(siblings))
+
+
+def _configure(
+    profile: str, node: str, function: VgpuFunction, siblings: tuple[VgpuFunction, ...]
+) -> Plan | Refusal:
+    offered = tuple(sorted(kind.name for kind in function.creatable))
+    if not profile:
+        return ProfileMissing(offered)
+    known = _find(profile, siblings)
+    if known is None:
+        return ProfileUnknown(profile, offered)
+    creatable = next((kind for kind in function.creatable if kind.name == profile), None)
+    if function.configured is None:
+        if creatable is None:
+            return ProfileExhausted(profile, _carried(siblings), offered)
+        return Plan((_creation(node, function, creatable, NO_VGPU),))
+    # A function that carries a vGPU offers nothing itself, so whether the change fits is known
+    # only once the old one is gone. The plan's undo brings the old one back when it does not.
+    return Plan(
+        (
+            _removal(function, function.configured),
+            _creation(node, function, creatable or known, NO_VGPU),
+        )
+    )
+
+
+def _find(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | None:
+    kinds = (kind for sibling in siblings for kind in sibling.supported)
+    return next((kind for kind in kinds if kind.name == profile), None)
+
+
+def _carried(siblings: tuple[VgpuFunction, ...]) -> tuple[tuple[str, int], ...]:
+    counts = Counter(s.configured.type_name for s in siblings if s.configured is not None)
+    return tuple(sorted(counts.items()))
+
+
+def _creation(node: str, function: VgpuFunction, kind: VgpuType, before: str) -> Step:
+    if function.framework == "mdev":
+        return CreateMdev(function.address, kind.id, kind.name, mdev_uuid(node, function))
+    return SetVgpuType(function.address, kind.id, before, kind.name)
+
+
+def _removal(function: VgpuFunction, current: ConfiguredVgpu) -> Step:
+    if function.framework == "mdev":
+        return RemoveMdev(function.address, current.type_id, current.type_name, current.uuid)
+    return SetVgpuType(function.address, NO_VGPU, current.type_id, current.type_name)
