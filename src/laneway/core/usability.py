@@ -1,0 +1,274 @@
+"""Whether a device can be given to a virtual machine whole, and everything that speaks against it.
+
+The one place for this judgement: the agent publishes it, the command line prints it, admission
+will refuse by it, and all say the same. A reason is data (what it is and its facts); its words and
+its remedy are made here too, in `text` and `remedy`, so that no two readers see different ones.
+
+What VFIO demands decides: a device has an IOMMU group, and everything in that group other than a
+bridge leaves its driver together with it. So a device is also judged by its group mates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+
+VFIO_DRIVER = "vfio-pci"
+
+
+class Effect(StrEnum):
+    """What a reason does to the answer."""
+
+    BLOCKS = "blocks"
+    WARNS = "warns"
+    INFORMS = "informs"
+
+
+class ReasonKind(StrEnum):
+    """Every reason there is; the value is the stable name for conditions and documentation."""
+
+    CRITICAL = "CriticalToNode"
+    BRIDGE = "Bridge"
+    USB_HUB = "UsbHub"
+    NO_IOMMU_GROUP = "NoIommuGroup"
+    GROUP_CRITICAL = "GroupMateCritical"
+    GROUP_IN_USE = "GroupMateInUse"
+    VFS_ENABLED = "VirtualFunctionsEnabled"
+    VGPU_CONFIGURED = "VgpuConfigured"
+    VGPU_FUNCTION = "VgpuFunction"
+    GROUP_MATES = "GroupMates"
+    NO_RESET = "NoResetMethod"
+    ON_VFIO = "AlreadyOnVfio"
+
+
+_EFFECTS = {
+    ReasonKind.NO_RESET: Effect.WARNS,
+    ReasonKind.GROUP_MATES: Effect.INFORMS,
+    ReasonKind.ON_VFIO: Effect.INFORMS,
+}
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact about the question, with what a reader needs to act on it."""
+
+    kind: ReasonKind
+    devices: tuple[PciAddress, ...] = ()
+    """The other functions concerned: group mates, VFs, the PF."""
+    details: tuple[str, ...] = ()
+    """Causes in words (critical), or the vGPU's profile."""
+    group: int | None = None
+
+    @property
+    def effect(self) -> Effect:
+        return _EFFECTS.get(self.kind, Effect.BLOCKS)
+
+
+def usable(reasons: Iterable[Reason]) -> bool:
+    """Whether nothing among the reasons forbids giving the device to a virtual machine."""
+    return all(reason.effect is not Effect.BLOCKS for reason in reasons)
+
+
+def judge(function: PciFunction, inventory: Inventory) -> list[Reason]:
+    """Every reason about one function: what blocks first, then warnings, then information."""
+    return _judge(function, _Index(inventory))
+
+
+def judge_all(inventory: Inventory) -> dict[PciAddress, list[Reason]]:
+    """`judge` for every function of the inventory, in time linear in its size."""
+    index = _Index(inventory)
+    return {function.address: _judge(function, index) for function in inventory.functions}
+
+
+def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
+    """Every reason about one USB device."""
+    reasons = []
+    if details := inventory.critical_usb.get(device.port):
+        reasons.append(Reason(kind=ReasonKind.CRITICAL, details=details))
+    if device.class_code == "09":
+        reasons.append(Reason(kind=ReasonKind.USB_HUB))
+    return reasons
+
+
+def group_mates(function: PciFunction, inventory: Inventory) -> list[PciFunction]:
+    """The other functions of its IOMMU group, bridges included."""
+    return _Index(inventory).mates(function)
+
+
+class _Index:
+    """An inventory by the keys that judging needs."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.critical = inventory.critical
+        self.vgpus: dict[PciAddress, VgpuFunction] = {v.address: v for v in inventory.vgpus}
+        self.sriov_gpus = {f.address for f in inventory.functions if f.sriov_gpu}
+        self.carriers: dict[PciAddress, list[VgpuFunction]] = defaultdict(list)
+        for vgpu in inventory.vgpus:
+            if vgpu.configured is not None:
+                self.carriers[vgpu.parent].append(vgpu)
+        self.groups: dict[int, list[PciFunction]] = defaultdict(list)
+        for function in inventory.functions:
+            if function.iommu_group is not None:
+                self.groups[function.iommu_group].append(function)
+
+    def mates(self, function: PciFunction) -> list[PciFunction]:
+        if function.iommu_group is None:
+            return []
+        group = self.groups[function.iommu_group]
+        return [mate for mate in group if mate.address != function.address]
+
+
+def _judge(function: PciFunction, index: _Index) -> list[Reason]:
+    if _system_bridge(function):
+        return [Reason(kind=ReasonKind.BRIDGE)]
+    reasons = [*_critical(function, index), *_occupied(function, index)]
+    if function.iommu_group is None:
+        reasons.append(Reason(kind=ReasonKind.NO_IOMMU_GROUP))
+    reasons.extend(_shared_group(function, index))
+    if not function.reset_methods:
+        reasons.append(Reason(kind=ReasonKind.NO_RESET))
+    if function.driver == VFIO_DRIVER:
+        reasons.append(Reason(kind=ReasonKind.ON_VFIO))
+    order = list(Effect)
+    return sorted(reasons, key=lambda reason: order.index(reason.effect))
+
+
+def _system_bridge(function: PciFunction) -> bool:
+    """Class 06: host, ISA and PCI bridges are the machine itself, whatever drives them."""
+    return function.class_code.startswith("06")
+
+
+def _critical(function: PciFunction, index: _Index) -> list[Reason]:
+    details = index.critical.get(function.address)
+    return [Reason(kind=ReasonKind.CRITICAL, details=details)] if details else []
+
+
+def _occupied(function: PciFunction, index: _Index) -> list[Reason]:
+    """What the function itself is already used for."""
+    vgpu = index.vgpus.get(function.address)
+    if vgpu is not None and vgpu.configured is not None:
+        profile = vgpu.configured.type_name or vgpu.configured.type_id
+        return [Reason(kind=ReasonKind.VGPU_CONFIGURED, details=(profile,))]
+    if function.physfn is not None:
+        if vgpu is not None or function.physfn in index.sriov_gpus:
+            return [Reason(kind=ReasonKind.VGPU_FUNCTION, devices=(function.physfn,))]
+        return []
+    if function.vfs or function.num_vfs:
+        profiles = tuple(
+            f"{vgpu.address} carries {vgpu.configured.type_name or vgpu.configured.type_id}"
+            for vgpu in index.carriers[function.address]
+            if vgpu.configured is not None
+        )
+        return [Reason(kind=ReasonKind.VFS_ENABLED, devices=function.vfs, details=profiles)]
+    return []
+
+
+def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
+    """What the IOMMU group adds: mates that cannot leave their driver, and those that will.
+
+    PCI bridges take no part in VFIO, and neither does a driverless system bridge; one with a
+    driver (an ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
+    """
+    mates = [
+        mate
+        for mate in index.mates(function)
+        if not (mate.is_bridge or (_system_bridge(mate) and not mate.driver))
+    ]
+    reasons: list[Reason] = []
+    coming: list[PciAddress] = []
+    for mate in mates:
+        needed = index.critical.get(mate.address, ())
+        if _system_bridge(mate):
+            needed = (*needed, f"system bridge on driver {mate.driver}")
+        if needed:
+            kind, details = ReasonKind.GROUP_CRITICAL, needed
+        elif occupied := _occupied(mate, index):
+            kind, details = ReasonKind.GROUP_IN_USE, tuple(text(reason) for reason in occupied)
+        else:
+            coming.append(mate.address)
+            continue
+        reasons.append(
+            Reason(kind=kind, devices=(mate.address,), details=details, group=function.iommu_group)
+        )
+    if coming:
+        reasons.append(
+            Reason(kind=ReasonKind.GROUP_MATES, devices=tuple(coming), group=function.iommu_group)
+        )
+    return reasons
+
+
+_TEXTS = {
+    ReasonKind.CRITICAL: "the node needs it: {details}",
+    ReasonKind.BRIDGE: "it is a bridge, a part of the machine itself",
+    ReasonKind.USB_HUB: "it is a hub; what is plugged into it can be given instead",
+    ReasonKind.NO_IOMMU_GROUP: "it has no IOMMU group, so the node cannot isolate it",
+    ReasonKind.GROUP_CRITICAL: (
+        "it shares IOMMU group {group} with {devices}, which the node needs: {details}"
+    ),
+    ReasonKind.GROUP_IN_USE: (
+        "it shares IOMMU group {group} with {devices}, which is in use: {details}"
+    ),
+    ReasonKind.VFS_ENABLED: "virtual functions are enabled on it: {count}{details}",
+    ReasonKind.VGPU_CONFIGURED: "a vGPU is configured on it: {details}",
+    ReasonKind.VGPU_FUNCTION: "it is a virtual function of the vGPU card {devices}",
+    ReasonKind.GROUP_MATES: "the rest of IOMMU group {group} comes along: {devices}",
+    ReasonKind.NO_RESET: "the kernel knows no way to reset it between two virtual machines",
+    ReasonKind.ON_VFIO: "it is already on vfio-pci",
+}
+
+_REMEDIES = {
+    ReasonKind.CRITICAL: "Move the node's use to another device first.",
+    ReasonKind.BRIDGE: "",
+    ReasonKind.USB_HUB: "",
+    ReasonKind.NO_IOMMU_GROUP: (
+        "Switch the IOMMU on: VT-d, AMD-Vi or SMMU in the firmware, and on Intel also"
+        " intel_iommu=on on the kernel command line."
+    ),
+    ReasonKind.GROUP_CRITICAL: (
+        "Move the card to a slot with a group of its own, or switch ACS on in the firmware."
+    ),
+    ReasonKind.GROUP_IN_USE: (
+        "Free that device first, or move the card to a slot with a group of its own."
+    ),
+    ReasonKind.VFS_ENABLED: (
+        "Give one of the virtual functions instead, or disable them all to give the whole device."
+    ),
+    ReasonKind.VGPU_CONFIGURED: "Give the vGPU instead of the function.",
+    ReasonKind.VGPU_FUNCTION: (
+        "Configure a vGPU on it and give that, or disable the card's virtual functions and give"
+        " the whole card."
+    ),
+    ReasonKind.GROUP_MATES: "",
+    ReasonKind.NO_RESET: (
+        "Expect it to need a reboot of the node after use; test before relying on it."
+    ),
+    ReasonKind.ON_VFIO: "",
+}
+
+
+def text(reason: Reason) -> str:
+    """The reason in words, without capital or full stop, for conditions, tables and messages."""
+    details = "; ".join(reason.details)
+    if reason.kind is ReasonKind.VFS_ENABLED and details:
+        details = f" ({details})"
+    return _TEXTS[reason.kind].format(
+        details=details,
+        devices=", ".join(map(str, reason.devices)),
+        count=len(reason.devices) or "none visible yet",
+        group=reason.group,
+    )
+
+
+def remedy(reason: Reason) -> str:
+    """What somebody can do about it, in whole sentences; empty when there is nothing to do."""
+    return _REMEDIES[reason.kind]
+
+
+def short(reasons: Iterable[Reason]) -> str:
+    """The blocking reasons on one line, for a condition's message; empty when none blocks."""
+    return "; ".join(text(reason) for reason in reasons if reason.effect is Effect.BLOCKS)
