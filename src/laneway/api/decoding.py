@@ -1,0 +1,70 @@
+"""JSON to objects and back.
+
+Decoding accepts what is stored, also by others: unknown fields are ignored and nulls, which Go
+clients write for empty lists and maps and the CRDs allow, count as absent. The common case costs
+one typed decode; only an object that fails it is parsed again without its nulls.
+
+A decoded object is a view: it lacks the fields that Laneway does not know. Never send one back
+whole; send a merge patch of what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class DecodeError(ValueError):
+    """An object that cannot be read; the text names it, the field and what is wrong there."""
+
+
+@cache
+def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(cls)
+
+
+def decode(cls: type[T], raw: bytes | msgspec.Raw | Mapping[str, Any]) -> T:
+    """Read an object from JSON text or from parsed JSON. Raises DecodeError."""
+    plain: Any = raw
+    try:
+        try:
+            if isinstance(raw, Mapping):
+                return msgspec.convert(raw, cls)
+            return cast(T, _decoder(cls).decode(raw))
+        except msgspec.ValidationError:
+            if not isinstance(raw, Mapping):
+                plain = msgspec.json.decode(raw)
+            return msgspec.convert(_without_nulls(plain), cls)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"{_title(cls, plain)}: {error}") from None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
+
+
+def _title(cls: type[Any], plain: Any) -> str:
+    """Kind and name, as far as the object says them."""
+    metadata = plain.get("metadata") if isinstance(plain, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{cls.__name__} {name}" if isinstance(name, str) and name else cls.__name__
+
+
+def to_json(value: msgspec.Struct) -> bytes:
+    """JSON text; defaults are left out, `apiVersion` and `kind` never."""
+    return msgspec.json.encode(value)
+
+
+def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
+    """The same as dicts and lists."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return plain

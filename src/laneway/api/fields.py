@@ -1,0 +1,63 @@
+"""Field types that the kinds share. What they say about a value goes into the CRD only.
+
+Patterns and immutability are never enforced when an object is decoded: an odd object that is
+already stored must be readable, or nobody could report and repair it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+GROUP = "devices.harvesterhci.io"
+VERSION = "v1beta1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+# Empty is what a Go client writes for "not set".
+_PCI_ADDRESS = r"^$|^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$"
+
+
+def _fixed(what: str) -> list[dict[str, str]]:
+    """A transition rule; the API server applies it only where old and new value exist."""
+    return [{"rule": "self == oldSelf", "message": f"{what} cannot be changed"}]
+
+
+Address = Annotated[
+    str,
+    Meta(
+        description="PCI address, domain:bus:device.function in lower-case hex. Fixed.",
+        extra_json_schema={
+            "pattern": _PCI_ADDRESS,
+            "x-kubernetes-validations": _fixed("the address"),
+        },
+    ),
+]
+ParentAddress = Annotated[
+    str,
+    Meta(
+        description="PCI address of the GPU that this function belongs to. Fixed.",
+        extra_json_schema={
+            "pattern": _PCI_ADDRESS,
+            "x-kubernetes-validations": _fixed("the parent GPU"),
+        },
+    ),
+]
+NodeName = Annotated[
+    str,
+    Meta(
+        description="Node that holds the device. Fixed.",
+        extra_json_schema={"x-kubernetes-validations": _fixed("the node")},
+    ),
+]
+UserName = Annotated[
+    str,
+    Meta(
+        description="Who claimed the device. Fixed.",
+        extra_json_schema={"x-kubernetes-validations": _fixed("the user")},
+    ),
+]
+OnNode = Annotated[str, Meta(description="Node that holds the device.")]
+ResourceName = Annotated[
+    str, Meta(description="Name under which a VM asks for the device: vendor/product.")
+]

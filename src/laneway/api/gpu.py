@@ -1,0 +1,164 @@
+"""The kinds of a shared GPU: the GPU itself, its vGPUs and its MIG layout.
+
+JSON names with runs of capitals, and `configureVGPUTypeName` without the "d", are the contract's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, field
+
+from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress
+from laneway.api.meta import ObjectMeta, Status
+
+VGPU_CONFIGURED = "vGPUConfigured"
+"""`VGPUDevice.status.vgpu_status` while a vGPU exists; else empty."""
+
+MIG_SYNCED = "synced"
+MIG_OUT_OF_SYNC = "out-of-sync"
+MIG_DISABLED = "disabled"
+
+
+class SRIOVGPUDeviceSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """Whether the GPU shall be shared."""
+
+    address: Address = ""
+    node_name: NodeName = ""
+    enabled: Annotated[bool, Meta(description="Make the virtual functions that carry vGPUs.")] = (
+        field(default_factory=bool)
+    )
+
+
+class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The GPU's virtual functions."""
+
+    vf_addresses: Annotated[
+        Sequence[str], Meta(description="PCI addresses of the virtual functions, in order.")
+    ] = []
+    vgpu_devices: Annotated[
+        Sequence[str], Meta(description="Names of the VGPUDevices, in the same order.")
+    ] = field(default_factory=list, name="vGPUDevices")
+
+
+class SRIOVGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A GPU that can be shared through SR-IOV virtual functions."""
+
+    api_version: str = API_VERSION
+    kind: str = "SRIOVGPUDevice"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SRIOVGPUDeviceSpec = SRIOVGPUDeviceSpec()
+    status: SRIOVGPUDeviceStatus = SRIOVGPUDeviceStatus()
+
+
+class VGPUDeviceSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """The vGPU that one virtual function shall carry."""
+
+    address: Address = ""
+    node_name: NodeName = ""
+    parent_gpu_device_address: ParentAddress = field(default="", name="parentGPUDeviceAddress")
+    enabled: Annotated[bool, Meta(description="Configure the vGPU.")] = field(default_factory=bool)
+    vgpu_type_name: Annotated[
+        str,
+        Meta(description="Profile as the driver prints it, listed in status.availableTypes."),
+    ] = field(default="", name="vGPUTypeName")
+
+
+class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The vGPU that the virtual function carries, and those it could carry now."""
+
+    vgpu_status: Annotated[
+        str, Meta(description="vGPUConfigured while a vGPU exists, else empty.")
+    ] = field(default="", name="vGPUStatus")
+    uuid: Annotated[
+        str, Meta(description="mdev: the UUID. Vendor VFIO: the type id, which is not unique.")
+    ] = ""
+    configure_vgpu_type_name: Annotated[str, Meta(description="Profile in effect.")] = field(
+        default="", name="configureVGPUTypeName"
+    )
+    available_types: Annotated[
+        Mapping[str, str],
+        Meta(description="Profiles that can be configured now: name to the driver's type id."),
+    ] = {}
+    framework: Annotated[
+        str, Meta(description="How the driver makes vGPUs here: mdev or vendor-vfio.")
+    ] = ""
+
+
+class VGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A virtual function of a GPU, and the vGPU on it."""
+
+    api_version: str = API_VERSION
+    kind: str = "VGPUDevice"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VGPUDeviceSpec = VGPUDeviceSpec()
+    status: VGPUDeviceStatus = VGPUDeviceStatus()
+
+
+class MigProfileRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """How many GPU instances of one profile are wanted."""
+
+    name: Annotated[str, Meta(description="Profile, for example MIG 1g.10gb.")] = ""
+    id: Annotated[int, Meta(description="The driver's profile id.")] = field(default_factory=int)
+    requested: Annotated[int, Meta(description="Instances wanted.")] = field(default_factory=int)
+
+
+class MigProfileStatus(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """How many GPU instances of one profile there are and can be."""
+
+    name: Annotated[str, Meta(description="Profile, for example MIG 1g.10gb.")] = ""
+    id: Annotated[int, Meta(description="The driver's profile id.")] = field(default_factory=int)
+    available: Annotated[int, Meta(description="Instances that can still be made.")] = field(
+        default_factory=int
+    )
+    total: Annotated[int, Meta(description="Instances on an empty GPU.")] = field(
+        default_factory=int
+    )
+    vgpu_ids: Annotated[Sequence[str], Meta(description="Ids of the GPU instances.")] = field(
+        default_factory=list, name="vGPUID"
+    )
+
+
+class MigConfigurationSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """The wanted division of a GPU."""
+
+    enabled: Annotated[bool, Meta(description="Make the requested GPU instances.")] = field(
+        default_factory=bool
+    )
+    gpu_address: Address = ""
+    node_name: NodeName = ""
+    profile_spec: Annotated[
+        Sequence[MigProfileRequest], Meta(description="Instances wanted, by profile.")
+    ] = []
+
+
+class MigConfigurationStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The division that exists."""
+
+    profile_status: Annotated[
+        Sequence[MigProfileStatus], Meta(description="Instances, by profile.")
+    ] = []
+    status: Annotated[str, Meta(description="synced, out-of-sync, disabled or empty.")] = ""
+    message: Annotated[str, Meta(description="What differs, or what failed.")] = ""
+
+
+class MigConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The division of a GPU into MIG instances."""
+
+    api_version: str = API_VERSION
+    kind: str = "MigConfiguration"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MigConfigurationSpec = MigConfigurationSpec()
+    status: MigConfigurationStatus = MigConfigurationStatus()

@@ -1,0 +1,36 @@
+"""The two kinds called Node: Kubernetes' own, and the device group's marker of an agent's node."""
+
+from __future__ import annotations
+
+import msgspec
+
+from laneway.api.fields import API_VERSION
+from laneway.api.meta import ObjectMeta, Status
+
+
+class CoreNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A node of the cluster (`v1`), as far as Laneway reads it: labels, annotations, uid."""
+
+    api_version: str = "v1"
+    kind: str = "Node"
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class DeviceNodeSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """Empty."""
+
+
+class DeviceNodeStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the agent says about its node as a whole."""
+
+
+class DeviceNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A node that an agent looks after; named like the cluster's node."""
+
+    api_version: str = API_VERSION
+    kind: str = "Node"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceNodeSpec = DeviceNodeSpec()
+    status: DeviceNodeStatus = DeviceNodeStatus()

@@ -1,0 +1,76 @@
+"""Which kinds there are, and where the API serves each."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from laneway.api.fields import GROUP, VERSION
+from laneway.api.gpu import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.api.network import SRIOVNetworkDevice
+from laneway.api.nodes import CoreNode, DeviceNode
+from laneway.api.pci import PCIDevice, PCIDeviceClaim
+from laneway.api.usb import USBDevice, USBDeviceClaim
+
+Object: TypeAlias = (
+    PCIDevice
+    | PCIDeviceClaim
+    | SRIOVNetworkDevice
+    | DeviceNode
+    | SRIOVGPUDevice
+    | VGPUDevice
+    | USBDevice
+    | USBDeviceClaim
+    | MigConfiguration
+    | CoreNode
+)
+
+
+class KindInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind: its type and its place in the API."""
+
+    type: type[Object]
+    kind: str
+    plural: str
+    group: str = GROUP
+    """Empty for the core group."""
+    version: str = VERSION
+    namespaced: bool = False
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path(self) -> str:
+        """URL path of the collection, over all namespaces."""
+        root = "apis" if self.group else "api"
+        return f"/{root}/{self.api_version}/{self.plural}"
+
+
+KINDS: tuple[KindInfo, ...] = (
+    KindInfo(type=PCIDevice, kind="PCIDevice", plural="pcidevices"),
+    KindInfo(type=PCIDeviceClaim, kind="PCIDeviceClaim", plural="pcideviceclaims"),
+    KindInfo(type=SRIOVNetworkDevice, kind="SRIOVNetworkDevice", plural="sriovnetworkdevices"),
+    KindInfo(type=DeviceNode, kind="Node", plural="nodes"),
+    KindInfo(type=SRIOVGPUDevice, kind="SRIOVGPUDevice", plural="sriovgpudevices"),
+    KindInfo(type=VGPUDevice, kind="VGPUDevice", plural="vgpudevices"),
+    KindInfo(type=USBDevice, kind="USBDevice", plural="usbdevices"),
+    KindInfo(type=USBDeviceClaim, kind="USBDeviceClaim", plural="usbdeviceclaims"),
+    KindInfo(type=MigConfiguration, kind="MigConfiguration", plural="migconfigurations"),
+)
+"""The nine kinds of the device group, all cluster-scoped."""
+
+CORE_NODE = KindInfo(type=CoreNode, kind="Node", plural="nodes", group="", version="v1")
+
+_BY_TYPE = {info.type: info for info in (*KINDS, CORE_NODE)}
+
+
+def kind_of(cls: type[Object]) -> KindInfo:
+    """Where the objects of a type are served."""
+    return _BY_TYPE[cls]
