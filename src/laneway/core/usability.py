@@ -21,6 +21,8 @@ from laneway.core.pci import PciAddress, PciFunction
 
 VFIO_DRIVER = "vfio-pci"
 
+_BRIDGE_CLASSES = frozenset(f"06{subclass:02x}" for subclass in (*range(8), 9))
+
 
 class Effect(StrEnum):
     """What a reason does to the answer."""
@@ -124,7 +126,7 @@ class _Index:
 
 
 def _judge(function: PciFunction, index: _Index) -> list[Reason]:
-    if _system_bridge(function):
+    if system_bridge(function):
         return [Reason(kind=ReasonKind.BRIDGE)]
     reasons = [*_critical(function, index), *_occupied(function, index)]
     if function.iommu_group is None:
@@ -138,9 +140,12 @@ def _judge(function: PciFunction, index: _Index) -> list[Reason]:
     return sorted(reasons, key=lambda reason: order.index(reason.effect))
 
 
-def _system_bridge(function: PciFunction) -> bool:
-    """Class 06: host, ISA and PCI bridges are the machine itself, whatever drives them."""
-    return function.class_code.startswith("06")
+def system_bridge(function: PciFunction) -> bool:
+    """Host, ISA, PCI and CardBus bridges are the machine itself, whatever drives them.
+
+    "Other bridge" (0680) is none: NVSwitches have that class, and machines are given them.
+    """
+    return function.class_code[:4] in _BRIDGE_CLASSES
 
 
 def _critical(function: PciFunction, index: _Index) -> list[Reason]:
@@ -177,13 +182,13 @@ def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
     mates = [
         mate
         for mate in index.mates(function)
-        if not (mate.is_bridge or (_system_bridge(mate) and not mate.driver))
+        if not (mate.is_bridge or (system_bridge(mate) and not mate.driver))
     ]
     reasons: list[Reason] = []
     coming: list[PciAddress] = []
     for mate in mates:
         needed = index.critical.get(mate.address, ())
-        if _system_bridge(mate):
+        if system_bridge(mate):
             needed = (*needed, f"system bridge on driver {mate.driver}")
         if needed:
             kind, details = ReasonKind.GROUP_CRITICAL, needed

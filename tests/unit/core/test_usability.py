@@ -72,6 +72,10 @@ def test_bridges_of_every_kind_are_the_machine_itself(class_code: str) -> None:
     assert kinds(function(class_code=class_code, iommu_group=None)) == [ReasonKind.BRIDGE]
 
 
+def test_nvswitch_is_a_device_like_any_other_though_its_class_says_bridge() -> None:
+    assert kinds(function(class_code="068000", driver="")) == []
+
+
 def test_without_iommu_group_there_is_a_remedy() -> None:
     subject = function(iommu_group=None)
     # A second device without a group is no mate: "no group" is not a group.
