@@ -1,0 +1,155 @@
+"""The CustomResourceDefinitions, generated from the Structs.
+
+They accept every object of the contract and add to it: conditions, observation fields, address
+patterns, and rules that keep an object pointing at the hardware it was made for. The columns of
+the contract come first and in its order; ours are shown by `-o wide` only.
+
+The kind Node, which has no status in the contract, has one here: its conditions need it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from laneway.api.registry import KINDS, KindInfo
+from laneway.api.schema import Schema, structural_schema
+
+Columns = dict[str, str]
+
+_COLUMNS: dict[str, Columns] = {
+    "PCIDevice": {
+        "Address": ".status.address",
+        "Vendor Id": ".status.vendorId",
+        "Device Id": ".status.deviceId",
+        "Node Name": ".status.nodeName",
+        "Description": ".status.description",
+        "Kernel Driver In Use": ".status.kernelDriverInUse",
+    },
+    "PCIDeviceClaim": {
+        "Address": ".spec.address",
+        "Node Name": ".spec.nodeName",
+        "User Name": ".spec.userName",
+        "Kernel Driver To Unbind": ".status.kernelDriverToUnbind",
+        "Passthrough Enabled": ".status.passthroughEnabled",
+    },
+    "SRIOVNetworkDevice": {
+        "Address": ".spec.address",
+        "Node Name": ".spec.nodeName",
+        "NumVFs": ".spec.numVFs",
+        "VF Addresses": ".status.vfAddresses",
+    },
+    "Node": {},
+    "SRIOVGPUDevice": {
+        "Address": ".spec.address",
+        "Node Name": ".spec.nodeName",
+        "Enabled": ".spec.enabled",
+        "VGPUDevices": ".status.vGPUDevices",
+    },
+    "VGPUDevice": {
+        "Address": ".spec.address",
+        "Node Name": ".spec.nodeName",
+        "Enabled": ".spec.enabled",
+        "UUID": ".status.uuid",
+        "VGPUType": ".status.configureVGPUTypeName",
+        "ParentGPUDevice": ".spec.parentGPUDeviceAddress",
+    },
+    "USBDevice": {
+        "Vendor ID": ".status.vendorID",
+        "Product ID": ".status.productID",
+        "Node Name": ".status.nodeName",
+        "Description": ".status.description",
+        "Resource Name": ".status.resourceName",
+        "PCI Address": ".status.pciAddress",
+        "Enabled": ".status.enabled",
+    },
+    "USBDeviceClaim": {
+        "Node Name": ".status.nodeName",
+        "PCI Address": ".status.pciAddress",
+        "User Name": ".spec.userName",
+    },
+    "MigConfiguration": {
+        "Node Name": ".spec.nodeName",
+        "Address": ".spec.gpuAddress",
+        "Enabled": ".spec.enabled",
+        "Status": ".status.status",
+        "Message": ".status.message",
+    },
+}
+
+_WIDE_COLUMNS: dict[str, Columns] = {
+    "PCIDevice": {
+        "Resource Name": ".status.resourceName",
+        "IOMMU Group": ".status.iommuGroup",
+        "NUMA Node": ".status.numaNode",
+        "Claimable": ".status.claimable",
+    },
+    "VGPUDevice": {"Framework": ".status.framework"},
+}
+
+_READY_COLUMNS: Columns = {
+    "Ready": '.status.conditions[?(@.type=="Ready")].status',
+    "Reason": '.status.conditions[?(@.type=="Ready")].reason',
+}
+
+_STANDARD: dict[str, Schema] = {
+    "apiVersion": {"type": "string", "description": "Version of this form of the object."},
+    "kind": {"type": "string", "description": "Kind of the object."},
+    "metadata": {"type": "object"},
+}
+
+
+def crds() -> list[dict[str, Any]]:
+    """One CustomResourceDefinition per kind."""
+    return [_crd(info) for info in KINDS]
+
+
+def crds_yaml() -> str:
+    """The same as YAML documents, for `kubectl apply`."""
+    return yaml.safe_dump_all(crds(), sort_keys=False, explicit_start=True, width=100)
+
+
+def _crd(info: KindInfo) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{info.plural}.{info.group}"},
+        "spec": {
+            "group": info.group,
+            "names": {
+                "kind": info.kind,
+                "listKind": f"{info.kind}List",
+                "plural": info.plural,
+                "singular": info.singular,
+            },
+            "scope": "Namespaced" if info.namespaced else "Cluster",
+            "versions": [
+                {
+                    "name": info.version,
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": _columns(info.kind),
+                    "schema": {"openAPIV3Schema": _object_schema(info)},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+
+
+def _columns(kind: str) -> list[dict[str, Any]]:
+    first = [_column(*item) for item in _COLUMNS[kind].items()]
+    wide = _WIDE_COLUMNS.get(kind, {}) | _READY_COLUMNS
+    return first + [_column(*item) | {"priority": 1} for item in wide.items()]
+
+
+def _column(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "type": "string", "jsonPath": path}
+
+
+def _object_schema(info: KindInfo) -> Schema:
+    schema = structural_schema(info.type)
+    # Metadata is the API server's own; a CRD may only say that it is there.
+    schema["properties"] |= _STANDARD
+    return schema
