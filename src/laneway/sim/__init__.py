@@ -1,0 +1,1 @@
+"""Simulated hosts: a node's files in memory, with writes that behave like the kernel's."""

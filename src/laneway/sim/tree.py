@@ -1,0 +1,180 @@
+"""The files of a simulated host: directories, attributes and links in memory.
+
+Every access answers as the kernel does for root on sysfs, down to the errno: a link is followed
+relative to where it is stored, 40 links are a loop, an attribute without a store function refuses
+writing with EACCES although root asks, and writing nothing does nothing. Nodes are plain dicts,
+bytes and text, because a rack of simulated servers holds millions of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+_MAX_LINKS = 40
+
+
+class Directory(dict[str, "Node"]):
+    """Names to nodes."""
+
+    __slots__ = ()
+
+
+class Attribute:
+    """A file with behaviour: what reading computes and what writing does."""
+
+    __slots__ = ("show", "store")
+
+    def __init__(
+        self,
+        show: Callable[[], bytes] | None = None,
+        store: Callable[[str], None] | None = None,
+    ) -> None:
+        self.show = show
+        self.store = store
+
+
+Node: TypeAlias = Directory | Attribute | bytes | str
+"""Bytes are the content of a read-only file, text is the target of a symbolic link."""
+
+
+class Tree:
+    """A file system root. Not locked: whoever owns it serialises access."""
+
+    def __init__(self) -> None:
+        self._root = Directory()
+
+    # ------------------------------------------------------------------- what a host port needs
+
+    def read(self, path: str) -> bytes:
+        node = self._walk(path)[0]
+        if isinstance(node, bytes):
+            return node
+        if isinstance(node, Directory):
+            raise _error(errno.EISDIR, path)
+        if isinstance(node, str) or node.show is None:
+            raise _error(errno.EACCES, path)
+        return node.show()
+
+    def names(self, path: str) -> list[str]:
+        node = self._walk(path)[0]
+        if not isinstance(node, Directory):
+            raise _error(errno.ENOTDIR, path)
+        return list(node)
+
+    def readlink(self, path: str) -> str:
+        node = self._walk(path, follow_last=False)[0]
+        if not isinstance(node, str):
+            raise _error(errno.EINVAL, path)
+        return node
+
+    def resolve(self, path: str) -> str:
+        return "/" + "/".join(self._walk(path)[1])
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._walk(path)
+        except OSError:
+            return False
+        return True
+
+    def write(self, path: str, data: str) -> None:
+        node = self._walk(path)[0]
+        if isinstance(node, Directory):
+            raise _error(errno.EISDIR, path)
+        if not isinstance(node, Attribute) or node.store is None:
+            raise _error(errno.EACCES, path)
+        if data:
+            node.store(data)
+
+    # ------------------------------------------------------------------- what its builder needs
+
+    def mkdir(self, path: str) -> Directory:
+        """The directory at `path`, made with its parents where it is missing; follows no link."""
+        here = self._root
+        for name in _parts(path):
+            child = here.get(name)
+            if child is None:
+                child = here[name] = Directory()
+            if not isinstance(child, Directory):
+                raise _error(errno.ENOTDIR, path)
+            here = child
+        return here
+
+    def put(self, path: str, node: Node) -> None:
+        """Place a node; a directory is never replaced, nor replaces anything."""
+        parent, _, name = path.rpartition("/")
+        directory = self.mkdir(parent)
+        if isinstance(directory.get(name), Directory) or (
+            isinstance(node, Directory) and name in directory
+        ):
+            raise _error(errno.EEXIST, path)
+        directory[name] = node
+
+    def link(self, path: str, target: str) -> None:
+        """Place a symbolic link to an absolute path, stored relative as sysfs does."""
+        self.put(path, os.path.relpath(target, os.path.dirname(path)))
+
+    def get(self, path: str) -> Node | None:
+        """The node itself, no link followed on the way."""
+        here: Node | None = self._root
+        for name in _parts(path):
+            if not isinstance(here, Directory):
+                return None
+            here = here.get(name)
+        return here
+
+    def discard(self, path: str) -> None:
+        """Remove a node with all below it; nothing happens when it is not there."""
+        parent, _, name = path.rpartition("/")
+        directory = self.get(parent)
+        if isinstance(directory, Directory):
+            directory.pop(name, None)
+
+    def _walk(self, path: str, *, follow_last: bool = True) -> tuple[Node, list[str]]:
+        """The node at `path` and the names that lead to it once links are resolved."""
+        if not path.startswith("/"):
+            raise _error(errno.ENOENT, path)
+        todo = path.split("/")[::-1]
+        above: list[Directory] = []
+        here = self._root
+        names: list[str] = []
+        links = 0
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                if above:
+                    here = above.pop()
+                    names.pop()
+                continue
+            node = here.get(name)
+            if node is None:
+                raise _error(errno.ENOENT, path)
+            if isinstance(node, Directory):
+                above.append(here)
+                here = node
+                names.append(name)
+            elif isinstance(node, str) and (follow_last or todo):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise _error(errno.ELOOP, path)
+                if node.startswith("/"):
+                    above, here, names = [], self._root, []
+                todo += node.split("/")[::-1]
+            elif todo:
+                raise _error(errno.ENOTDIR, path)
+            else:
+                return node, [*names, name]
+        return here, names
+
+
+def _parts(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
