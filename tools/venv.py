@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Make a virtual environment that holds exactly what is pinned, with Laneway from this checkout.
+
+    venv.py DIR REQUIREMENTS... [--unless-on-path PROGRAM REQUIREMENTS]
+
+Does nothing while neither the pins, the package's metadata nor the interpreter have changed. Every
+download is verified against a hash, the build backend included. It is run by the system's `python3`,
+whatever that is, so it uses no syntax or module that an old one lacks: what is wrong with that
+interpreter is said in one line rather than shown as a traceback.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+MARKER = "laneway-inputs"
+INCOMPLETE = "incomplete\n"
+
+
+def fail(message):
+    """End with one line that says what is wrong and what to do."""
+    sys.stderr.write("make: " + message + "\n")
+    sys.exit(1)
+
+
+def check_interpreter():
+    """Refuse an interpreter that cannot hold Laneway, and say which one can."""
+    found = "%d.%d.%d" % sys.version_info[:3]
+    if sys.version_info < (3, 11):
+        fail(
+            "Laneway needs Python 3.11 or newer, and %s is %s: install a newer one and run"
+            " 'make PYTHON=python3.12 ...' with its name" % (sys.executable, found)
+        )
+    try:
+        import ensurepip  # noqa: F401, PLC0415  absent from Debian's plain python3
+        import venv  # noqa: F401, PLC0415
+    except ImportError:
+        fail(
+            "this Python %s cannot make virtual environments: install its venv package"
+            " (Debian and Ubuntu: apt-get install python3-venv)" % found
+        )
+
+
+def on_path(program, ignored):
+    """Whether PATH has the program somewhere else than in the environment itself."""
+    ignored = os.path.realpath(ignored)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    elsewhere = [folder for folder in folders if os.path.realpath(folder) != ignored]
+    return shutil.which(program, path=os.pathsep.join(elsewhere)) is not None
+
+
+def inputs(requirements):
+    """A digest of everything that decides the content of the environment."""
+    digest = hashlib.sha256()
+    digest.update((sys.version + sys.base_prefix + os.getcwd()).encode())
+    for name in ["pyproject.toml", "tools/venv.py"] + requirements:
+        with open(name, "rb") as stream:
+            digest.update(name.encode() + stream.read())
+    return digest.hexdigest() + "\n"
+
+
+def write(path, text):
+    with open(path, "w") as stream:
+        stream.write(text)
+
+
+def run(arguments):
+    """Run one command; its own output has said why, should it fail."""
+    environment = dict(os.environ)
+    # settings of the caller that send packages elsewhere than into the environment
+    for name in ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PYTHONHOME", "PYTHONPATH"):
+        environment.pop(name, None)
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    status = subprocess.call(arguments, env=environment)
+    if status != 0:
+        fail("'%s' failed, see above; run the same make again to retry" % " ".join(arguments[1:]))
+
+
+def make(folder, requirements, wanted):
+    marker = os.path.join(folder, MARKER)
+    if os.path.lexists(folder) and not os.path.exists(marker):
+        fail("%s was not made by this Makefile: move it away, then run the same make again" % folder)
+    sys.stdout.write("make: installing the pinned packages into %s\n" % folder)
+    sys.stdout.flush()
+    if os.path.lexists(folder):
+        shutil.rmtree(folder)
+    os.makedirs(folder)
+    write(marker, INCOMPLETE)
+    run([sys.executable, "-m", "venv", folder])
+    python = os.path.join(folder, "bin", "python")
+    pip = [python, "-m", "pip", "--no-input"]
+    files = [argument for name in requirements for argument in ("-r", name)]
+    run([*pip, "install", "-qq", "--require-hashes", "--no-deps", *files])
+    run([*pip, "install", "-qq", "--no-deps", "--no-build-isolation", "--editable", "."])
+    # says so if the pins no longer satisfy pyproject.toml
+    run([*pip, "check", "--quiet"])
+    write(marker, wanted)
+
+
+def main(arguments):
+    folder, requirements = arguments[0], arguments[1:]
+    check_interpreter()
+    if "--unless-on-path" in requirements:
+        at = requirements.index("--unless-on-path")
+        program, extra = requirements[at + 1 : at + 3]
+        missing = not on_path(program, os.path.join(folder, "bin"))
+        requirements = requirements[:at] + ([extra] if missing else [])
+    wanted = inputs(requirements)
+    try:
+        with open(os.path.join(folder, MARKER)) as stream:
+            if stream.read() == wanted:
+                return
+    except OSError:
+        pass
+    make(folder, requirements, wanted)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
