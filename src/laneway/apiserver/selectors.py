@@ -1,0 +1,242 @@
+"""Label and field selectors: parsed once per request, then asked for every object.
+
+The label grammar and its error texts are those of Kubernetes: clients build selectors by program
+and people read the errors. A parsed selector is a pure function of an object and never raises,
+whatever the object looks like; an empty selector chooses everything. `!=` and `notin` also choose
+objects that lack the label.
+
+Values compare as text, as in Kubernetes. Ordering (`>`, `<`) is not part of this server's
+selectors and is refused like any other unknown operator.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, NoReturn
+
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.kinds import Kind
+
+EVERYWHERE = ("metadata.name", "metadata.namespace")
+"""Field labels that every kind supports."""
+
+_OF_BUILTIN = {
+    "events": (
+        "involvedObject.apiVersion",
+        "involvedObject.fieldPath",
+        "involvedObject.kind",
+        "involvedObject.name",
+        "involvedObject.namespace",
+        "involvedObject.resourceVersion",
+        "involvedObject.uid",
+        "reason",
+        "reportingComponent",
+        "type",
+    ),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "pods": ("spec.nodeName", "status.phase"),
+    "secrets": ("type",),
+}
+
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_VALUE = re.compile(rf"(?:{_NAME})?")
+_KEY = re.compile(_NAME)
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">", ""})
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
+
+
+class _Requirement(NamedTuple):
+    key: str
+    negated: bool
+    values: frozenset[str] | None
+    """None asks only whether the label exists."""
+
+    def holds(self, labels: dict[str, Any]) -> bool:
+        found = self.key in labels
+        if found and self.values is not None:
+            value = labels[self.key]
+            found = isinstance(value, str) and value in self.values
+        return found != self.negated
+
+
+class LabelSelector:
+    """Chooses objects by their labels."""
+
+    def __init__(self, requirements: tuple[_Requirement, ...]) -> None:
+        self._requirements = requirements
+
+    def __call__(self, obj: dict[str, Any]) -> bool:
+        if not self._requirements:
+            return True
+        metadata = obj.get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        known = labels if isinstance(labels, dict) else {}
+        return all(r.holds(known) for r in self._requirements)
+
+
+class FieldSelector:
+    """Chooses objects by the text of some of their fields; an absent field reads as empty."""
+
+    def __init__(self, terms: tuple[tuple[tuple[str, ...], bool, str], ...]) -> None:
+        self._terms = terms
+
+    def __call__(self, obj: dict[str, Any]) -> bool:
+        return all((_text(obj, path) == value) != negated for path, negated, value in self._terms)
+
+
+def supported_fields(kind: Kind) -> tuple[str, ...]:
+    """The field labels that `parse_fields` should accept for a kind."""
+    return EVERYWHERE if kind.custom else EVERYWHERE + _OF_BUILTIN.get(kind.plural, ())
+
+
+def parse_labels(text: str) -> LabelSelector:
+    """Parse a `labelSelector` parameter."""
+    return LabelSelector(tuple(_Parser(text).requirements()))
+
+
+def parse_fields(text: str, supported: tuple[str, ...] = EVERYWHERE) -> FieldSelector:
+    """Parse a `fieldSelector` parameter, accepting only the given field labels."""
+    terms = []
+    for part in re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL):  # commas, unless escaped
+        match = re.fullmatch(r"((?:\\.|[^=!\\])*)(==|!=|=)(.*)", part, re.DOTALL)
+        if match is None:
+            _refuse(f"invalid selector: '{text}'; can't understand '{part}'")
+        label, operator, value = match.groups()
+        if label not in supported:
+            _refuse(f"field label not supported: {label}")
+        terms.append((tuple(label.split(".")), operator == "!=", _unescape(value)))
+    return FieldSelector(tuple(terms))
+
+
+class _Parser:
+    """Recursive descent over the tokens; "" is the end of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _TOKEN.findall(text)
+        self._at = 0
+
+    def requirements(self) -> list[_Requirement]:
+        found: list[_Requirement] = []
+        if not self._peek():
+            return found
+        while True:
+            if self._peek() != "!" and not self._at_word():
+                self._unexpected("!, identifier, or 'end of string'")
+            found.append(self._requirement())
+            separator = self._take()
+            if not separator:
+                return found
+            if separator != ",":
+                self._unexpected("',' or 'end of string'", separator)
+            if self._peek() != "!" and not self._at_word():
+                self._unexpected("identifier after ','")
+
+    def _requirement(self) -> _Requirement:
+        if self._peek() == "!":
+            self._take()
+            return _Requirement(self._key(), negated=True, values=None)
+        key = self._key()
+        if self._peek() in {"", ","}:
+            return _Requirement(key, negated=False, values=None)
+        operator = self._take()
+        if operator in {"in", "notin"}:
+            values = self._set()
+        elif operator in {"=", "==", "!="}:
+            values = frozenset({self._exact()})
+        else:
+            self._unexpected("in, notin, =, ==, !=", operator)
+        for value in values:
+            if len(value) > 63 or not _VALUE.fullmatch(value):
+                _refuse(
+                    f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": '
+                    "a valid label must be an empty string or consist of at most 63 alphanumeric "
+                    "characters, '-', '_' or '.', and must start and end with an alphanumeric "
+                    "character"
+                )
+        return _Requirement(key, negated=operator in {"notin", "!="}, values=values)
+
+    def _key(self) -> str:
+        if not self._at_word():
+            self._unexpected("identifier")
+        key = self._take()
+        prefix, slash, name = key.rpartition("/")
+        valid = len(name) <= 63 and _KEY.fullmatch(name)
+        if slash:
+            valid = valid and len(prefix) <= 253 and _PREFIX.fullmatch(prefix)
+        if not valid:
+            _refuse(
+                f'unable to parse requirement: key: Invalid value: "{key}": name part must consist '
+                "of at most 63 alphanumeric characters, '-', '_' or '.', and must start and end "
+                "with an alphanumeric character, after an optional DNS subdomain prefix and '/'"
+            )
+        return key
+
+    def _exact(self) -> str:
+        if self._peek() in {"", ","}:
+            return ""
+        if not self._at_word():
+            self._unexpected("identifier")
+        return self._take()
+
+    def _set(self) -> frozenset[str]:
+        if self._peek() != "(":
+            self._unexpected("'('")
+        self._take()
+        if self._peek() == ")":
+            _refuse(
+                "unable to parse requirement: values: Invalid value: []: "
+                "for 'in', 'notin' operators, values set can't be empty"
+            )
+        values = set()
+        while True:
+            values.add(self._take() if self._at_word() else "")
+            separator = self._take()
+            if separator == ")":
+                return frozenset(values)
+            if separator != ",":
+                self._unexpected("',' or ')'", separator)
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _at_word(self) -> bool:
+        return self._peek() not in _SYMBOLS
+
+    def _unexpected(self, expected: str, found: str | None = None) -> NoReturn:
+        found = self._peek() if found is None else found
+        _refuse(f"unable to parse requirement: found '{found}', expected: {expected}")
+
+
+def _unescape(value: str) -> str:
+    """Undo the escapes of backslash, comma and equals sign; a bare equals sign is refused."""
+    if "=" in _ESCAPED.sub("", value):
+        _refuse(f"invalid field selector: unescaped character in value: {value}")
+
+    def plain(match: re.Match[str]) -> str:
+        if match[1] not in {"\\", ",", "="}:
+            _refuse(f"invalid field selector: invalid escape sequence: {match[0]}")
+        return match[1]
+
+    return _ESCAPED.sub(plain, value)
+
+
+def _text(obj: Any, path: tuple[str, ...]) -> str:
+    for key in path:
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    if obj is None:
+        return ""
+    if isinstance(obj, bool):
+        return "true" if obj else "false"
+    return str(obj)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ApiError(400, "BadRequest", message)
