@@ -27,8 +27,9 @@ test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is ha
 test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
 	@tools/tiers.sh kernel
 
-test-realapi: venv-dev ## the API layers against a real kube-apiserver
-	@tools/tiers.sh realapi
+# KUBECONFIG counts only where it is typed: one from the environment may be a cluster that matters.
+test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one
+	@LANEWAY_KUBECONFIG="$(if $(filter command%,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))" tools/tiers.sh realapi
 
 test-all: venv-dev ## every tier beyond `make test`; says what it had to leave out
 	@tools/tiers.sh --all

@@ -4,9 +4,9 @@
     venv.py DIR REQUIREMENTS... [--unless-on-path PROGRAM REQUIREMENTS]
 
 Does nothing while neither the pins, the package's metadata nor the interpreter have changed. Every
-download is verified against a hash, the build backend included. It is run by the system's `python3`,
-whatever that is, so it uses no syntax or module that an old one lacks: what is wrong with that
-interpreter is said in one line rather than shown as a traceback.
+download is verified against a hash, the build backend included. It is run by the system's
+`python3`, whatever that is, so it uses no syntax or module that an old one lacks: what is wrong
+with that interpreter is said in one line rather than shown as a traceback.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def inputs(requirements):
     """A digest of everything that decides the content of the environment."""
     digest = hashlib.sha256()
     digest.update((sys.version + sys.base_prefix + os.getcwd()).encode())
-    for name in ["pyproject.toml", "tools/venv.py"] + requirements:
+    for name in ["pyproject.toml", "tools/venv.py", *requirements]:
         with open(name, "rb") as stream:
             digest.update(name.encode() + stream.read())
     return digest.hexdigest() + "\n"
@@ -81,7 +81,9 @@ def run(arguments):
 def make(folder, requirements, wanted):
     marker = os.path.join(folder, MARKER)
     if os.path.lexists(folder) and not os.path.exists(marker):
-        fail("%s was not made by this Makefile: move it away, then run the same make again" % folder)
+        fail(
+            "%s was not made by this Makefile: move it away, then run the same make again" % folder
+        )
     sys.stdout.write("make: installing the pinned packages into %s\n" % folder)
     sys.stdout.flush()
     if os.path.lexists(folder):

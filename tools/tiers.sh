@@ -1,0 +1,169 @@
+#!/bin/bash
+# tiers.sh TIER...: run the test tiers that need more than Python: kernel, realapi.
+# tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
+#
+# A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
+# rights or a network, leaves a tier out; whatever goes wrong afterwards is a failure. Missing Debian
+# packages are installed when the caller is root. What is expensive to make (kernels, a compiled API
+# server) is kept in the user's cache folder, never in the checkout.
+#
+#   KUBEBUILDER_ASSETS    folder with etcd and kube-apiserver, for realapi
+#   LANEWAY_KUBECONFIG    a cluster for realapi; its Laneway objects will be deleted
+#                         (`make test-realapi KUBECONFIG=FILE` sets it)
+#   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
+set -uo pipefail
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+cd "$(dirname "$0")/.." || exit
+
+python=$PWD/.venv-dev/bin/python
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 143' INT TERM
+cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/laneway
+if ! mkdir -p "$cache" 2>/dev/null || [[ ! -w $cache ]]; then
+  echo "tiers: $cache cannot be written, so nothing is kept for the next run"
+  cache=$scratch/cache
+  mkdir "$cache"
+fi
+
+# ---- Debian packages --------------------------------------------------------
+
+lists_updated=0
+
+# update_lists: once a run, so that what is installed is what the mirror still has.
+update_lists() {
+  [[ $lists_updated == 0 && $(id -u) == 0 ]] || return 0
+  apt-get update -qq && lists_updated=1
+}
+
+# have PROGRAM:PACKAGE...: install what is missing, or say what that is.
+have() {
+  local pair missing=()
+  for pair in "$@"; do
+    command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    reason="missing packages (Debian names): ${missing[*]}"
+    return 1
+  fi
+  echo "tiers: installing ${missing[*]}"
+  update_lists &&
+    apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# kept NAME COMMAND...: run a preparation that fills the cache, one at a time on this machine.
+kept() {
+  local name=$1 status=0
+  shift
+  flock "$cache/$name.lock" "$@" >"$scratch/prepare" 2>&1 || status=$?
+  if [[ $status != 0 ]]; then
+    tail -n 30 "$scratch/prepare"
+    reason="preparing $name failed, see above"
+  fi
+  return $status
+}
+
+# ---- kernel: each framework on each kernel, two guests at a time -------------
+
+kernels=${RIG_KERNELS:-6.1 6.12}
+
+prepare_kernel() {
+  local kernel
+  have apt-get:apt python3:python3 && update_lists || return
+  mkdir -p "$cache/rig"
+  for kernel in $kernels; do
+    kept "rig-$kernel" rig/setup.sh "$cache/rig/$kernel" "$kernel" || return
+  done
+}
+
+guest() {   # guest KERNEL MODE
+  # PYTHONDONTWRITEBYTECODE: what the guest writes is kept in its memory
+  GPUS=a2 MODE=$2 MEM=768 TIMEOUT=300 QUIET=1 rig/boot.sh "$cache/rig/$1" \
+    "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$2 $python -m pytest -q -p no:cacheprovider \
+      --timeout 240 tests/contract/host tests/kernel"
+}
+
+run_kernel() {
+  local kernel mode failed=0 running=()
+  for kernel in $kernels; do
+    for mode in mdev vendor; do
+      { guest "$kernel" "$mode" >"$scratch/$kernel-$mode" 2>&1; echo $? >"$scratch/$kernel-$mode.status"; } &
+      running+=($!)
+    done
+    wait "${running[@]}"
+    for mode in mdev vendor; do
+      echo "-- kernel $kernel, framework $mode"
+      cat "$scratch/$kernel-$mode"
+      [[ $(<"$scratch/$kernel-$mode.status") == 0 ]] ||
+        { echo "-- failed, status $(<"$scratch/$kernel-$mode.status")"; failed=1; }
+    done
+    running=()
+  done
+  return $failed
+}
+
+# ---- realapi: one server for the whole run -----------------------------------
+
+prepare_realapi() {
+  [[ -z ${LANEWAY_KUBECONFIG:-} ]] || return 0
+  have curl:curl openssl:openssl setsid:util-linux || return
+  if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+    assets=$KUBEBUILDER_ASSETS
+    return
+  fi
+  assets=$cache/kubernetes/bin
+  [[ ! -x $assets/kube-apiserver ]] || return 0
+  have apt-get:apt dpkg-source:dpkg-dev make:make && update_lists || return
+  echo "tiers: building a kube-apiserver from Debian's source, once: five minutes or so"
+  kept kubernetes tools/real-apiserver/build.sh "$cache/kubernetes"
+}
+
+run_realapi() {
+  local status=0 kubeconfig=${LANEWAY_KUBECONFIG:-}
+  if [[ -z $kubeconfig ]]; then
+    tools/real-apiserver/start.sh "$assets" "$scratch/server" || return
+    kubeconfig=$scratch/server/kubeconfig
+  fi
+  KUBECONFIG=$kubeconfig LANEWAY_REALAPI=1 "$python" -m pytest -q tests/contract/api tests/realapi || status=$?
+  if [[ -d $scratch/server ]]; then
+    [[ $status == 0 ]] || tail -n 20 "$scratch/server/kube-apiserver.log"
+    tools/real-apiserver/stop.sh "$scratch/server" >/dev/null || status=1
+  fi
+  return $status
+}
+
+# ---- ------------------------------------------------------------------------
+
+tiers=("$@") optional=0
+if [[ $* == --all ]]; then
+  tiers=(kernel realapi)
+  [[ ${CI:-} == true ]] || optional=1
+fi
+[[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
+
+failed=0 left_out=()
+for tier in "${tiers[@]}"; do
+  began=$SECONDS reason="its preparation failed"
+  declare -F "run_$tier" >/dev/null || { echo "tiers: no tier $tier" >&2; exit 2; }
+  echo "== $tier: preparing"
+  if ! "prepare_$tier"; then
+    echo "== $tier: LEFT OUT: $reason"
+    left_out+=("$tier")
+    continue
+  fi
+  echo "== $tier: prepared in $((SECONDS - began)) s"
+  status=0
+  "run_$tier" || status=$?
+  if [[ $status != 0 ]]; then
+    failed=1
+    echo "== $tier: FAILED after $((SECONDS - began)) s"
+  else
+    echo "== $tier: passed in $((SECONDS - began)) s"
+  fi
+done
+if [[ ${#left_out[@]} -gt 0 ]]; then
+  echo "!! LEFT OUT, NOT TESTED: ${left_out[*]}"
+  [[ $optional == 1 ]] || failed=1
+fi
+exit $failed
