@@ -1,0 +1,30 @@
+"""Labels, annotations and finalizers that Harvester's clients know, spelt as they spell them."""
+
+LABEL_NODE = "nodename"
+"""On every observed device; not on claims and MigConfigurations."""
+LABEL_PARENT_NETWORK_DEVICE = "harvesterhci.io/parent-sriov-network-device"
+"""On the PCIDevice of a VF: the SRIOVNetworkDevice that made it."""
+LABEL_PARENT_GPU = "harvesterhci.io/parentSRIOVGPUDevice"
+"""On a VF's PCIDevice, a VGPUDevice and a vGPU's claim: the SRIOVGPUDevice.
+
+Clients filter by it.
+"""
+LABEL_DRIVER_NEEDED = "sriovgpu.harvesterhci.io/driver-needed"
+"""`true` on a cluster node that has an SRIOVGPUDevice: the driver is installed there."""
+LABEL_BAREMETAL_GPUS = "harvesterhci.io/gpu-baremetal-workloads"
+"""`true` on a cluster node whose GPUs are for containers."""
+
+ANNOTATION_DRIVER = "harvesterhci.io/pcideviceDriver"
+"""On a PCIDevice: its driver when it was first seen."""
+ANNOTATION_RESOURCE_NAME = "pcidevice.harvesterhci.io/override-resource-name"
+"""On a PCIDevice or its claim: replaces the resource name."""
+ANNOTATION_SKIP_BINDING = "pcidevices.harvesterhci.io/skip-vfio-binding"
+"""On a PCIDeviceClaim: its presence leaves the driver alone."""
+ANNOTATION_INTERFACE = "sriov.devices.harvesterhi.io/interface-name"
+"""On an SRIOVNetworkDevice; the domain really lacks the "c"."""
+ANNOTATION_SKIP_MIG = "harvesterhci.io/skip-mig-configuration"
+"""`true` on an SRIOVGPUDevice: share it by time, leave MIG alone."""
+ANNOTATION_ALLOCATION = "harvesterhci.io/deviceAllocationDetails"
+"""On a VirtualMachine: which devices it holds, as JSON."""
+ANNOTATION_CUSTOM_DRIVER = "sriovgpu.harvesterhci.io/custom-driver"
+"""On a cluster node: where its driver comes from."""
