@@ -1,0 +1,20 @@
+"""`laneway crds`: the custom resource definitions, to apply to a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from laneway.api.crds import crds_yaml
+
+
+@click.command()
+def crds() -> None:
+    r"""Print the custom resource definitions of Laneway's kinds as YAML.
+
+    The agent and the other roles expect them to be in the cluster.
+
+    \b
+    Example:
+      laneway crds | kubectl apply --server-side -f -
+    """
+    click.echo(crds_yaml(), nl=False)

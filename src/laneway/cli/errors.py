@@ -1,0 +1,15 @@
+"""How a command says that it cannot do what it was asked."""
+
+from __future__ import annotations
+
+import click
+
+
+class Failure(click.ClickException):
+    """The command failed. The message says what is wrong and what to do; it becomes one line."""
+
+
+def one_line(text: str) -> str:
+    """Text on one line and free of control characters, which a terminal would obey."""
+    words = "".join(char if char.isprintable() else " " for char in text).split()
+    return " ".join(words)
