@@ -76,8 +76,7 @@ def load_order(tree: Path, wanted: list[str]) -> list[str]:
         if path not in order:
             order.append(path)
 
-    for name in wanted:
-        name = name.replace("-", "_")
+    for name in (module_name(module) for module in wanted):
         if name in by_name:
             add(by_name[name])
         elif name not in builtin:
