@@ -1,0 +1,147 @@
+"""PCIDevice: every PCI function of the node except PCI bridges, as the contract has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from laneway.api import (
+    Condition,
+    ObjectMeta,
+    PCIDevice,
+    PCIDeviceBar,
+    PCIDeviceLink,
+    PCIDeviceSriov,
+    PCIDeviceStatus,
+    Status,
+)
+from laneway.controllers.devices.family import Family, read_failed, ready, unreadable
+from laneway.core import keys, names, usability
+from laneway.core.inventory import Inventory
+from laneway.core.pci import Link, PciAddress, PciFunction
+
+
+def wanted(inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:
+    """Every function but PCI bridges, which cannot be passed to anything."""
+    judged = usability.judge_all(inventory)
+    groups = _groups(inventory)
+    nics = {f.address: f for f in inventory.functions if f.class_code.startswith("02")}
+    interfaces = {interface.address: interface.name for interface in inventory.interfaces}
+    sriov_gpus = {f.address for f in inventory.functions if f.sriov_gpu}
+    objects = {}
+    for function in inventory.functions:
+        if function.is_bridge:
+            continue
+        name = names.pci_object_name(node, function.address)
+        labels = {keys.LABEL_NODE: node}
+        if function.physfn in sriov_gpus:
+            labels[keys.LABEL_PARENT_GPU] = names.pci_object_name(node, function.physfn)
+        elif function.physfn in nics and function.physfn in interfaces:
+            parent = names.network_object_name(node, interfaces[function.physfn])
+            labels[keys.LABEL_PARENT_NETWORK_DEVICE] = parent
+        objects[name] = PCIDevice(
+            metadata=ObjectMeta(
+                name=name,
+                labels=labels,
+                annotations={keys.ANNOTATION_DRIVER: function.driver},
+            ),
+            status=_status(
+                function,
+                inventory,
+                node,
+                judged[function.address],
+                groups.get(function.iommu_group, ()),
+            ),
+        )
+    return objects
+
+
+def _groups(inventory: Inventory) -> dict[int | None, tuple[str, ...]]:
+    groups: dict[int | None, tuple[str, ...]] = {}
+    for function in inventory.functions:
+        if (group := function.iommu_group) is not None:
+            groups[group] = (*groups.get(group, ()), str(function.address))
+    return groups
+
+
+def _status(
+    function: PciFunction,
+    inventory: Inventory,
+    node: str,
+    reasons: list[usability.Reason],
+    group: tuple[str, ...],
+) -> PCIDeviceStatus:
+    claimable = usability.usable(reasons)
+    return PCIDeviceStatus(
+        address=str(function.address),
+        vendor_id=function.vendor,
+        device_id=function.device,
+        class_id=function.class_code[:4],
+        iommu_group="" if function.iommu_group is None else str(function.iommu_group),
+        node_name=node,
+        resource_name=names.resource_name_of(function),
+        description=names.pci_description(function),
+        kernel_driver_in_use=function.driver,
+        subsystem_vendor_id=function.subsystem_vendor,
+        subsystem_device_id=function.subsystem_device,
+        numa_node=function.numa_node,
+        iommu_group_members=group,
+        sriov=_sriov(function),
+        physical_function="" if function.physfn is None else str(function.physfn),
+        reset_methods=function.reset_methods,
+        bars=[
+            PCIDeviceBar(
+                index=bar.index,
+                size=bar.size,
+                prefetchable=bar.prefetchable,
+                wide=bar.wide,
+                io=bar.io,
+            )
+            for bar in function.bars
+        ],
+        link=_link(function.link),
+        boot_vga=function.boot_vga,
+        claimable=claimable,
+        critical=inventory.critical.get(function.address, ()),
+        conditions=[
+            _observed(inventory, function.address),
+            Condition(
+                type="Claimable",
+                status="True" if claimable else "False",
+                reason="Free" if claimable else reasons[0].kind.value,
+                message=usability.short(reasons) or "Nothing on the node needs it.",
+            ),
+        ],
+    )
+
+
+def _observed(inventory: Inventory, address: PciAddress) -> Condition:
+    if error := read_failed(inventory, address):
+        return ready("ReadFailed", f"Not everything could be read: {error}.", status=False)
+    return ready("Observed", "The status is what the kernel shows.")
+
+
+def _sriov(function: PciFunction) -> PCIDeviceSriov | None:
+    if function.total_vfs is None:
+        return None
+    return PCIDeviceSriov(total_vfs=function.total_vfs, num_vfs=function.num_vfs)
+
+
+def _link(link: Link) -> PCIDeviceLink | None:
+    if link == Link():
+        return None
+    return PCIDeviceLink(
+        speed=link.speed, width=link.width, max_speed=link.max_speed, max_width=link.max_width
+    )
+
+
+def status(_stored: PCIDevice, wanted: PCIDevice) -> Status:
+    """Everything is observed, nothing in it belongs to anybody else."""
+    return wanted.status
+
+
+def keep(stored: PCIDevice, inventory: Inventory) -> bool:
+    """A device that could not be read is not gone."""
+    return unreadable(inventory, [stored.status.address])
+
+
+FAMILY = Family(PCIDevice, wanted, status, keep)

@@ -1,0 +1,166 @@
+"""Keeps the objects of one family of devices in step with what the host shows.
+
+A key is worked on when the inventory wants it differently than before, and when the stored object
+changed, whoever changed it. What is written is only the difference between what is stored and what
+should be; at steady state that is nothing. Labels and status are kept in step; spec and annotations
+are given once, when an object is created, and belong to users afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Generic, cast
+
+import msgspec
+
+from laneway.api import Status, merge_patch, to_builtins
+from laneway.controllers.devices.family import Family, T, merge_conditions
+from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.resources import resource_of
+from laneway.core.inventory import Inventory
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry, run_workers
+from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from laneway.kube.informer import Informer
+from laneway.kube.queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+
+def timestamp() -> str:
+    """Now, as the API writes times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Publisher(Generic[T]):
+    """One writer of one family's objects on one node."""
+
+    workers = 2
+
+    def __init__(
+        self,
+        family: Family[T],
+        node: str,
+        client: Client,
+        informer: Informer[T],
+        metrics: AgentMetrics,
+        *,
+        clock: Callable[[], str] = timestamp,
+    ) -> None:
+        self.published = asyncio.Event()
+        """Set once every object of the first inventory is as it should be."""
+        self.node = node
+        self.client = client
+        self.informer = informer
+        self.resource = resource_of(family.type)
+        self.metrics = metrics
+        self.wanted: Mapping[str, T] = {}
+        self.inventory = Inventory()
+        self._family = family
+        self._clock = clock
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._outstanding: set[str] | None = None
+
+    def observed(self, inventory: Inventory) -> None:
+        """Take a new inventory: every object that should now be different is worked on."""
+        before, after = self.wanted, self._family.wanted(inventory, self.node)
+        self.inventory, self.wanted = inventory, after
+        stored = {obj.metadata.name for obj in self.informer.store}
+        names = {name for name, obj in after.items() if obj != before.get(name)}
+        names |= (set(before) | stored) - set(after)
+        if self._outstanding is None:
+            names |= stored
+            self._outstanding = set(names)
+            self._settle()
+        for name in names:
+            self._queue.add(name)
+
+    async def run(self) -> None:
+        """Work until cancelled. `informer` must be synced and `observed` have been called."""
+        self.informer.subscribe(self._changed)
+        await run_workers(self._queue, self._work, self.workers)
+
+    def _changed(self, before: T | None, after: T | None) -> None:
+        obj = after or before
+        if obj is not None:
+            self._queue.add(obj.metadata.name)
+
+    async def _work(self, name: str) -> Retry | None:
+        try:
+            return await self.reconcile(name)
+        finally:
+            # A failure is logged and retried; it must not keep the node from being ready.
+            if self._outstanding:
+                self._outstanding.discard(name)
+                self._settle()
+
+    def _settle(self) -> None:
+        if not self._outstanding:
+            self.published.set()
+
+    async def reconcile(self, name: str) -> Retry | None:
+        """Bring one object to what it should be."""
+        stored = self.informer.store.get(name)
+        wanted = self.wanted.get(name)
+        if wanted is None:
+            if stored is not None and not self._family.keep(stored, self.inventory):
+                await self.remove(stored)
+            return None
+        if stored is None:
+            stored = await self.create(wanted)
+        await self.write_labels(stored, wanted)
+        await self.write_status(stored, self._family.status(stored, wanted))
+        return None
+
+    async def create(self, wanted: T) -> T:
+        """Make an object; its status follows. One that others made meanwhile is taken as it is."""
+        body = to_builtins(cast(msgspec.Struct, wanted))
+        body.pop("status", None)
+        try:
+            created = await self.client.create(self.resource, body)
+        except AlreadyExistsError:
+            return await self.client.get(self.resource, wanted.metadata.name)
+        self.metrics.wrote("create", self.resource.kind)
+        log.info("created %s %s", self.resource.kind, wanted.metadata.name)
+        return created
+
+    async def remove(self, stored: T) -> None:
+        """Delete exactly the object that was seen."""
+        if stored.metadata.deletion_timestamp:
+            return
+        try:
+            await self.client.delete(self.resource, stored.metadata.name, uid=stored.metadata.uid)
+        except (NotFoundError, ConflictError):
+            return  # It is gone, or another object has its name: the watch will tell.
+        self.metrics.wrote("delete", self.resource.kind)
+        log.info("deleted %s %s: its device is gone", self.resource.kind, stored.metadata.name)
+
+    async def write_labels(self, stored: T, wanted: T) -> None:
+        """Set the labels that are wrong; labels of others stay."""
+        labels = {
+            key: value
+            for key, value in wanted.metadata.labels.items()
+            if stored.metadata.labels.get(key) != value
+        }
+        if labels:
+            patch = {"metadata": {"labels": labels}}
+            await self.client.patch(self.resource, stored.metadata.name, patch)
+            self.metrics.wrote("patch", self.resource.kind)
+
+    async def write_status(self, stored: T, status: Status) -> None:
+        """Send the difference between the stored status and this one, if there is any."""
+        generation = stored.metadata.generation
+        conditions = merge_conditions(
+            stored.status.conditions, status.conditions, generation, self._clock()
+        )
+        settled = msgspec.structs.replace(
+            status, observed_generation=generation, conditions=conditions
+        )
+        if patch := merge_patch(stored.status, settled):
+            await self.client.patch(
+                self.resource, stored.metadata.name, {"status": patch}, subresource="status"
+            )
+            self.metrics.wrote("patch status", self.resource.kind)

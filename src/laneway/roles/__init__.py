@@ -1,0 +1,1 @@
+"""Composition: each role wires adapters to controllers and owns their lives."""

@@ -1,0 +1,116 @@
+"""The agent: everything that reads or writes one node's hardware.
+
+It watches only objects of its own node. Its caches are complete before the first object is written,
+so that a restart changes nothing that is already right, and the first scan is complete before the
+first object is judged gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, TypeVar
+
+from laneway.api import (
+    CoreNode,
+    DeviceNode,
+    PCIDevice,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    VGPUDevice,
+)
+from laneway.controllers.devices import gpu, network, node, pci, usb
+from laneway.controllers.devices.family import Family
+from laneway.controllers.driver_label import DriverLabel
+from laneway.controllers.metrics import AgentMetrics, MetricFamilies
+from laneway.controllers.observer import Observer
+from laneway.controllers.publisher import Publisher
+from laneway.controllers.resources import resource_of
+from laneway.controllers.vgpus import VgpuController
+from laneway.core import keys
+from laneway.host.port import Host
+from laneway.kube.client import Client
+from laneway.kube.events import EventRecorder
+from laneway.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "laneway-agent"
+
+T = TypeVar("T", PCIDevice, SRIOVGPUDevice, SRIOVNetworkDevice, USBDevice, VGPUDevice)
+
+
+class Agent:
+    """The agent of one node. Run `run` in a task; `ready` says that all devices are published."""
+
+    def __init__(self, node: str, host: Host, client: Client, families: MetricFamilies) -> None:
+        self.node = node
+        self.ready = asyncio.Event()
+        self._client = client
+        self._metrics = AgentMetrics(families, node)
+        self._observer = Observer(host, self._metrics)
+        self._recorder = EventRecorder(client, COMPONENT, node)
+        self._informers: list[Informer[Any]] = []
+        gpus = self._of_node(SRIOVGPUDevice)
+        self._publishers: list[Publisher[Any]] = [
+            self._publisher(self._device_node(), self._by_name(DeviceNode)),
+            self._publisher(pci.FAMILY, self._of_node(PCIDevice)),
+            self._publisher(usb.FAMILY, self._of_node(USBDevice)),
+            self._publisher(network.FAMILY, self._of_node(SRIOVNetworkDevice)),
+            self._publisher(gpu.FAMILY, gpus),
+            VgpuController(
+                node,
+                client,
+                self._of_node(VGPUDevice),
+                self._metrics,
+                host=host,
+                observer=self._observer,
+                gpus=gpus,
+                recorder=self._recorder,
+            ),
+        ]
+        self._label = DriverLabel(node, client, self._by_name(CoreNode), self._metrics)
+
+    async def run(self) -> None:
+        """Keep the node's objects and hardware in step until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            tasks.create_task(self._recorder.run())
+            for informer in self._informers:
+                await informer.synced.wait()
+            tasks.create_task(self._observer.run())
+            await self._observer.scanned.wait()
+            self._observer.subscribe(self._label.observed)
+            for publisher in self._publishers:
+                self._observer.subscribe(publisher.observed)
+                tasks.create_task(publisher.run())
+            tasks.create_task(self._label.run())
+            for publisher in self._publishers:
+                await publisher.published.wait()
+            self.ready.set()
+            log.info("the devices of node %s are published", self.node)
+
+    def _of_node(self, cls: type[T]) -> Informer[T]:
+        selector = f"{keys.LABEL_NODE}={self.node}"
+        informer = Informer(self._client, resource_of(cls), label_selector=selector)
+        self._informers.append(informer)
+        return informer
+
+    def _by_name(self, cls: type[Any]) -> Informer[Any]:
+        selector = f"metadata.name={self.node}"
+        informer = Informer(self._client, resource_of(cls), field_selector=selector)
+        self._informers.append(informer)
+        return informer
+
+    def _publisher(self, family: Family[Any], informer: Informer[Any]) -> Publisher[Any]:
+        return Publisher(family, self.node, self._client, informer, self._metrics)
+
+    def _device_node(self) -> Family[DeviceNode]:
+        observer = self._observer
+        return Family(
+            DeviceNode,
+            lambda inventory, name: node.wanted(inventory, name, observer.uevents_unavailable),
+            lambda _stored, wanted: wanted.status,
+        )
