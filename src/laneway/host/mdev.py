@@ -1,0 +1,61 @@
+"""vGPUs of the mediated-device framework (`mdev_supported_types` in the VF's directory).
+
+The vGPU itself is a directory named by its UUID inside the VF's; its `mdev_type` link says which
+profile. A recorded dump keeps only that link, not the type directories, so the two signs count
+each on its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuType
+from laneway.host.attributes import Attributes, decimal_id, shorten
+
+_TYPES = "mdev_supported_types"
+_TYPE_ID = re.compile(r"nvidia-([0-9]{1,9})")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def serves(vf: Attributes) -> bool:
+    """Whether this function is on the framework."""
+    return _TYPES in vf.names or any(_UUID.fullmatch(name) for name in vf.names)
+
+
+def read_types(
+    vf: Attributes, names: dict[str, str]
+) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]:
+    """Supported and creatable types. `names` holds what siblings said, and grows."""
+    matches = filter(None, map(_TYPE_ID.fullmatch, vf.inside(_TYPES)))
+    supported, creatable = [], []
+    for match in sorted(matches, key=lambda match: int(match[1])):
+        type_id, directory = match[0], f"{_TYPES}/{match[0]}"
+        if not names.get(type_id):
+            names[type_id] = vf.text(f"{directory}/name")
+        vgpu_type = VgpuType(type_id, names[type_id])
+        supported.append(vgpu_type)
+        if vf.count(f"{directory}/available_instances"):
+            creatable.append(vgpu_type)
+    return tuple(supported), tuple(creatable)
+
+
+def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
+    """The vGPU on this function; its name is empty where `names` has none."""
+    uuids = sorted(filter(_UUID.fullmatch, vf.names))
+    if len(uuids) > 1:
+        vf.fail(f"carries {len(uuids)} vGPUs where one is possible: {', '.join(uuids[:4])}")
+    for uuid in uuids:
+        vgpu = vf.below(uuid)
+        if vgpu is None:
+            continue
+        type_id = vgpu.link("mdev_type")
+        if _TYPE_ID.fullmatch(type_id):
+            return ConfiguredVgpu(
+                type_id=type_id,
+                type_name=names.get(type_id, ""),
+                uuid=uuid,
+                iommu_group=decimal_id(vgpu.link("iommu_group")),
+            )
+        if not vgpu.vanished():
+            vf.fail(f"{uuid}: mdev_type is no NVIDIA type: {shorten(type_id)}")
+    return None

@@ -1,0 +1,128 @@
+"""Network interfaces on PCI functions, and those that the node is reached through.
+
+The node is reached through its default routes and Harvester's management bridge and bond; what
+those are stacked on (bridge, bond, VLAN) follows from the `lower_` links.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from laneway.core.inventory import DeviceError, NetworkInterface
+from laneway.host import procfs
+from laneway.host.attributes import clean, describe, listing
+from laneway.host.critical import Need
+from laneway.host.paths import functions_on, real_path, usb_ports_on
+from laneway.host.port import Host
+
+_CLASS = "/sys/class/net"
+_MANAGEMENT = ("mgmt-br", "mgmt-bo")
+_MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
+_UP, _REJECT = 0x1, 0x200
+"""Flags of a route."""
+
+
+class Interfaces(msgspec.Struct, frozen=True):
+    """Every interface's device path by name, and those on PCI functions."""
+
+    paths: dict[str, str]
+    on_pci: list[NetworkInterface]
+
+
+def read_interfaces(host: Host, errors: list[DeviceError]) -> Interfaces:
+    """All interfaces; those on PCI functions are sorted by address and name."""
+    paths: dict[str, str] = {}
+    on_pci = []
+    for name in listing(host, _CLASS, errors):
+        try:
+            path = real_path(host, f"{_CLASS}/{name}")
+        except OSError:
+            continue  # gone, or no interface: `bonding_masters` is a file among the links
+        paths[name] = path
+        functions = functions_on(path)
+        if functions and not usb_ports_on(path):
+            mac = _mac(host, name, path, errors)
+            on_pci.append(NetworkInterface(name=clean(name), address=functions[-1], mac=mac))
+    return Interfaces(paths, sorted(on_pci, key=lambda nic: (nic.address, nic.name)))
+
+
+def _mac(host: Host, name: str, path: str, errors: list[DeviceError]) -> str:
+    try:
+        mac = clean(host.read(f"{path}/address"))
+    except OSError as error:
+        if host.exists(path):
+            errors.append(DeviceError(clean(name), f"address: cannot be read: {describe(error)}"))
+        return ""
+    return mac if _MAC.fullmatch(mac) else ""
+
+
+def needs(host: Host, interfaces: Interfaces) -> list[Need]:
+    """The interfaces that the node is reached through, down to the hardware."""
+    found: list[Need] = []
+    for root in sorted(_default_route_interfaces(host) & interfaces.paths.keys()):
+        found += _stack(host, interfaces, root, f"carries the default route ({clean(root)})")
+    for root in _MANAGEMENT:
+        if root in interfaces.paths:
+            found += _stack(host, interfaces, root, f"carries the management network ({root})")
+    return found
+
+
+def _stack(host: Host, interfaces: Interfaces, root: str, reason: str) -> list[Need]:
+    """The interface and all below it, each with its place in the stack as reason."""
+    found = [Need(interfaces.paths[root], reason)]
+    seen = {root}
+    todo = [root]
+    while todo:
+        upper = todo.pop()
+        for lower in _lower(host, interfaces, upper):
+            if lower not in seen:
+                seen.add(lower)
+                todo.append(lower)
+                kind = _kind(host, interfaces.paths[upper])
+                member = f"{clean(lower)} is part of {kind} {clean(upper)}"
+                found.append(Need(interfaces.paths[lower], f"{reason}: {member}"))
+    return found
+
+
+def _lower(host: Host, interfaces: Interfaces, upper: str) -> list[str]:
+    try:
+        names = host.names(interfaces.paths[upper])
+    except OSError:
+        return []  # gone since the listing
+    lower = (name.removeprefix("lower_") for name in sorted(names) if name.startswith("lower_"))
+    return [name for name in lower if name in interfaces.paths]
+
+
+def _kind(host: Host, path: str) -> str:
+    try:
+        uevent = clean(host.read(f"{path}/uevent")).splitlines()
+    except OSError:
+        uevent = []
+    kinds = (line.removeprefix("DEVTYPE=") for line in uevent if line.startswith("DEVTYPE="))
+    return next(kinds, "interface")
+
+
+def _default_route_interfaces(host: Host) -> set[str]:
+    found = set()
+    for line in procfs.lines(host, "net/route")[1:]:
+        match line.split():
+            # Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+            case [name, "00000000", _, flags, _, _, _, "00000000", *_] if _is_usable(flags):
+                found.add(name)
+    for line in procfs.lines(host, "net/ipv6_route"):
+        match line.split():
+            # destination length source length gateway metric references use flags interface
+            case [destination, "00", _, _, _, _, _, _, flags, name] if not destination.strip(
+                "0"
+            ) and _is_usable(flags):
+                found.add(name)
+    return found
+
+
+def _is_usable(flags: str) -> bool:
+    try:
+        return int(flags, 16) & (_UP | _REJECT) == _UP
+    except ValueError:
+        return False

@@ -1,0 +1,37 @@
+"""What a sysfs device path says by itself: the PCI functions and USB devices on the way down."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from laneway.core.pci import PciAddress
+from laneway.host.port import Host
+
+_USB_PORT = re.compile(r"[0-9]{1,5}-[0-9]{1,5}(?:\.[0-9]{1,5})*")
+
+
+def real_path(host: Host, link: str) -> str:
+    """Where a sysfs link in a directory without links (class, bus) leads; one read, no walk."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(link), host.readlink(link)))
+
+
+def functions_on(path: str) -> list[PciAddress]:
+    """PCI functions in a device path, from the root bus down."""
+    return [address for part in path.split("/") if (address := as_address(part))]
+
+
+def usb_ports_on(path: str) -> list[str]:
+    """USB devices in a device path, from the root hub down, root hubs left out."""
+    return [part for part in path.split("/") if is_usb_port(part)]
+
+
+def as_address(text: str) -> PciAddress | None:
+    try:
+        return PciAddress.parse(text)
+    except ValueError:
+        return None
+
+
+def is_usb_port(name: str) -> bool:
+    return _USB_PORT.fullmatch(name) is not None

@@ -1,0 +1,162 @@
+"""PCI functions from sysfs.
+
+Ids come from `uevent` or the id files, never from configuration space, where a VF shows FFFF.
+Only address, ids and class must be there; whatever else is missing or odd leaves its field empty.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from laneway.core.inventory import DeviceError
+from laneway.core.pci import Bar, Link, PciAddress, PciFunction
+from laneway.host.attributes import Attributes, clean, decimal_id, describe, hex_id, shorten
+from laneway.host.paths import as_address, functions_on, real_path
+from laneway.host.port import Host
+
+DEVICES = "/sys/bus/pci/devices"
+NVIDIA = "10de"
+_BARS = 6
+"""Lines of `resource` that are base address registers; ROM, VF BARs and windows follow."""
+_FLAG_IO, _FLAG_PREFETCH, _FLAG_64 = 0x100, 0x2000, 0x100000
+_RESOURCE = re.compile(r"0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16})")
+_VIRTFN = re.compile(r"virtfn([0-9]{1,6})")
+
+
+class PciDevice(NamedTuple):
+    """A function and its directory, so that what else it carries is read without listing again."""
+
+    function: PciFunction
+    attributes: Attributes
+
+
+def read_functions(host: Host, errors: list[DeviceError]) -> list[PciDevice]:
+    """Every PCI function, sorted by address. Raises OSError when there is no list of devices.
+
+    What was odd about a function that could be read stays with its attributes.
+    """
+    devices = []
+    for name in host.names(DEVICES):
+        address = as_address(name)
+        if address is None:
+            errors.append(DeviceError(clean(name), "not a PCI address"))
+        elif (device := _read_function(host, address, errors)) is not None:
+            devices.append(device)
+    return sorted(devices, key=lambda device: device.function.address)
+
+
+def _read_function(host: Host, address: PciAddress, errors: list[DeviceError]) -> PciDevice | None:
+    try:
+        path = real_path(host, f"{DEVICES}/{address}")
+        attributes = Attributes(host, path, str(address))
+    except OSError as error:
+        if host.exists(f"{DEVICES}/{address}"):
+            errors.append(DeviceError(str(address), f"cannot be read: {describe(error)}"))
+        return None
+    function = _function(attributes, address)
+    if attributes.vanished():
+        return None
+    if function is None:
+        errors += attributes.errors
+        return None
+    return PciDevice(function, attributes)
+
+
+def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None:
+    uevent = attributes.properties()
+    vendor, device = _id_pair(uevent.get("PCI_ID", ""))
+    vendor = vendor or attributes.hex("vendor", 4)
+    device = device or attributes.hex("device", 4)
+    class_code = hex_id(uevent.get("PCI_CLASS", ""), 6) or attributes.hex("class", 6)
+    if not (vendor and device and class_code):
+        attributes.fail("left out: vendor, device or class cannot be read")
+        return None
+    subsystem_vendor, subsystem_device = _id_pair(uevent.get("PCI_SUBSYS_ID", ""))
+    numa_node = attributes.number("numa_node")
+    physfn = attributes.function("physfn")
+    upstream = functions_on(attributes.path)[:-1]
+    is_pf = physfn is None and "sriov_totalvfs" in attributes.names
+    return PciFunction(
+        address=address,
+        vendor=vendor,
+        device=device,
+        subsystem_vendor=subsystem_vendor or attributes.hex("subsystem_vendor", 4),
+        subsystem_device=subsystem_device or attributes.hex("subsystem_device", 4),
+        class_code=class_code,
+        # The link is the binding itself; `uevent` stands in for it in dumps that have no links.
+        driver=attributes.link("driver") or uevent.get("DRIVER", ""),
+        iommu_group=_group(attributes),
+        numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
+        # A VF has no link of its own; the kernel prints "Unknown" and 0 for it.
+        link=Link() if physfn else _link(attributes),
+        bars=_bars(attributes),
+        reset_methods=tuple(attributes.text("reset_method").split()),
+        boot_vga=attributes.number("boot_vga") == 1,
+        physfn=physfn,
+        vfs=_vfs(attributes) if is_pf else (),
+        total_vfs=attributes.count("sriov_totalvfs") if is_pf else None,
+        num_vfs=attributes.count("sriov_numvfs") or 0 if is_pf else 0,
+        sriov_gpu=is_pf and vendor == NVIDIA and _offers_vgpu(attributes, class_code),
+        upstream=upstream[-1] if upstream else None,
+    )
+
+
+def _id_pair(text: str) -> tuple[str, str]:
+    """Both ids of a `10DE:25B6`, or two empty texts."""
+    first, _, second = text.partition(":")
+    pair = hex_id(first, 4), hex_id(second, 4)
+    return pair if all(pair) else ("", "")
+
+
+def _group(attributes: Attributes) -> int | None:
+    name = attributes.link("iommu_group")
+    group = decimal_id(name)
+    if name and group is None:
+        attributes.fail(f"iommu_group: not a number: {shorten(name)}")
+    return group
+
+
+def _link(attributes: Attributes) -> Link:
+    if "max_link_speed" not in attributes.names:
+        return Link()
+    return Link(
+        speed=attributes.text("current_link_speed"),
+        width=attributes.count("current_link_width") or 0,
+        max_speed=attributes.text("max_link_speed"),
+        max_width=attributes.count("max_link_width") or 0,
+    )
+
+
+def _bars(attributes: Attributes) -> tuple[Bar, ...]:
+    bars = []
+    for index, line in enumerate(attributes.text("resource").splitlines()[:_BARS]):
+        match = _RESOURCE.fullmatch(line)
+        start, end, flags = (int(part, 16) for part in match.groups()) if match else (1, 0, 0)
+        size = end - start + 1
+        if not 0 < size < 1 << 63:
+            attributes.fail(f"resource: line {index} makes no sense: {shorten(line)}")
+        elif end:
+            bars.append(
+                Bar(
+                    index=index,
+                    size=size,
+                    io=bool(flags & _FLAG_IO),
+                    prefetchable=bool(flags & _FLAG_PREFETCH),
+                    wide=bool(flags & _FLAG_64),
+                )
+            )
+    return tuple(bars)
+
+
+def _vfs(attributes: Attributes) -> tuple[PciAddress, ...]:
+    """VFs by number: as text, `virtfn10` would come before `virtfn2`."""
+    numbered = [(int(m[1]), name) for name in attributes.names if (m := _VIRTFN.fullmatch(name))]
+    addresses = (attributes.function(name) for _, name in sorted(numbered))
+    return tuple(address for address in addresses if address is not None)
+
+
+def _offers_vgpu(attributes: Attributes, class_code: str) -> bool:
+    if class_code[:4] not in ("0300", "0302"):
+        return False
+    return attributes.text("sriov_vf_device") not in ("", "0")

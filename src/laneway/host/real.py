@@ -1,0 +1,130 @@
+"""The host port on a directory of a running system: `/` on a node, a copied tree in tests.
+
+Below another root than `/`, links are followed as if that root were `/`: an absolute link or a
+`..` never leads outside. A directory once found to be no link is not examined again, so a read
+costs one open there too; sysfs never turns a directory into a link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+from laneway.core.uevent import Uevent
+from laneway.host.uevents import kernel_uevents
+
+_CHUNK = 64 * 1024
+_MAX_SIZE = 16 * 1024 * 1024
+"""No file that Laneway reads comes near; a link to an endless device must not fill memory."""
+_MAX_LINKS = 40
+"""As the kernel: more links than this in one path are a loop."""
+
+
+class RealHost:
+    """`Host` on the files below `root`."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = os.path.realpath(root).rstrip("/")
+        self._directories = {"/"}
+
+    def read(self, path: str) -> bytes:
+        fd = self._open(path, os.O_RDONLY)
+        try:
+            content = chunk = os.read(fd, _CHUNK)
+            while chunk:
+                # sysfs answers a whole value at once; only its end tells that there is no more.
+                chunk = os.read(fd, _CHUNK)
+                content += chunk
+                if len(content) > _MAX_SIZE:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+            return content
+        finally:
+            os.close(fd)
+
+    def names(self, path: str) -> list[str]:
+        return os.listdir(self._locate(path))
+
+    def readlink(self, path: str) -> str:
+        parent, name = posixpath.split(path)
+        return os.readlink(f"{self._locate(parent)}/{name}")
+
+    def resolve(self, path: str) -> str:
+        if self._root:
+            return self._locate(path)[len(self._root) :] or "/"
+        return os.path.realpath(path, strict=True)
+
+    def exists(self, path: str) -> bool:
+        try:
+            return os.path.exists(self._locate(path))
+        except OSError:
+            return False
+
+    def write(self, path: str, data: str) -> None:
+        raw = data.encode()
+        fd = self._open(path, os.O_WRONLY)
+        try:
+            if os.write(fd, raw) != len(raw):
+                raise OSError(errno.EIO, "the kernel took only a part of the value", path)
+        finally:
+            os.close(fd)
+
+    def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
+        return kernel_uevents(
+            f"{self._root} is a copy, not this machine's own root" if self._root else ""
+        )
+
+    def _open(self, path: str, access: int) -> int:
+        if not self._root:
+            return os.open(path, access | os.O_CLOEXEC)
+        parent, name = posixpath.split(path)
+        if parent in self._directories and name not in ("", ".", ".."):
+            try:
+                return os.open(self._root + path, access | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+        return os.open(self._locate(path), access | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+    def _locate(self, path: str) -> str:
+        """The path on this machine, every link below the root resolved inside it."""
+        if not self._root:
+            return path
+        if path in self._directories:
+            return self._root + path
+        pending = path.split("/")[::-1]
+        found = ""
+        links = 0
+        while pending:
+            part = pending.pop()
+            if part == "..":
+                found = found.rpartition("/")[0]
+            if part in ("", ".", ".."):
+                continue
+            candidate = f"{found}/{part}"
+            if candidate in self._directories:
+                found = candidate
+                continue
+            target = self._link_at(candidate, is_last=not pending)
+            if target is None:
+                found = candidate
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            found = "" if target.startswith("/") else found
+            pending += target.split("/")[::-1]
+        return self._root + (found or "/")
+
+    def _link_at(self, candidate: str, *, is_last: bool) -> str | None:
+        """Target of a link, None for anything else that exists."""
+        try:
+            return os.readlink(self._root + candidate)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        if not is_last or os.path.isdir(self._root + candidate):
+            self._directories.add(candidate)
+        return None

@@ -1,0 +1,54 @@
+"""One complete look at a node.
+
+Every part is read on its own: what is odd about one device, or missing on a machine altogether
+(USB, network, even PCI), is reported and takes nothing else with it.
+"""
+
+from __future__ import annotations
+
+from laneway.core.inventory import DeviceError, Inventory
+from laneway.host import console, critical, network, storage
+from laneway.host.attributes import clean, describe
+from laneway.host.pci import DEVICES, PciDevice, read_functions
+from laneway.host.port import Host
+from laneway.host.usb import read_usb
+from laneway.host.vgpu import read_vgpus
+
+
+def scan(host: Host) -> Inventory:
+    """Read everything. Blocks on files only: run it in a thread where a loop must not wait."""
+    errors: list[DeviceError] = []
+    devices = _devices(host, errors)
+    vgpus = read_vgpus(devices)
+    interfaces = network.read_interfaces(host, errors)
+    usb = read_usb(host, errors)
+    for device in devices:
+        errors += device.attributes.errors
+    functions = tuple(device.function for device in devices)
+    needs = [*storage.needs(host), *network.needs(host, interfaces), *console.needs(host)]
+    found = critical.decide(functions, needs)
+    return Inventory(
+        functions=functions,
+        vgpus=tuple(vgpus),
+        interfaces=tuple(interfaces.on_pci),
+        usb=tuple(usb),
+        critical=found.functions,
+        critical_usb=found.usb,
+        nvidia_driver=_driver_version(host),
+        errors=tuple(errors),
+    )
+
+
+def _devices(host: Host, errors: list[DeviceError]) -> list[PciDevice]:
+    try:
+        return read_functions(host, errors)
+    except OSError as error:
+        errors.append(DeviceError(DEVICES, f"no PCI devices can be read: {describe(error)}"))
+        return []
+
+
+def _driver_version(host: Host) -> str:
+    try:
+        return clean(host.read("/sys/module/nvidia/version"))
+    except OSError:
+        return ""

@@ -1,0 +1,46 @@
+"""vGPUs of the vendor-specific VFIO framework (`nvidia/` in the VF's directory).
+
+`creatable_vgpu_types` is both the catalogue and the room that is left: it shrinks to its header
+when the card is full, so a configured type's name usually comes from a sibling.
+"""
+
+from __future__ import annotations
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuType
+from laneway.host.attributes import Attributes, decimal_id, shorten
+
+_CURRENT = "nvidia/current_vgpu_type"
+_CREATABLE = "nvidia/creatable_vgpu_types"
+_NONE = "0"
+
+
+def serves(vf: Attributes) -> bool:
+    """Whether this function is on the framework."""
+    return "current_vgpu_type" in vf.inside("nvidia")
+
+
+def read_types(
+    vf: Attributes, names: dict[str, str]
+) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]:
+    """Supported and creatable types, here the same. `names` takes up what they are called."""
+    rows = vf.text(_CREATABLE).splitlines()[1:]  # below `ID    : vGPU Name`
+    types = []
+    for row in rows:
+        type_id, _, name = (part.strip() for part in row.partition(":"))
+        if decimal_id(type_id) is None or not name:
+            vf.fail(f"{_CREATABLE}: not a row `id : name`: {shorten(row)}")
+            continue
+        names[type_id] = name
+        types.append(VgpuType(type_id, name))
+    return tuple(types), tuple(types)
+
+
+def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
+    """The vGPU on this function; its name is empty where `names` has none."""
+    type_id = vf.text(_CURRENT)
+    if type_id in ("", _NONE):
+        return None
+    if decimal_id(type_id) is None:
+        vf.fail(f"{_CURRENT}: not a type id: {shorten(type_id)}")
+        return None
+    return ConfiguredVgpu(type_id=type_id, type_name=names.get(type_id, ""))

@@ -1,0 +1,86 @@
+"""What each VF of an NVIDIA GPU can carry and carries, whichever framework serves it.
+
+The framework is decided function by function: one node may hold cards of both kinds. Only a VF
+that shows neither sign while NVIDIA's driver holds it, as recorded dumps have them, is taken to be
+like its siblings. Names are collected card by card, because a full card lists none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from laneway.core.catalogue import profile_name
+from laneway.core.inventory import ConfiguredVgpu, Framework, VgpuFunction, VgpuType
+from laneway.core.pci import PciAddress
+from laneway.host import mdev, vendor_vfio
+from laneway.host.attributes import Attributes
+from laneway.host.pci import NVIDIA, PciDevice
+
+_NVIDIA_DRIVER = "nvidia"
+
+
+class _BackEnd(Protocol):
+    """The functions that the module of each framework has."""
+
+    def serves(self, vf: Attributes) -> bool: ...
+
+    def read_types(
+        self, vf: Attributes, names: dict[str, str]
+    ) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]: ...
+
+    def read_configured(self, vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None: ...
+
+
+_BACK_ENDS: dict[Framework, _BackEnd] = {"mdev": mdev, "vendor-vfio": vendor_vfio}
+
+
+def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
+    """Every VF that can carry a vGPU, sorted by address. What is odd goes to its attributes."""
+    cards: dict[PciAddress, list[PciDevice]] = defaultdict(list)
+    for device in devices:
+        function = device.function
+        if function.physfn and function.vendor == NVIDIA and function.is_gpu:
+            cards[function.physfn].append(device)
+    vgpus = (vgpu for parent, vfs in cards.items() for vgpu in _read_card(parent, vfs))
+    return sorted(vgpus, key=lambda vgpu: vgpu.address)
+
+
+def _read_card(parent: PciAddress, vfs: list[PciDevice]) -> list[VgpuFunction]:
+    found = [(vf, _framework(vf.attributes)) for vf in vfs]
+    usual = next((framework for _, framework in found if framework), None)
+    names: dict[str, str] = {}
+    served = []
+    for vf, own in found:
+        framework = own or (usual if vf.function.driver == _NVIDIA_DRIVER else None)
+        if framework:
+            types = _BACK_ENDS[framework].read_types(vf.attributes, names)
+            served.append((vf, framework, types))
+    # Names are complete only now that every sibling has been asked.
+    return [
+        VgpuFunction(
+            address=vf.function.address,
+            parent=parent,
+            framework=framework,
+            supported=supported,
+            creatable=creatable,
+            configured=_named(
+                _BACK_ENDS[framework].read_configured(vf.attributes, names), vf.function.device
+            ),
+        )
+        for vf, framework, (supported, creatable) in served
+    ]
+
+
+def _named(vgpu: ConfiguredVgpu | None, device: str) -> ConfiguredVgpu | None:
+    """With the catalogue's name where no function of the card gave one."""
+    if vgpu is None or vgpu.type_name:
+        return vgpu
+    return msgspec.structs.replace(vgpu, type_name=profile_name(device, vgpu.type_id))
+
+
+def _framework(vf: Attributes) -> Framework | None:
+    return next((name for name, back_end in _BACK_ENDS.items() if back_end.serves(vf)), None)
