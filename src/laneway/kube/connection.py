@@ -1,0 +1,184 @@
+"""One request after another to one API server: time limits, identity, TLS, and what to repeat.
+
+Every request has a time limit. One is repeated only where that cannot do anything twice: the server
+said 429 or 503 and when to come back; a GET could not connect; a 401 was answered to credentials
+that have been renewed since. Everything else is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import aiohttp
+from yarl import URL
+
+from laneway.kube.auth import Credentials, Identity
+from laneway.kube.errors import (
+    ApiError,
+    CutOffError,
+    UnauthorizedError,
+    UnreachableError,
+    from_status,
+)
+from laneway.kube.kubeconfig import Cluster
+from laneway.kube.tls import client_context
+from laneway.kube.transport import failure_text, warning_texts
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+CONNECT_SECONDS = 10.0
+CONNECT_DELAYS = (0.1, 0.4, 1.6)
+"""Waits before a GET that could not connect is repeated."""
+MAX_WAITS = 3
+MAX_RETRY_AFTER = 30.0
+_WARNINGS_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask, without who asks."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    body: bytes | None = None
+    content_type: str = JSON
+    read_seconds: float | None = None
+    """For an endless answer: how long silence is borne. None: the whole answer has a limit."""
+
+
+class Connection:
+    """The way to one API server."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        credentials: Credentials,
+        *,
+        user_agent: str,
+        request_seconds: float,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Raises ConfigError when the certificate authority is of no use."""
+        self._cluster = cluster
+        self._base = cluster.server.rstrip("/")
+        self._host = urlsplit(self._base).netloc
+        self._credentials = credentials
+        self._headers = {"Accept": JSON, "User-Agent": user_agent}
+        self._request_seconds = request_seconds
+        self._sleep = sleep
+        self._context = client_context(cluster)
+        self._context_for = (b"", b"")
+        self._session: aiohttp.ClientSession | None = None
+        self._warned: set[str] = set()
+
+    def open(self) -> None:
+        self._session = aiohttp.ClientSession(
+            headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @contextlib.asynccontextmanager
+    async def answer(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A good answer, its body not read yet.
+
+        Raises ApiError, UnreachableError, and CutOffError for what happens while it is read.
+        """
+        try:
+            response = await self._ask(request)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            text = f"no answer from {self._host}: {failure_text(error)}"
+            raise UnreachableError(text) from error
+        async with response:
+            try:
+                yield response
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                text = f"the answer from {self._host} broke off: {failure_text(error)}"
+                raise CutOffError(text) from error
+
+    async def _ask(self, request: Request) -> aiohttp.ClientResponse:
+        waits = 0
+        renewed = False
+        while True:
+            identity = await self._credentials.identity()
+            try:
+                response = await self._send(request, identity)
+            except aiohttp.ClientConnectorError as error:
+                safe = request.method == "GET" and not isinstance(error, aiohttp.ClientSSLError)
+                if not safe or waits >= len(CONNECT_DELAYS):
+                    raise
+                delay = CONNECT_DELAYS[waits]
+            else:
+                self._log_warnings(response)
+                if response.status < 300:
+                    return response
+                refusal = await _refusal(response)
+                if isinstance(refusal, UnauthorizedError) and not renewed:
+                    renewed = True
+                    self._credentials.reject(identity)
+                    if await self._credentials.identity() != identity:
+                        continue
+                if refusal.retry_after is None or waits >= MAX_WAITS:
+                    raise refusal
+                if refusal.code not in {429, 503}:
+                    raise refusal
+                delay = min(refusal.retry_after, MAX_RETRY_AFTER)
+            waits += 1
+            await self._sleep(delay)
+
+    async def _send(self, request: Request, identity: Identity) -> aiohttp.ClientResponse:
+        if self._session is None:
+            raise RuntimeError("the client is used outside of its `async with` block")
+        headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        if identity.authorization:
+            headers["Authorization"] = identity.authorization
+        return await self._session.request(
+            request.method,
+            URL(self._base + request.path, encoded=True).update_query(request.params),
+            data=request.body,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(
+                total=self._request_seconds if request.read_seconds is None else None,
+                sock_connect=CONNECT_SECONDS,
+                sock_read=request.read_seconds,
+            ),
+            # A redirect would carry our credentials to wherever it points.
+            allow_redirects=False,
+            ssl=self._tls(identity),
+            server_hostname=self._cluster.tls_server_name or None,
+            proxy=self._cluster.proxy_url or None,
+        )
+
+    def _tls(self, identity: Identity) -> ssl.SSLContext:
+        """The context of an identity; another one means other connections."""
+        wanted = (identity.certificate, identity.key)
+        if wanted != self._context_for:
+            self._context = client_context(self._cluster, *wanted)
+            self._context_for = wanted
+        return self._context
+
+    def _log_warnings(self, response: aiohttp.ClientResponse) -> None:
+        for text in warning_texts(response.headers.getall("Warning", [])):
+            if text not in self._warned and len(self._warned) < _WARNINGS_KEPT:
+                self._warned.add(text)
+                log.warning("%s warns: %s", self._host, text)
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> ApiError:
+    async with response:
+        refusal = from_status(await response.read(), response.status)
+    seconds = response.headers.get("Retry-After", "")
+    if seconds.isascii() and seconds.isdigit():
+        refusal.retry_after = float(seconds[:9])
+    return refusal

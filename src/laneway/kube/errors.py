@@ -1,0 +1,136 @@
+"""Every way in which a cluster can fail us, as one family of exceptions.
+
+Callers catch `KubeError`, or the kind they can do something about. Each text is one line, made for
+a person, and free of credentials: no header, token or URL with user information reaches it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class KubeError(Exception):
+    """Anything that went wrong between us and the API server."""
+
+
+class ConfigError(KubeError):
+    """The cluster or our credentials are not described well enough to connect."""
+
+
+class CredentialsError(ConfigError):
+    """Credentials that have to be fetched (a token file, an exec plugin) could not be."""
+
+
+class UnreachableError(KubeError):
+    """No complete answer: refused, reset, cut off, or nothing within the time limit."""
+
+
+class CutOffError(UnreachableError):
+    """An answer had begun, and then the connection broke or fell silent."""
+
+
+class UndecodableError(KubeError):
+    """The server answered something that is not what was asked for."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One reason of a refusal, usually one field."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class ApiError(KubeError):
+    """The server refused; made from its `Status`."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        causes: tuple[Cause, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{message or 'no message'} ({code} {reason or 'no reason'})")
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = causes
+        self.retry_after = retry_after
+
+
+class UnauthorizedError(ApiError):
+    """401: the server does not accept who we say we are."""
+
+
+class ForbiddenError(ApiError):
+    """403: we are known, and may not."""
+
+
+class NotFoundError(ApiError):
+    """404: no such object or no such kind."""
+
+
+class ConflictError(ApiError):
+    """409: the object has changed since we read it."""
+
+
+class AlreadyExistsError(ApiError):
+    """409: the name is taken."""
+
+
+class GoneError(ApiError):
+    """410: the server no longer holds the history that was asked for."""
+
+
+class InvalidError(ApiError):
+    """422: the object breaks its schema or was refused by validation."""
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    "AlreadyExists": AlreadyExistsError,
+    "Conflict": ConflictError,
+    "Expired": GoneError,
+    "Gone": GoneError,
+}
+_BY_CODE: dict[int, type[ApiError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    422: InvalidError,
+}
+
+
+class _Details(msgspec.Struct):
+    causes: list[Cause] | None = None
+    retry_after_seconds: int | None = msgspec.field(name="retryAfterSeconds", default=None)
+
+
+class _Status(msgspec.Struct):
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: _Details | None = None
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+_PLAIN_TEXT_LIMIT = 300
+
+
+def from_status(body: bytes | msgspec.Raw, code: int = 0) -> ApiError:
+    """The exception for a `Status`, or for whatever a proxy answered in its place."""
+    try:
+        status = _decode_status(body)
+    except msgspec.DecodeError:
+        text = " ".join(bytes(body).decode("utf-8", "replace").split())
+        status = _Status(message=text[:_PLAIN_TEXT_LIMIT])
+    code = status.code or code
+    reason = status.reason or ""
+    details = status.details or _Details()
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
+    retry_after = details.retry_after_seconds or None
+    causes = tuple(details.causes or ())
+    return kind(code, reason, status.message or "", causes, retry_after)

@@ -1,0 +1,76 @@
+"""A copy of one collection in memory, found by key or by any number of indexes.
+
+The values under which an object was indexed are kept beside it: taking it out of an index never
+asks the indexer again, so an object that was changed in place cannot leave a stale entry behind.
+All values of a new object are worked out before anything is touched; an indexer that raises leaves
+the store as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Generic
+
+from laneway.kube.resource import Key, T, key_of
+
+Indexer = Callable[[T], Iterable[Hashable]]
+
+
+class Store(Generic[T]):
+    """Objects by key, with named indexes kept in step."""
+
+    def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
+        self._indexers = dict(indexers or {})
+        self._objects: dict[Key, T] = {}
+        self._values: dict[Key, list[tuple[str, tuple[Hashable, ...]]]] = {}
+        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
+            name: {} for name in self._indexers
+        }
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        """Every object, as of now: the store may change while the caller goes through them."""
+        return iter(list(self._objects.values()))
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._objects
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        return self._objects.get(Key(namespace, name))
+
+    def keys(self) -> set[Key]:
+        return set(self._objects)
+
+    def by(self, index: str, value: Hashable) -> list[T]:
+        """The objects indexed under a value, in the order in which they came."""
+        return [self._objects[key] for key in self._indexes[index].get(value, ())]
+
+    def values(self, index: str) -> set[Hashable]:
+        """Every value that at least one object is indexed under."""
+        return set(self._indexes[index])
+
+    def put(self, obj: T) -> T | None:
+        """Add or replace; the object that was there before, if any."""
+        key = key_of(obj)
+        values = [(name, tuple(indexer(obj))) for name, indexer in self._indexers.items()]
+        old = self.drop(key)
+        self._objects[key] = obj
+        if values:
+            self._values[key] = values
+        for name, entries in values:
+            for value in entries:
+                self._indexes[name].setdefault(value, {})[key] = None
+        return old
+
+    def drop(self, key: Key) -> T | None:
+        """Take out; the object that was there, if any."""
+        old = self._objects.pop(key, None)
+        for name, entries in self._values.pop(key, ()):
+            index = self._indexes[name]
+            for value in set(entries):
+                del index[value][key]
+                if not index[value]:
+                    del index[value]
+        return old
