@@ -1,0 +1,66 @@
+"""The kubeconfig holds all that a client needs, and only its owner can read it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from laneway.apiserver import kubeconfig
+from laneway.apiserver.files import write_atomically
+
+
+def test_a_token_is_written_with_server_and_authority(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig.write(str(path), server="https://127.0.0.1:6443", ca_pem=b"CA", token="t: #1")
+    config = yaml.safe_load(path.read_bytes())
+    assert config["kind"] == "Config"
+    assert config["current-context"] == "laneway"
+    (context,) = config["contexts"]
+    assert context == {"name": "laneway", "context": {"cluster": "laneway", "user": "laneway"}}
+    (cluster,) = config["clusters"]
+    assert cluster["cluster"] == {
+        "server": "https://127.0.0.1:6443",
+        "certificate-authority-data": base64.b64encode(b"CA").decode(),
+    }
+    assert config["users"] == [{"name": "laneway", "user": {"token": "t: #1"}}]
+
+
+def test_a_client_certificate_is_embedded(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig.write(
+        str(path), server="https://x", ca_pem=b"CA", client_cert_pem=b"C", client_key_pem=b"K"
+    )
+    (user,) = yaml.safe_load(path.read_bytes())["users"]
+    assert user["user"] == {
+        "client-certificate-data": base64.b64encode(b"C").decode(),
+        "client-key-data": base64.b64encode(b"K").decode(),
+    }
+
+
+def test_only_the_owner_can_read_it_whatever_was_there_before(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("old")
+    path.chmod(0o644)
+    kubeconfig.write(str(path), server="https://x", ca_pem=b"CA", token="t")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(str(path), b"new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
