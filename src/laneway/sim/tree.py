@@ -1,9 +1,9 @@
 """The files of a simulated host: directories, attributes and links in memory.
 
 Every access answers as the kernel does for root on sysfs, down to the errno: a link is followed
-relative to where it is stored, 40 links are a loop, an attribute without a store function refuses
-writing with EACCES although root asks, and writing nothing does nothing. Nodes are plain dicts,
-bytes and text, because a rack of simulated servers holds millions of them.
+relative to where it is stored, 40 links are a loop, and an attribute without a store function
+refuses writing with EACCES although root asks. Nodes are plain dicts, bytes and text, because a
+rack of simulated servers holds millions of them.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class Tree:
             return False
         return True
 
-    def write(self, path: str, data: str) -> None:
+    def store(self, path: str) -> Callable[[str], None]:
+        """What writing to the path does; raises what opening it for writing would."""
         node = self._walk(path)[0]
         if isinstance(node, Directory):
             raise _error(errno.EISDIR, path)
         if not isinstance(node, Attribute) or node.store is None:
             raise _error(errno.EACCES, path)
-        if data:
-            node.store(data)
+        return node.store
 
     # ------------------------------------------------------------------- what its builder needs
 

@@ -1,0 +1,100 @@
+"""The built-in models: servers with cards, as they stand in a rack before Laneway comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from laneway.sim import parts
+from laneway.sim.build import Machine
+from laneway.sim.chassis import ROOT, Usb, chassis, disk, nic, usb_device
+
+_MDEV_DRIVER = "535.216.01"
+_VENDOR_DRIVER = "550.127.06"
+
+
+def _a2() -> Machine:
+    """One A2 with its 16 VFs, vGPUs as mediated devices."""
+    machine = chassis("HPE", "ProLiant DL360 Gen10", _MDEV_DRIVER)
+    port = machine.pci(ROOT, "0000:00:03.0", parts.ROOT_PORT)
+    machine.pci(port, "0000:08:00.0", parts.A2.part, sriov=parts.A2.sriov)
+    return machine
+
+
+def _l40s() -> Machine:
+    """Two L40S, one per socket, vGPUs on the VFs themselves."""
+    machine = chassis("Supermicro", "SYS-221GE-TNHT", _VENDOR_DRIVER)
+    _slots(machine, parts.L40S, ("16", "97"))
+    return machine
+
+
+def _a100() -> Machine:
+    """Four A100 PCIe 40 GB, vGPUs as mediated devices."""
+    machine = chassis("Dell Inc.", "PowerEdge R750xa", _MDEV_DRIVER)
+    _slots(machine, parts.A100, ("16", "30", "b0", "c9"))
+    return machine
+
+
+def _hgx_h100() -> Machine:
+    """Eight H100 SXM, each with a network card below the same PCIe switch, and four NVSwitches."""
+    machine = chassis("Dell Inc.", "PowerEdge XE9680", _VENDOR_DRIVER)
+    for number, bus in enumerate(("18", "40", "4f", "5e", "98", "bf", "cd", "db")):
+        numa = number // 4
+        first = int(bus, 16)
+        root = f"/devices/pci0000:{bus}"
+        port = machine.pci(root, f"0000:{bus}:01.0", parts.ROOT_PORT, numa=numa)
+        up = machine.pci(port, f"0000:{first + 1:02x}:00.0", parts.SWITCH_PORT, numa=numa)
+        to_nic, to_gpu = (
+            machine.pci(up, f"0000:{first + 2:02x}:{slot:02x}.0", parts.SWITCH_PORT, numa=numa)
+            for slot in (0, 1)
+        )
+        address = f"0000:{first + 3:02x}:00.0"
+        interface = (f"ibp{first + 3}s0", number + 4)
+        nic(machine, to_nic, address, parts.CONNECTX7, interface=interface, numa=numa)
+        address = f"0000:{first + 4:02x}:00.0"
+        machine.pci(to_gpu, address, parts.H100.part, numa=numa, sriov=parts.H100.sriov)
+    port = machine.pci(ROOT, "0000:00:04.0", parts.ROOT_PORT)
+    up = machine.pci(port, "0000:05:00.0", parts.SWITCH_PORT)
+    for number in range(4):
+        down = machine.pci(up, f"0000:06:{number:02x}.0", parts.SWITCH_PORT)
+        machine.pci(down, f"0000:{number + 7:02x}:00.0", parts.NVSWITCH)
+    return machine
+
+
+def _plain() -> Machine:
+    """No GPU: two dual-port network cards with SR-IOV, a data disk, a keyboard."""
+    machine = chassis("Lenovo", "ThinkSystem SR650 V2")
+    for root, numa, kind, name, index in (
+        ("16", 0, parts.E810, "ens1f", 4),
+        ("97", 1, parts.X710, "ens4f", 6),
+    ):
+        bus = f"{int(root, 16) + 1:02x}"
+        path = f"/devices/pci0000:{root}"
+        port = machine.pci(path, f"0000:{root}:02.0", parts.ROOT_PORT, numa=numa)
+        for function in (0, 1):
+            address = f"0000:{bus}:00.{function}"
+            interface = (f"{name}{function}", index + function)
+            nic(machine, port, address, kind, interface=interface, numa=numa)
+    port = machine.pci(ROOT, "0000:00:03.0", parts.ROOT_PORT)
+    disk(machine, machine.pci(port, "0000:08:00.0", parts.NVME), 1)
+    keyboard = Usb(ids=("046d", "c31c"), names=("Logitech", "USB Keyboard"), speed="1.5")
+    usb_device(machine, f"{ROOT}/0000:00:14.0/usb1", "1-4", 5, keyboard)
+    return machine
+
+
+def _slots(machine: Machine, gpu: parts.Gpu, roots: tuple[str, ...]) -> None:
+    """One GPU below each of these root buses; the first half belong to socket 0."""
+    for number, root in enumerate(roots):
+        numa = int(number >= len(roots) / 2)
+        path = f"/devices/pci0000:{root}"
+        port = machine.pci(path, f"0000:{root}:02.0", parts.ROOT_PORT, numa=numa)
+        address = f"0000:{int(root, 16) + 1:02x}:00.0"
+        machine.pci(port, address, gpu.part, numa=numa, sriov=gpu.sriov)
+
+
+MODELS: dict[str, Callable[[], Machine]] = {
+    "a2": _a2,
+    "l40s": _l40s,
+    "a100": _a100,
+    "hgx-h100": _hgx_h100,
+    "plain": _plain,
+}

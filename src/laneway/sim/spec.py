@@ -1,0 +1,61 @@
+"""What to simulate, in the words of `--simulate`: `MODEL[:COUNT]`, or the path of a dump."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import msgspec
+
+from laneway.sim import dump
+from laneway.sim.host import SimulatedHost
+from laneway.sim.models import MODELS
+
+MAX_COUNT = 1000
+
+_MODEL = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,9}))?")
+
+
+class SpecError(ValueError):
+    """The text names nothing that can be simulated; says what would be right."""
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """One kind of host, and how many of it. Either `model` or `path` is set."""
+
+    model: str = ""
+    path: str = ""
+    count: int = 1
+
+    @property
+    def label(self) -> str:
+        """A short name for such hosts: the model, or the file's name without its endings."""
+        stem = os.path.basename(self.path).partition(".")[0].lower()
+        return self.model or re.sub(r"[^a-z0-9]+", "-", stem).strip("-") or "dump"
+
+
+def parse_spec(text: str) -> Spec:
+    """Read a SPEC. Raises SpecError."""
+    match = _MODEL.fullmatch(text)
+    if match is not None and match[1] in MODELS:
+        count = int(match[2] or 1)
+        if not 1 <= count <= MAX_COUNT:
+            raise SpecError(f"cannot simulate {count} hosts at once: use 1 to {MAX_COUNT}")
+        return Spec(model=match[1], count=count)
+    if os.path.isfile(text):
+        return Spec(path=text)
+    known = ", ".join(MODELS)
+    if "/" in text:
+        raise SpecError(f"no dump at {text}: give the path of a file, or a model: {known}")
+    raise SpecError(
+        f"unknown model {text[:80]!r}: use one of {known} (MODEL or MODEL:COUNT), "
+        "or the path of a dump by umockdev-record or laneway capture"
+    )
+
+
+def build(spec: Spec, name: str) -> SimulatedHost:
+    """One host of this kind. Raises DumpError for a dump that cannot be used."""
+    if spec.path:
+        return SimulatedHost(name, dump.read(spec.path), {})
+    machine = MODELS[spec.model]()
+    return SimulatedHost(name, machine.blocks, machine.files)
