@@ -1,4 +1,4 @@
-"""What a served resource is: the one description that storage, tables, discovery and OpenAPI read."""
+"""What a served resource is: the description that storage, tables, discovery and OpenAPI share."""
 
 from __future__ import annotations
 

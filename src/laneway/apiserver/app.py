@@ -1,0 +1,156 @@
+"""The HTTP application: which path leads where, and what every answer has in common.
+
+Every failure leaves as a `Status`, also those of the HTTP layer. One that nobody foresaw is
+logged with its traceback and answered as a plain 500: clients learn nothing of the inside.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from laneway.apiserver import authn, discovery, openapi
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.handlers import no_such_path, not_allowed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from laneway.apiserver.authn import Authenticator
+    from laneway.apiserver.handlers import Handlers
+    from laneway.apiserver.registry import Registry
+
+log = logging.getLogger(__name__)
+
+REQUEST_LIMIT = 3 * 1024 * 1024
+KUBERNETES = ("1", "32")
+"""The release of Kubernetes whose behaviour this follows."""
+
+_CHECKS = ("ping", "store")
+
+
+def make(
+    registry: Registry, handlers: Handlers, authenticator: Authenticator | None
+) -> web.Application:
+    """The application; without an authenticator everybody may do everything."""
+    middlewares: list[Any] = [_answer_errors]
+    if authenticator is not None:
+        middlewares.append(authn.middleware(authenticator))
+    app = web.Application(middlewares=middlewares, client_max_size=REQUEST_LIMIT)
+    pages = Pages(registry)
+    router = app.router
+    for path in ("/healthz", "/livez", "/readyz"):
+        router.add_get(path, pages.health)
+    router.add_get("/version", pages.version)
+    router.add_get("/api", pages.api)
+    router.add_get("/apis", pages.apis)
+    router.add_get("/apis/{group}", pages.group)
+    router.add_get("/api/{version}", pages.resources)
+    router.add_get("/apis/{group}/{version}", pages.resources)
+    router.add_get("/openapi/v2", pages.openapi_v2)
+    router.add_get("/openapi/v3", pages.openapi_v3_index)
+    router.add_get("/openapi/v3/api/{version}", pages.openapi_v3)
+    router.add_get("/openapi/v3/apis/{group}/{version}", pages.openapi_v3)
+    router.add_route("*", "/api/{version}/{rest:.+}", handlers.serve)
+    router.add_route("*", "/apis/{group}/{version}/{rest:.+}", handlers.serve)
+    return app
+
+
+class Pages:
+    """What the server says about itself."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def health(self, request: web.Request) -> web.Response:
+        if "verbose" not in request.query:
+            return web.Response(text="ok")
+        name = request.path.strip("/")
+        lines = [f"[+]{check} ok" for check in _CHECKS]
+        return web.Response(text="\n".join([*lines, f"{name} check passed", ""]))
+
+    async def version(self, _: web.Request) -> web.Response:
+        major, minor = KUBERNETES
+        return answer(
+            {
+                "major": major,
+                "minor": minor,
+                "gitVersion": f"v{major}.{minor}.0+laneway.{version('laneway')}",
+                "gitCommit": "",
+                "gitTreeState": "",
+                "buildDate": "",
+                "goVersion": "",
+                "compiler": "",
+                "platform": "linux/amd64",
+            }
+        )
+
+    async def api(self, request: web.Request) -> web.Response:
+        return self._aggregated(request, core=True) or answer(discovery.versions())
+
+    async def apis(self, request: web.Request) -> web.Response:
+        found = self._aggregated(request, core=False)
+        return found or answer(discovery.api_groups(self._registry.kinds))
+
+    def _aggregated(self, request: web.Request, *, core: bool) -> web.Response | None:
+        version = discovery.negotiate(request.headers.get("Accept", ""))
+        if version is None:
+            return None
+        response = answer(discovery.aggregated(self._registry.kinds, core, version=version))
+        response.headers["Content-Type"] = discovery.content_type(version)
+        return response
+
+    async def group(self, request: web.Request) -> web.Response:
+        return answer(discovery.group(self._registry.kinds, request.match_info["group"]))
+
+    async def resources(self, request: web.Request) -> web.Response:
+        group, version = _group_version(request)
+        return answer(discovery.resources(self._registry.kinds, group, version))
+
+    async def openapi_v2(self, _: web.Request) -> web.Response:
+        return answer(openapi.v2(self._registry.kinds))
+
+    async def openapi_v3_index(self, _: web.Request) -> web.Response:
+        return answer(openapi.v3_index(self._registry.kinds))
+
+    async def openapi_v3(self, request: web.Request) -> web.Response:
+        return answer(openapi.v3(self._registry.kinds, *_group_version(request)))
+
+
+def answer(value: Any, status: int = 200) -> web.Response:
+    body = msgspec.json.encode(value)
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _group_version(request: web.Request) -> tuple[str, str]:
+    return request.match_info.get("group", ""), request.match_info["version"]
+
+
+@web.middleware
+async def _answer_errors(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ApiError as known:
+        error = known
+    except web.HTTPNotFound:
+        error = no_such_path()
+    except web.HTTPMethodNotAllowed:
+        error = not_allowed()
+    except web.HTTPRequestEntityTooLarge:
+        text = f"Request entity too large: limit is {REQUEST_LIMIT}"
+        error = ApiError(413, "RequestEntityTooLarge", text)
+    except web.HTTPException as failure:
+        error = ApiError(failure.status, "BadRequest", failure.reason)
+    except (ConnectionError, web.RequestPayloadError):
+        error = ApiError(400, "BadRequest", "the body of the request ended too early")
+    except Exception:
+        log.exception("request failed", extra={"method": request.method, "path": request.path})
+        text = "an error on the server has prevented the request from succeeding; see its log"
+        error = ApiError(500, "InternalError", text)
+    return answer(error.status(), error.code)

@@ -1,0 +1,156 @@
+"""Changes, and how they reach those who watch.
+
+A change is encoded once, however many watch it: `Event` keeps the line of each served version and
+the decoded bodies that selectors and tables need. Each watcher owns a bounded queue. One that
+does not keep up is cut off, never waited for: it resumes from its last resourceVersion out of the
+log, so memory stays bounded and nobody else is slowed down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+QUEUE_LIMIT = 5_000
+"""Events that may wait for one watcher."""
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class Key(NamedTuple):
+    """Where an object is stored; `namespace` is empty for cluster-scoped ones."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class Event:
+    """One committed change: the object after it (of a deletion: as it was last) and before it."""
+
+    def __init__(
+        self, rv: int, change: EventType, key: Key, body: bytes, previous: bytes | None
+    ) -> None:
+        self.rv = rv
+        self.change = change
+        self.key = key
+        self.body = body
+        self.previous = previous
+        self._lines: dict[tuple[str, str], bytes] = {}
+
+    @cached_property
+    def object(self) -> dict[str, Any]:
+        return as_object(self.body)
+
+    @cached_property
+    def previous_object(self) -> dict[str, Any] | None:
+        return None if self.previous is None else as_object(self.previous)
+
+    def line(self, change: str, api_version: str) -> bytes:
+        """The event as the watch protocol writes it, in the version the client asked for."""
+        key = (change, api_version)
+        line = self._lines.get(key)
+        if line is None:
+            body = in_version(self.body, api_version)
+            line = b'{"type":"%s","object":%s}\n' % (change.encode(), body)
+            self._lines[key] = line
+        return line
+
+
+def as_object(body: bytes) -> dict[str, Any]:
+    """A stored body, decoded."""
+    value: dict[str, Any] = msgspec.json.decode(body)
+    return value
+
+
+_HEAD = b'{"apiVersion":"'
+
+
+def in_version(body: bytes, api_version: str) -> bytes:
+    """The same stored object under another apiVersion; bodies are stored with apiVersion first."""
+    wanted = _HEAD + api_version.encode() + b'"'
+    if body.startswith(wanted):
+        return body
+    return wanted + body[body.index(b'"', len(_HEAD)) + 1 :]
+
+
+class Subscription:
+    """The queue of one watcher."""
+
+    def __init__(self, limit: int, on_overflow: Callable[[], None]) -> None:
+        self._limit = limit
+        self._on_overflow = on_overflow
+        self._events: deque[Event] = deque()
+        self._wake = asyncio.Event()
+        self.ended = False
+        """No more events will come: the watcher was too slow, or the server stops."""
+
+    def offer(self, event: Event) -> None:
+        if self.ended:
+            return
+        if len(self._events) >= self._limit:
+            self.end()
+            self._on_overflow()
+            return
+        self._events.append(event)
+        self._wake.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._events.clear()
+        self._wake.set()
+
+    async def batch(self, timeout: float) -> list[Event]:  # noqa: ASYNC109 - an empty batch is an answer
+        """Everything that waits; empty after `timeout` seconds or at the end."""
+        if not self._events and not self.ended:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
+            except TimeoutError:
+                return []
+        self._wake.clear()
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+
+class Fanout:
+    """Who watches what."""
+
+    def __init__(self, limit: int = QUEUE_LIMIT) -> None:
+        self._limit = limit
+        self._watchers: dict[str, set[Subscription]] = defaultdict(set)
+        self._closed = False
+
+    def subscribe(self, resource: str, on_overflow: Callable[[], None]) -> Subscription:
+        subscription = Subscription(self._limit, on_overflow)
+        if self._closed:
+            subscription.end()
+        self._watchers[resource].add(subscription)
+        return subscription
+
+    def unsubscribe(self, resource: str, subscription: Subscription) -> None:
+        self._watchers[resource].discard(subscription)
+
+    def publish(self, events: Iterable[Event]) -> None:
+        for event in events:
+            for subscription in self._watchers[event.key.resource]:
+                subscription.offer(event)
+
+    def end(self, resource: str) -> None:
+        """End the watches of a resource that is no longer served."""
+        for subscription in self._watchers[resource]:
+            subscription.end()
+
+    def close(self) -> None:
+        """End all watches, also those still to come."""
+        self._closed = True
+        for resource in list(self._watchers):
+            self.end(resource)

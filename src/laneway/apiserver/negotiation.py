@@ -1,0 +1,112 @@
+"""What the client sends and what it wants back.
+
+Bodies come as JSON or YAML; protobuf and anything else is 415, with the types that would do. What
+comes back is JSON, or on request YAML, a Table (what kubectl prints) or only the metadata. Clients
+list several forms in Accept in order of preference, so the first one that is known counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import yaml
+
+from laneway.apiserver.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+Shape = Literal["object", "table", "metadata"]
+
+_SHAPES: dict[str, Shape] = {
+    "": "object",
+    "Table": "table",
+    "PartialObjectMetadata": "metadata",
+    "PartialObjectMetadataList": "metadata",
+}
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How an answer is written."""
+
+    media_type: str = JSON
+    shape: Shape = "object"
+
+
+def form(accept: str) -> Form:
+    """The first form in Accept that can be made."""
+    if not accept:
+        return Form()
+    for option in accept.split(","):
+        media_type, *rest = (part.strip() for part in option.split(";"))
+        parameters = dict(part.partition("=")[::2] for part in rest)
+        shape = _SHAPES.get(parameters.get("as", ""))
+        if shape and parameters.get("g", "meta.k8s.io") == "meta.k8s.io":
+            if media_type in (JSON, "*/*", "application/*"):
+                return Form(JSON, shape)
+            if media_type == YAML:
+                return Form(YAML, shape)
+    text = f"only the following media types are accepted: {JSON}, {YAML}"
+    raise ApiError(406, "NotAcceptable", text)
+
+
+def encode(value: Any, media_type: str) -> bytes:
+    if media_type == YAML:
+        return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
+    return msgspec.json.encode(value)
+
+
+def unsupported(accepted: Sequence[str]) -> ApiError:
+    text = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted)
+    )
+    return ApiError(415, "UnsupportedMediaType", text)
+
+
+def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML)) -> Any:
+    """The value in a request body."""
+    base = media_type.partition(";")[0].strip().lower() or JSON
+    if base not in accepted:
+        raise unsupported(accepted)
+    try:
+        if base == YAML:
+            return yaml.load(body, _Loader)  # noqa: S506 - a SafeLoader
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        text = f"the body of the request cannot be decoded: {' '.join(str(error).split())}"
+        raise ApiError(400, "BadRequest", text) from error
+    except RecursionError as error:
+        raise ApiError(400, "BadRequest", "the body of the request is nested too deep") from error
+
+
+def decode_object(body: bytes, media_type: str) -> dict[str, Any]:
+    value = decode(body, media_type)
+    if not isinstance(value, dict):
+        raise ApiError(400, "BadRequest", "the body of the request must be an object")
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON sees it: no timestamps, text keys; and no aliases, which can explode."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        mapping = super().construct_mapping(node, deep=deep)
+        return {key if isinstance(key, str) else str(key): value for key, value in mapping.items()}
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":merge"))
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

@@ -1,0 +1,124 @@
+"""An object between a client and the store: taken in, made complete, checked.
+
+These are the steps that creating and updating have in common, each a function of the object and
+what it replaces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from laneway.apiserver import builtin, crds, metadata, schema, validation
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.events import Key
+from laneway.apiserver.problems import rejected
+
+if TYPE_CHECKING:
+    from laneway.apiserver.kinds import Kind
+    from laneway.apiserver.registry import Registry
+
+Object = dict[str, Any]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a write is to be done."""
+
+    dry_run: bool = False
+    field_validation: str = "Warn"
+
+
+class Outcome(NamedTuple):
+    """The object as it is now stored, and what the client should be warned of."""
+
+    body: bytes
+    warnings: tuple[str, ...] = ()
+
+
+def key_of(kind: Kind, namespace: str, name: str) -> Key:
+    return Key(kind.resource, namespace if kind.namespaced else "", name)
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    text = f'{kind.resource} "{name}" not found'
+    return ApiError(404, "NotFound", text, name=name, group=kind.group, kind=kind.plural)
+
+
+def conflict(kind: Kind, name: str, why: str) -> ApiError:
+    text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    return ApiError(409, "Conflict", text, name=name, group=kind.group, kind=kind.plural)
+
+
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
+    """The client's object with its identity checked against the address it was sent to."""
+    if kind.custom and not obj.get("kind"):
+        raise ApiError(400, "BadRequest", "Object 'Kind' is missing")
+    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        sent = obj.get(field) or wanted
+        if sent != wanted:
+            text = f"the {field} in the data ({sent}) does not match the expected one ({wanted})"
+            raise ApiError(400, "BadRequest", text)
+    obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+    meta = metadata.decode(kind, obj)
+    if not kind.namespaced:
+        if meta.pop("namespace", None):
+            text = "namespace is not allowed on this type: it is cluster-scoped"
+            raise ApiError(400, "BadRequest", text)
+    elif (meta.get("namespace") or namespace) != namespace:
+        text = (
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+        raise ApiError(400, "BadRequest", text)
+    else:
+        meta["namespace"] = namespace
+    return obj
+
+
+def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
+    """Prune and default in place; warnings, or an error, name the fields that are not known."""
+    unknown = metadata.unknown(obj["metadata"])
+    if kind.schema is not None:
+        schema.default(kind.schema, obj)
+        unknown += schema.prune(kind.schema, obj)
+    if kind.resource == builtin.CRDS:
+        crds.default_names(obj)
+    texts = tuple(f'unknown field "{path}"' for path in unknown)
+    if texts and options.field_validation == "Strict":
+        what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise ApiError(400, "BadRequest", f"{what}: strict decoding error: {', '.join(texts)}")
+    return texts if options.field_validation == "Warn" else ()
+
+
+def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> None:
+    """Raise `Invalid` with every cause that keeps the object from being stored."""
+    found = list(metadata.problems(kind, obj["metadata"], old["metadata"] if old else None))
+    if kind.schema is not None:
+        before = validation.ABSENT if old is None else old
+        found += validation.problems(kind.schema, obj, before)
+    if kind.resource == builtin.CRDS:
+        found += crds.problems(obj, old, registry.kinds)
+    if found:
+        raise rejected(kind, obj["metadata"].get("name", ""), found)
+
+
+def to_storage(kind: Kind, obj: Object) -> Object:
+    """The form in which the object is kept, whatever version it was sent in."""
+    if not kind.storage_version or kind.storage_version == kind.version:
+        return obj
+    return {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
+
+
+def has_generation(kind: Kind) -> bool:
+    return kind.custom or kind.resource == builtin.CRDS
+
+
+def desired(kind: Kind, obj: Object) -> Object:
+    """What `generation` counts the changes of: everything but metadata and status."""
+    hidden = ("apiVersion", "metadata", "status") if kind.has_status else ("apiVersion", "metadata")
+    return {name: value for name, value in obj.items() if name not in hidden}

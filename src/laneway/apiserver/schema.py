@@ -1,0 +1,86 @@
+"""What a structural schema does to an object before it is checked: prune and default.
+
+Fields that the schema does not name are removed and reported, fields that have a default and are
+missing get it, and null where the schema does not allow it counts as missing, as Kubernetes has
+it. Both functions change the object in place. Strictness is decided by the caller: the list of
+unknown fields becomes an error, warnings or nothing (`fieldValidation`).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Schema = dict[str, Any]
+
+IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
+"""At the root of every object, and of an embedded resource, whatever its schema names."""
+
+
+def prune(schema: Schema, value: Any) -> list[str]:
+    """Remove what the schema does not know; the paths of what was removed."""
+    unknown: list[str] = []
+    _prune(schema, value, "", unknown, IDENTITY)
+    return unknown
+
+
+def default(schema: Schema, value: Any) -> None:
+    """Fill in defaults, and drop null where it is not allowed."""
+    if isinstance(value, dict):
+        properties: dict[str, Schema] = schema.get("properties") or {}
+        for name, sub in properties.items():
+            if "default" in sub and value.get(name, ...) in (..., None):
+                if name not in value or not sub.get("nullable"):
+                    value[name] = copy.deepcopy(sub["default"])
+            elif name in value and value[name] is None and not sub.get("nullable"):
+                del value[name]
+    for _, child, sub in children(schema, value):
+        default(sub, child)
+
+
+def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schema]]:
+    """The key or index, value and schema of each member that the schema describes."""
+    if isinstance(value, dict):
+        properties: dict[str, Schema] = schema.get("properties") or {}
+        extra = schema.get("additionalProperties")
+        for name, child in value.items():
+            sub = properties.get(name)
+            if sub is None and isinstance(extra, dict):
+                sub = extra
+            if sub is not None:
+                yield name, child, sub
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, dict):
+            for index, child in enumerate(value):
+                yield index, child, items
+
+
+def joined(path: str, key: str | int) -> str:
+    """The path of a member, as error messages write it."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
+
+
+def _prune(schema: Schema, value: Any, path: str, unknown: list[str], keep: frozenset[str]) -> None:
+    if isinstance(value, dict) and not _takes_anything(schema):
+        properties: dict[str, Schema] = schema.get("properties") or {}
+        for name in [name for name in value if name not in properties and name not in keep]:
+            unknown.append(joined(path, name))
+            del value[name]
+    for key, child, sub in children(schema, value):
+        inner = IDENTITY if sub.get("x-kubernetes-embedded-resource") else frozenset[str]()
+        _prune(sub, child, joined(path, key), unknown, inner)
+
+
+def _takes_anything(schema: Schema) -> bool:
+    extra = schema.get("additionalProperties")
+    return bool(
+        schema.get("x-kubernetes-preserve-unknown-fields")
+        or extra is True
+        or isinstance(extra, dict)
+    )

@@ -1,0 +1,190 @@
+"""Watch: every change of a resource from a resourceVersion on, as a stream of JSON lines.
+
+The log and the live events join without a gap: subscribing and reading the log happen in one step
+of the event loop. With a selector a watch shows the selected set: an object that begins to match
+is ADDED, one that stops matching is DELETED, whatever happened to it. A history that has been
+compacted is answered with an ERROR event of code 410 inside the stream, as clients expect it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from laneway.apiserver import listing, tables
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.events import Event, Key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Iterator
+
+    from laneway.apiserver.events import Subscription
+    from laneway.apiserver.kinds import Kind
+    from laneway.apiserver.listing import Query
+    from laneway.apiserver.negotiation import Shape
+    from laneway.apiserver.store import Store
+
+BOOKMARK_SECONDS = 55.0
+INITIAL_END = "k8s.io/initial-events-end"
+
+
+class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How the stream is to be."""
+
+    since: str = ""
+    """A resourceVersion; "" and "0" begin with what exists."""
+    bookmarks: bool = False
+    initial_events: bool = False
+    timeout: float | None = None
+    shape: Shape = "object"
+    include: str = "Metadata"
+
+
+class Encoder:
+    """Turns events into the lines of one watch."""
+
+    def __init__(self, kind: Kind, query: Query, options: WatchOptions) -> None:
+        self._kind = kind
+        self._namespace = query.namespace
+        self._selector = query.selector
+        self._shape = options.shape
+        self._include = options.include
+        self._headers = True
+
+    def lines(self, events: Iterable[Event]) -> bytes:
+        return b"".join(line for event in events for line in self._line(event))
+
+    def _line(self, event: Event) -> Iterator[bytes]:
+        if self._namespace is not None and event.key.namespace != self._namespace:
+            return
+        change = self._change(event)
+        if change is None:
+            return
+        if self._shape == "object":
+            yield event.line(change, self._kind.api_version)
+            return
+        yield msgspec.json.encode({"type": change, "object": self._shaped(event)}) + b"\n"
+
+    def _change(self, event: Event) -> str | None:
+        if self._selector is None:
+            return event.change
+        before = event.previous_object
+        matched = before is not None and self._selector(before)
+        if event.change == "DELETED":
+            return "DELETED" if matched else None
+        if self._selector(event.object):
+            return "MODIFIED" if matched else "ADDED"
+        return "DELETED" if matched else None
+
+    def _shaped(self, event: Event) -> dict[str, Any]:
+        if self._shape == "metadata":
+            return listing.PARTIAL | {"metadata": event.object["metadata"]}
+        return self._table([event.object], event.rv)
+
+    def _table(self, objects: list[dict[str, Any]], rv: int) -> dict[str, Any]:
+        table = tables.render(
+            self._kind, objects, include_object=self._include, headers=self._headers
+        )
+        self._headers = False
+        return {**table, "metadata": {"resourceVersion": str(rv)}}
+
+    def bookmark(self, rv: int, *, initial_end: bool = False) -> bytes:
+        meta: dict[str, Any] = {"resourceVersion": str(rv)}
+        if initial_end:
+            meta["annotations"] = {INITIAL_END: "true"}
+        if self._shape == "table":
+            obj = {**self._table([], rv), "metadata": meta}
+        elif self._shape == "metadata":
+            obj = listing.PARTIAL | {"metadata": meta}
+        else:
+            head = {"kind": self._kind.kind, "apiVersion": self._kind.api_version}
+            obj = {**head, "metadata": meta}
+        return msgspec.json.encode({"type": "BOOKMARK", "object": obj}) + b"\n"
+
+
+def error_line(error: ApiError) -> bytes:
+    return msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"
+
+
+async def serve(
+    request: web.Request, store: Store, kind: Kind, query: Query, options: WatchOptions
+) -> web.StreamResponse:
+    """Answer a watch request until its time is over, the client goes or the server stops."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    response.enable_chunked_encoding()
+
+    def cut_off() -> None:
+        # The writer waits for a client that does not read: only closing the connection frees it.
+        if request.transport is not None:
+            request.transport.abort()
+
+    await response.prepare(request)
+    subscription = store.fanout.subscribe(kind.resource, cut_off)
+    stream = _lines(subscription, store, kind, query, options)
+    try:
+        with contextlib.suppress(ConnectionError):
+            async for lines in stream:
+                await response.write(lines)
+            await response.write_eof()
+    finally:
+        await stream.aclose()
+        store.fanout.unsubscribe(kind.resource, subscription)
+    return response
+
+
+async def _lines(
+    subscription: Subscription,
+    store: Store,
+    kind: Kind,
+    query: Query,
+    options: WatchOptions,
+) -> AsyncGenerator[bytes, None]:
+    encoder = Encoder(kind, query, options)
+    rv = store.rv
+    try:
+        first = b"".join(_beginning(encoder, store, kind, query, options))
+    except ApiError as error:
+        yield error_line(error)
+        return
+    if first:
+        yield first
+    clock = asyncio.get_running_loop().time
+    # As in Kubernetes the end is spread out, so that clients do not come back all at once.
+    seconds = options.timeout or random.uniform(1800, 3600)  # noqa: S311 - not a secret
+    end = clock() + seconds
+    next_bookmark = clock() + BOOKMARK_SECONDS
+    while not subscription.ended and (left := end - clock()) > 0:
+        events = await subscription.batch(min(left, max(0.0, next_bookmark - clock())))
+        if events:
+            rv = events[-1].rv
+            lines = encoder.lines(events)
+            if lines:
+                yield lines
+        elif options.bookmarks and clock() >= next_bookmark:
+            # Nothing waits, so everything up to the store's latest change has been seen.
+            rv = store.rv
+            yield encoder.bookmark(rv)
+        if clock() >= next_bookmark:
+            next_bookmark = clock() + BOOKMARK_SECONDS
+    if options.bookmarks:
+        yield encoder.bookmark(rv)
+
+
+def _beginning(
+    encoder: Encoder, store: Store, kind: Kind, query: Query, options: WatchOptions
+) -> Iterator[bytes]:
+    """What comes before the live events."""
+    if options.since in ("", "0") or options.initial_events:
+        yield encoder.lines(
+            Event(0, "ADDED", Key(kind.resource, row.namespace, row.name), row.body, None)
+            for row in store.rows(kind.resource, query.namespace)
+        )
+        if options.initial_events and options.bookmarks:
+            yield encoder.bookmark(store.rv, initial_end=True)
+        return
+    yield encoder.lines(store.events_after(kind.resource, int(options.since)))
