@@ -20,6 +20,7 @@ from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 
 VFIO_DRIVER = "vfio-pci"
+USB_HUB_CLASS = "09"
 
 _BRIDGE_CLASSES = frozenset(f"06{subclass:02x}" for subclass in (*range(8), 9))
 
@@ -63,7 +64,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[PciAddress, ...] = ()
     """The other functions concerned: group mates, VFs, the PF."""
     details: tuple[str, ...] = ()
-    """Causes in words (critical), or the vGPU's profile."""
+    """Why the node needs it (`holds swap space`), or the vGPU's profile."""
     group: int | None = None
 
     @property
@@ -92,7 +93,7 @@ def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
     reasons = []
     if details := inventory.critical_usb.get(device.port):
         reasons.append(Reason(kind=ReasonKind.CRITICAL, details=details))
-    if device.class_code == "09":
+    if device.class_code == USB_HUB_CLASS:
         reasons.append(Reason(kind=ReasonKind.USB_HUB))
     return reasons
 
@@ -208,12 +209,12 @@ def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
 
 
 _TEXTS = {
-    ReasonKind.CRITICAL: "the node needs it: {details}",
+    ReasonKind.CRITICAL: "critical to the node: {details}",
     ReasonKind.BRIDGE: "it is a bridge, a part of the machine itself",
     ReasonKind.USB_HUB: "it is a hub; what is plugged into it can be given instead",
     ReasonKind.NO_IOMMU_GROUP: "it has no IOMMU group, so the node cannot isolate it",
     ReasonKind.GROUP_CRITICAL: (
-        "it shares IOMMU group {group} with {devices}, which the node needs: {details}"
+        "it shares IOMMU group {group} with {devices}, which is critical to the node: {details}"
     ),
     ReasonKind.GROUP_IN_USE: (
         "it shares IOMMU group {group} with {devices}, which is in use: {details}"

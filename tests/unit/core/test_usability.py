@@ -64,7 +64,7 @@ def test_critical_device_says_why_the_node_needs_it() -> None:
     inventory = Inventory(functions=(disk,), critical={GPU: ("holds /", "holds swap")})
     reasons = judge(disk, inventory)
     assert not usable(reasons)
-    assert short(reasons) == "the node needs it: holds /; holds swap"
+    assert short(reasons) == "critical to the node: holds /; holds swap"
 
 
 @pytest.mark.parametrize("class_code", ["060400", "060000", "060100"])
@@ -99,7 +99,7 @@ def test_critical_group_mate_blocks_and_is_named_with_its_reason() -> None:
     inventory = Inventory(functions=(function(), mate), critical={AUDIO: ("default route",)})
     reasons = judge(function(), inventory)
     assert not usable(reasons)
-    assert "0000:08:00.1, which the node needs: default route" in short(reasons)
+    assert "0000:08:00.1, which is critical to the node: default route" in short(reasons)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_usb_hub_and_critical_usb_device_are_kept() -> None:
     stick = UsbDevice(port="1-2", vendor="0781", product="5581", bus=1, number=3, class_code="08")
     inventory = Inventory(usb=(hub, stick), critical_usb={"1-2": ("holds /",)})
     assert [r.kind for r in judge_usb(hub, inventory)] == [ReasonKind.USB_HUB]
-    assert [text(r) for r in judge_usb(stick, inventory)] == ["the node needs it: holds /"]
+    assert [text(r) for r in judge_usb(stick, inventory)] == ["critical to the node: holds /"]
     assert judge_usb(stick, Inventory(usb=(stick,))) == []
 
 

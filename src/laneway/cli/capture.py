@@ -1,0 +1,79 @@
+"""`laneway capture`: this host's devices as a file that can be simulated elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+import click
+
+from laneway.cli.errors import Failure
+from laneway.host.capture import capture as dump_of
+from laneway.host.real import RealHost
+
+_STDOUT = "-"
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def capture(file: str, *, force: bool) -> None:
+    r"""Write what the kernel shows of this host's devices to FILE, "-" for standard output.
+
+    The dump holds devices, drivers, IOMMU groups and vGPUs; nothing of the host is changed. Names,
+    serial numbers and MAC addresses are replaced. FILE is complete or not there at all. It has the
+    format of umockdev-record, and --simulate of the other commands takes it.
+
+    \b
+    Example:
+      laneway capture node7.umockdev
+      laneway devices --simulate node7.umockdev
+    """
+    if file == _STDOUT:
+        dump = dump_of(RealHost())
+        click.echo(dump, nl=False)
+    else:
+        _check(file, force=force)
+        dump = dump_of(RealHost())
+        _replace(os.path.realpath(file), dump.encode("utf-8", "surrogateescape"))
+    devices = sum(line.startswith("P: ") for line in dump.splitlines())
+    where = "" if file == _STDOUT else f" to {file}"
+    click.echo(
+        f"Captured {devices} devices{where}; host names, serial numbers and MAC addresses"
+        " were replaced.",
+        err=True,
+    )
+
+
+def _check(file: str, *, force: bool) -> None:
+    """Before the work, say what would be found out after it."""
+    try:
+        mode = os.stat(file).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise Failure(f"{file} is no regular file; name another, or use - for standard output")
+    if not force:
+        raise Failure(f"{file} exists; name another file, or replace it with --force")
+
+
+def _replace(file: str, content: bytes) -> None:
+    """Put the content in place in one step, so that a reader never finds half of it."""
+    partial = f"{file}.{os.getpid()}.partial"
+    try:
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(fd, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, file)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
+            raise
+    except OSError as error:
+        raise Failure(
+            f"cannot write {file}: {error.strerror}; choose a place that can be written"
+        ) from None

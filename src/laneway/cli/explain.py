@@ -1,0 +1,83 @@
+"""`laneway explain`: everything known about one device, and whether a virtual machine can have it.
+
+An address or a USB port is answered from the host itself and needs no cluster; anything else names
+an object of the API. Which of the two is meant is plain from the text: no object has a `:` in its
+name, and none of ours looks like a port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import click
+
+from laneway.cli import page
+from laneway.cli.errors import Failure
+from laneway.cli.explain_device import explain_pci, explain_usb
+from laneway.cli.source import look, simulate_option
+from laneway.core.inventory import Inventory
+
+_ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
+_PORT = re.compile(r"[0-9]+-[0-9]+(?:\.[0-9]+)*")
+
+
+@click.command()
+@click.argument("object_", metavar="OBJECT")
+@simulate_option
+@click.option(
+    "--kubeconfig",
+    metavar="PATH",
+    help="How to reach the API server, for objects; otherwise as kubectl finds it.",
+)
+def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
+    r"""Say everything about one device, and why a virtual machine can or cannot have it.
+
+    OBJECT is a PCI address (0000:08:00.0, or short 08:00.0) or a USB port (1-4.2) of this host,
+    or an object of the cluster: KIND/NAME, or NAME alone where only one kind has it.
+
+    \b
+    Examples:
+      laneway explain 08:00.0
+      laneway explain 08:00.4 --simulate a2
+      laneway explain vgpudevice/node1-000008004
+    """
+    address = _ADDRESS.fullmatch(object_.lower())
+    if address is not None:
+        domain = int(address[1] or "0", 16)
+        shown = _pci(look(simulate), f"{domain:04x}:{address[2]}")
+    elif _PORT.fullmatch(object_):
+        shown = _usb(look(simulate), object_)
+    elif simulate is not None:
+        raise click.UsageError(
+            f"{object_!r} is neither a PCI address nor a USB port, and a simulated host has no"
+            " other objects; leave --simulate out to ask the API server"
+        )
+    else:
+        # The client is slow to import, and devices need none.
+        from laneway.cli.cluster import fetch  # noqa: PLC0415
+        from laneway.cli.explain_object import explain_object  # noqa: PLC0415
+
+        shown = explain_object(*asyncio.run(fetch(object_, kubeconfig)))
+    page.show(shown)
+
+
+def _pci(inventory: Inventory, address: str) -> page.Page:
+    for function in inventory.functions:
+        if str(function.address) == address:
+            return explain_pci(function, inventory)
+    raise _missing(inventory, address, "PCI device")
+
+
+def _usb(inventory: Inventory, port: str) -> page.Page:
+    for device in inventory.usb:
+        if device.port == port:
+            return explain_usb(device, inventory)
+    raise _missing(inventory, port, "USB device")
+
+
+def _missing(inventory: Inventory, device: str, kind: str) -> Failure:
+    for error in inventory.errors:
+        if error.device == device:
+            return Failure(f"{device} cannot be read: {error.message}")
+    return Failure(f"no {kind} {device} on this host; 'laneway devices --all' lists what there is")

@@ -1,0 +1,172 @@
+"""What `laneway explain` says about an object of the API: JSON in, a page out.
+
+It works on the plain JSON and not on the typed objects, so that fields which somebody else added
+or misspelt are shown and not silently left out: this is read when something is odd.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from laneway.cli.overview import natural
+from laneway.cli.page import Fact, Page, Section, fact
+from laneway.core.names import vgpu_resource_name
+from laneway.core.usability import Reason, ReasonKind, remedy
+
+Json = Mapping[str, Any]
+
+_QUESTION = "Can it be given to a virtual machine?"
+
+
+def explain_object(obj: Json, events: Sequence[Json]) -> Page:
+    """One object: what is wished, what is observed, where they differ, and what it is good for."""
+    metadata, spec, status = (_map(obj.get(key)) for key in ("metadata", "spec", "status"))
+    kind = _text(obj.get("kind"))
+    conditions = [_map(one) for one in _list(status.get("conditions"))]
+    observed = {k: v for k, v in status.items() if k not in ("conditions", "observedGeneration")}
+    return Page(
+        f"{kind} {_text(metadata.get('name'))}",
+        (
+            Section("Object", _metadata(metadata)),
+            Section("Wish (spec)", tuple(_facts(spec))),
+            Section("Observation (status)", tuple(_facts(observed))),
+            Section("Not as wished", lines=tuple(_differences(kind, metadata, spec, status))),
+            Section("Conditions", lines=tuple(_conditions(conditions))),
+            Section("Events", lines=tuple(_event(event) for event in _by_time(events))),
+            Section(_QUESTION, lines=tuple(_answer(kind, status, conditions))),
+        ),
+    )
+
+
+def _map(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    """A value on one line: text as it is, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _metadata(metadata: Json) -> tuple[Fact, ...]:
+    owners = [_map(owner) for owner in _list(metadata.get("ownerReferences"))]
+    return (
+        fact("created", _text(metadata.get("creationTimestamp"))),
+        fact("being deleted since", _text(metadata.get("deletionTimestamp"))),
+        fact("finalizers", *map(_text, _list(metadata.get("finalizers")))),
+        fact("owned by", *(f"{_text(o.get('kind'))} {_text(o.get('name'))}" for o in owners)),
+        fact("labels", *_pairs(metadata.get("labels"))),
+        fact("annotations", *_pairs(metadata.get("annotations"))),
+    )
+
+
+def _pairs(value: object) -> list[str]:
+    items = sorted(_map(value).items(), key=lambda item: natural(item[0]))
+    return [f"{key}: {_text(inner)}" for key, inner in items]
+
+
+def _facts(fields: Json) -> Iterator[Fact]:
+    """Every field, in the object's order; lists and maps take a line for each entry."""
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            yield fact(key, *_pairs(value))
+        elif isinstance(value, list):
+            yield fact(key, *map(_text, value))
+        else:
+            yield fact(key, _text(value))
+
+
+def _differences(kind: str, metadata: Json, spec: Json, status: Json) -> Iterator[str]:
+    seen, generation = status.get("observedGeneration"), metadata.get("generation")
+    if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
+        yield f"The last change (generation {generation}) has not been acted on; seen: {seen}."
+    if kind == "VGPUDevice":
+        wished = _text(spec.get("vGPUTypeName")) if spec.get("enabled") else ""
+        found = _text(status.get("configureVGPUTypeName"))
+        if wished != found:
+            yield f"Wished vGPU: {wished or 'none'}; configured: {found or 'none'}."
+    if kind in ("SRIOVGPUDevice", "SRIOVNetworkDevice"):
+        found_vfs = len(_list(status.get("vfAddresses")))
+        wished_vfs = spec.get("numVFs")
+        if kind == "SRIOVGPUDevice" and bool(spec.get("enabled")) != bool(found_vfs):
+            wished = "enabled" if spec.get("enabled") else "disabled"
+            yield f"Wished: {wished}; virtual functions: {found_vfs}."
+        if isinstance(wished_vfs, int) and wished_vfs != found_vfs:
+            yield f"Wished virtual functions: {wished_vfs}; there are: {found_vfs}."
+
+
+def _conditions(conditions: Sequence[Json]) -> Iterator[str]:
+    for one in conditions:
+        reason = f" ({_text(one.get('reason'))})" if one.get("reason") else ""
+        since = _text(one.get("lastTransitionTime"))
+        yield f"{_text(one.get('type'))}: {_text(one.get('status'))}{reason}" + (
+            f" since {since}" if since else ""
+        )
+        if message := _text(one.get("message")):
+            yield f"  {message}"
+
+
+def _by_time(events: Sequence[Json]) -> list[Json]:
+    return sorted((_map(event) for event in events), key=_time)
+
+
+def _time(event: Json) -> str:
+    keys = ("lastTimestamp", "eventTime", "firstTimestamp")
+    return next((_text(event[key]) for key in keys if event.get(key)), "")
+
+
+def _event(event: Json) -> str:
+    count = event.get("count")
+    times = f" ({count} times)" if isinstance(count, int) and count > 1 else ""
+    parts = [_time(event), event.get("type"), event.get("reason"), event.get("message")]
+    return "  ".join(part for part in map(_text, parts) if part) + times
+
+
+def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str]:
+    """The answer by kind; nothing for kinds that are no device."""
+    resource = _text(status.get("resourceName"))
+    if kind == "PCIDevice":
+        yield from _claimable(status, conditions, resource)
+    elif kind == "VGPUDevice":
+        if profile := _text(status.get("configureVGPUTypeName")):
+            yield f"Yes, as {vgpu_resource_name(profile)}."
+        elif status.get("availableTypes"):
+            yield "Not yet. Set spec.vGPUTypeName to one of availableTypes and enabled to true."
+        else:
+            yield "No: its GPU has no room for another vGPU. Disable one of the others first."
+    elif kind == "SRIOVGPUDevice":
+        yield "Its vGPUs can, once configured; the whole GPU can when this is disabled."
+    elif kind == "SRIOVNetworkDevice":
+        yield "Its virtual functions can, each as a PCIDevice."
+    elif kind == "PCIDeviceClaim":
+        claimed = bool(status.get("passthroughEnabled"))
+        yield "Yes." if claimed else "Not yet: the claim has not been carried out."
+    elif kind == "USBDevice":
+        yield from _claimable(status, conditions, resource)
+
+
+def _claimable(status: Json, conditions: Sequence[Json], resource: str) -> Iterator[str]:
+    """What the agent's judgement says; it is the one that this host's own devices get."""
+    judged = next((one for one in conditions if one.get("type") == "Claimable"), None)
+    claimable = status.get("claimable") if judged is None else judged.get("status") == "True"
+    if claimable is None:
+        yield "Not judged yet: the agent of its node has not said."
+    elif claimable:
+        yield f"Yes, once claimed, as {resource}." if resource else "Yes, once claimed."
+    else:
+        why = _text(judged.get("message")) if judged else "; ".join(_critical(status))
+        yield f"No: {why}" if why else "No."
+        reason = _text(judged.get("reason")) if judged else ""
+        if reason in set(ReasonKind) and (advice := remedy(Reason(kind=ReasonKind(reason)))):
+            yield f"  {advice}"
+
+
+def _critical(status: Json) -> list[str]:
+    return [_text(one) for one in _list(status.get("critical"))]

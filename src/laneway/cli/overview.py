@@ -1,0 +1,204 @@
+"""What `laneway devices` shows: an inventory as rows, each card with what it carries below it.
+
+Cards come first that somebody gives to virtual machines on purpose: GPUs, then network cards that
+can be split. Virtual functions are counted, not listed, unless everything is asked for: a host may
+have a thousand, all alike. A configured vGPU is always listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from laneway.cli import labels
+from laneway.cli.table import Row, Section
+from laneway.core import names
+from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.usability import (
+    USB_HUB_CLASS,
+    Reason,
+    ReasonKind,
+    judge_all,
+    judge_usb,
+    short,
+    system_bridge,
+    usable,
+)
+
+COLUMNS = ("ADDRESS", "DEVICE", "DRIVER", "IOMMU", "NUMA", "CAN BE GIVEN TO A VM")
+
+_MATES_NAMED = 2
+_VGPU_KINDS = (ReasonKind.VGPU_CONFIGURED, ReasonKind.VGPU_FUNCTION)
+
+
+def overview(inventory: Inventory, *, everything: bool = False) -> list[Section]:
+    """The sections that have rows; `everything` adds the machine's own parts and every VF."""
+    view = _View(inventory, everything=everything)
+    gpus, nics, others, parts = [], [], [], []
+    for function in inventory.functions:
+        if function.physfn in view.functions:
+            continue
+        if _is_part_of_the_machine(function):
+            parts.append(function)
+        elif _is_accelerator(function):
+            gpus.append(function)
+        elif function.class_code.startswith("02") and function.total_vfs:
+            nics.append(function)
+        else:
+            others.append(function)
+    sections = [
+        Section("GPUs and accelerators", tuple(view.rows(gpus))),
+        Section("Network cards with SR-IOV", tuple(view.rows(nics))),
+        Section("Other devices", tuple(view.rows(others))),
+        Section("USB devices", tuple(view.usb_rows())),
+        Section("Parts of the machine", tuple(view.rows(parts)) if everything else ()),
+    ]
+    return [section for section in sections if section.rows]
+
+
+def _is_part_of_the_machine(function: PciFunction) -> bool:
+    """Bridges, and what chipsets and processors show of themselves on a root bus.
+
+    A server has a hundred of the latter: memory controllers, counters, SMBus. Accelerators that
+    are built into a processor have drivers and class 0880.
+    """
+    if system_bridge(function):
+        return True
+    built_in = function.class_code.startswith(("05", "08", "0c05", "1101"))
+    engine = function.class_code.startswith("0880") and function.driver
+    return built_in and function.upstream is None and not engine
+
+
+def _is_accelerator(function: PciFunction) -> bool:
+    """Graphics, and class 12, as which AMD's and others' compute cards appear."""
+    return function.is_gpu or function.class_code.startswith("12")
+
+
+class _View:
+    """The inventory by address, and what was judged, once for all rows."""
+
+    def __init__(self, inventory: Inventory, *, everything: bool) -> None:
+        self.inventory = inventory
+        self.everything = everything
+        self.functions = {function.address: function for function in inventory.functions}
+        self.verdicts = judge_all(inventory)
+        self.interfaces: dict[PciAddress, list[str]] = defaultdict(list)
+        for interface in inventory.interfaces:
+            self.interfaces[interface.address].append(interface.name)
+        self.vgpus: dict[PciAddress, list[VgpuFunction]] = defaultdict(list)
+        for vgpu in inventory.vgpus:
+            self.vgpus[vgpu.parent].append(vgpu)
+        self.vfs: dict[PciAddress, list[PciFunction]] = defaultdict(list)
+        self.groups: dict[int, list[PciFunction]] = defaultdict(list)
+        for function in inventory.functions:
+            if function.physfn is not None:
+                self.vfs[function.physfn].append(function)
+            if function.iommu_group is not None:
+                self.groups[function.iommu_group].append(function)
+
+    def rows(self, functions: Iterable[PciFunction]) -> Iterator[Row]:
+        for function in functions:
+            vgpus = self.vgpus[function.address]
+            carried = {v.address: v.configured.type_name for v in vgpus if v.configured}
+            notes = self._vgpu_notes(function, vgpus) if vgpus else self._vf_notes(function)
+            yield self._row(function, self._device(function), notes=notes)
+            vfs = {vf.address: vf for vf in self.vfs[function.address]}
+            for vgpu in vgpus:
+                vfs.setdefault(vgpu.address, self.functions.get(vgpu.address, function))
+            for address, vf in sorted(vfs.items()):
+                if address in carried:
+                    profile = carried[address] or "of an unknown profile"
+                    yield self._row(vf, f"vGPU {profile}", child=True)
+                elif self.everything and address != function.address:
+                    yield self._row(vf, self._device(vf), child=True)
+
+    def _row(
+        self,
+        function: PciFunction,
+        device: str,
+        *,
+        notes: tuple[str, ...] = (),
+        child: bool = False,
+    ) -> Row:
+        cells = (
+            str(function.address),
+            device,
+            function.driver,
+            self._group(function),
+            "" if function.numa_node is None else str(function.numa_node),
+            verdict(self.verdicts[function.address]),
+        )
+        return Row(cells, notes, child)
+
+    def _device(self, function: PciFunction) -> str:
+        interfaces = self.interfaces[function.address]
+        device = labels.pci(function)
+        return f"{device} ({', '.join(interfaces)})" if interfaces else device
+
+    def _group(self, function: PciFunction) -> str:
+        if function.iommu_group is None:
+            return ""
+        mates = [
+            str(mate.address)
+            for mate in self.groups[function.iommu_group]
+            if mate.address != function.address and not mate.is_bridge
+        ]
+        if not mates:
+            return str(function.iommu_group)
+        named = ", ".join(mates) if len(mates) <= _MATES_NAMED else f"{len(mates)} more"
+        return f"{function.iommu_group} (with {named})"
+
+    def _vgpu_notes(self, card: PciFunction, vgpus: list[VgpuFunction]) -> tuple[str, ...]:
+        carrying = sum(vgpu.configured is not None for vgpu in vgpus)
+        where = f"VFs {len(vgpus)}" if card.vfs else "vGPUs"
+        free = len(vgpus) - carrying
+        types = {offered.name for vgpu in vgpus for offered in vgpu.creatable}
+        offered = ", ".join(sorted({_short_profile(name) for name in types}, key=natural))
+        return (
+            f"{where}: {carrying} with a vGPU, {free} free",
+            f"can be created now: {offered}" if offered else "no other vGPU can be created now",
+        )
+
+    def _vf_notes(self, card: PciFunction) -> tuple[str, ...]:
+        if not card.total_vfs:
+            return ()
+        vfs = self.vfs[card.address]
+        if not vfs:
+            need = "; vGPUs need them" if card.sriov_gpu else ""
+            return (f"VFs 0 of {card.total_vfs}{need}",)
+        givable = sum(usable(self.verdicts[vf.address]) for vf in vfs)
+        return (f"VFs {len(vfs)} of {card.total_vfs}: {givable} can be given to a VM",)
+
+    def usb_rows(self) -> Iterator[Row]:
+        for device in self.inventory.usb:
+            if device.class_code == USB_HUB_CLASS and not self.everything:
+                continue
+            description = labels.usb(device)
+            answer = verdict(judge_usb(device, self.inventory))
+            yield Row((device.port, description, "", "", "", answer))
+
+
+def verdict(reasons: list[Reason]) -> str:
+    """`yes`, or `no` and everything that blocks. A vGPU function is asked about its vGPU."""
+    blocking = [reason for reason in reasons if not usable([reason])]
+    if not blocking:
+        return "yes"
+    if all(reason.kind in _VGPU_KINDS for reason in blocking):
+        [reason, *_] = blocking
+        if reason.kind is ReasonKind.VGPU_CONFIGURED:
+            return f"yes, its vGPU: {names.vgpu_resource_name(reason.details[0])}"
+        return "yes, once a vGPU is configured on it"
+    return f"no: {short(blocking)}"
+
+
+def _short_profile(name: str) -> str:
+    """`A2-4Q` of `NVIDIA A2-4Q`."""
+    return name.rsplit(maxsplit=1)[-1] if name.strip() else name
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sorting key by which `A2-16Q` follows `A2-8Q`."""
+    parts = re.split(r"([0-9]{1,18})", text)
+    return [(int(part), "") if n % 2 else (0, part) for n, part in enumerate(parts)]

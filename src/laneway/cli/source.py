@@ -1,0 +1,36 @@
+"""Which host a command looks at: the one that it runs on, or a simulated one."""
+
+from __future__ import annotations
+
+import click
+
+from laneway.cli.errors import Failure
+from laneway.core.inventory import Inventory
+from laneway.host.port import Host
+from laneway.host.real import RealHost
+from laneway.host.scan import scan
+
+simulate_option = click.option(
+    "--simulate",
+    metavar="SPEC",
+    help="Look at a simulated host instead: a model (a2, l40s, a100, hgx-h100, plain) or a dump.",
+)
+
+
+def look(simulate: str | None) -> Inventory:
+    """Scan this host, or the one that `simulate` describes."""
+    return scan(RealHost() if simulate is None else _simulated(simulate))
+
+
+def _simulated(text: str) -> Host:
+    # The simulation is a third of the start of a command that does not simulate.
+    from laneway.sim.dump import DumpError  # noqa: PLC0415
+    from laneway.sim.spec import SpecError, build, parse_spec  # noqa: PLC0415
+
+    try:
+        spec = parse_spec(text)
+        if spec.count != 1:
+            raise Failure(f"--simulate {text}: this command looks at one host; leave the count out")
+        return build(spec, spec.label)
+    except (SpecError, DumpError) as error:
+        raise Failure(f"--simulate: {error}") from None
