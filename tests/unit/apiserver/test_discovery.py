@@ -39,7 +39,7 @@ DEVICES = [
         categories=("all",),
         custom=True,
     )
-    for version in ("v1beta1", "v1")
+    for version in ("v1beta1", "v2")
 ]
 KINDS = [NODE, LEASE, *DEVICES]
 
@@ -55,8 +55,8 @@ def test_groups_keep_the_order_of_their_kinds_and_prefer_the_stable_version() ->
     groups = discovery.api_groups(KINDS)["groups"]
     assert [g["name"] for g in groups] == ["coordination.k8s.io", "devices.example.com"]
     devices = discovery.group(KINDS, "devices.example.com")
-    assert [v["version"] for v in devices["versions"]] == ["v1", "v1beta1"]
-    preferred = {"groupVersion": "devices.example.com/v1", "version": "v1"}
+    assert [v["version"] for v in devices["versions"]] == ["v2", "v1beta1"]
+    preferred = {"groupVersion": "devices.example.com/v2", "version": "v2"}
     assert devices["preferredVersion"] == preferred
     assert (devices["kind"], devices["apiVersion"]) == ("APIGroup", "v1")
 
@@ -83,7 +83,7 @@ def test_an_unknown_group_is_not_found(name: str) -> None:
     assert caught.value.code == 404
 
 
-@pytest.mark.parametrize(("name", "version"), [("", "v2"), ("devices.example.com", "v2")])
+@pytest.mark.parametrize(("name", "version"), [("", "v2"), ("devices.example.com", "v1")])
 def test_an_unknown_version_is_not_found(name: str, version: str) -> None:
     with pytest.raises(ApiError) as caught:
         discovery.resources(KINDS, name, version)

@@ -50,6 +50,12 @@ def test_only_the_owner_can_read_it_whatever_was_there_before(tmp_path: Path) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_public_file_may_be_read_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "ca.crt"
+    write_atomically(str(path), b"CA", 0o644)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,3 +185,21 @@ def test_an_interrupted_first_run_is_finished_by_the_next(
     for name in set(FILES) - set(kept):
         os.unlink(tmp_path / name)
     handshake(ensure(str(tmp_path)), tmp_path, None)
+
+
+def test_an_interrupted_renewal_is_finished_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure(str(tmp_path), now=NOW - LEAF_LIFE)
+    replace = os.replace
+
+    def crash(source: str, target: str) -> None:
+        if target.endswith("server.crt"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        ensure(str(tmp_path))
+    monkeypatch.undo()
+    handshake(ensure(str(tmp_path)), tmp_path, None)

@@ -97,6 +97,11 @@ def test_a_cell(path: str, type_: str, shown: object) -> None:
     assert cell(path, type_) == shown
 
 
+def test_a_null_counts_as_absent() -> None:
+    obj = {"metadata": {"name": "x"}, "list": [{"v": None}, {"v": "yes"}]}
+    assert cell(".list[*].v", obj=obj) == "yes"
+
+
 def test_a_filter_may_ask_for_an_escaped_key_and_quote_brackets() -> None:
     obj = {"metadata": {"name": "x"}, "list": [{"a.b": "(1)]", "v": "yes"}, {"v": "no"}]}
     assert cell(r'.list[?(@.a\.b=="(1)]")].v', obj=obj) == "yes"
