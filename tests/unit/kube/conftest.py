@@ -140,7 +140,6 @@ class Script:
     """What the server will answer, in order; watches without a script stay open and silent."""
 
     config: ClusterConfig
-    ca: bytes = b""
     seen: list[Seen] = field(default_factory=list)
     replies: deque[Reply] = field(default_factory=deque)
     watches: deque[Reply] = field(default_factory=deque)
@@ -262,7 +261,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @contextlib.asynccontextmanager
 async def _running(context: ssl.SSLContext | None, ca: bytes) -> AsyncIterator[Script]:
-    script = Script(ClusterConfig(Cluster("http://127.0.0.1:1")), ca)
+    script = Script(ClusterConfig(Cluster("http://127.0.0.1:1")))
     tasks: set[asyncio.Task[None]] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -316,6 +315,12 @@ async def plain() -> AsyncIterator[Script]:
 
 
 @pytest.fixture
+async def secure(authority: Authority, server_context: ssl.SSLContext) -> AsyncIterator[Script]:
+    async with _running(server_context, authority.certificate) as one:
+        yield one
+
+
+@pytest.fixture
 async def mutual(authority: Authority, server_context: ssl.SSLContext) -> AsyncIterator[Script]:
     """A server that insists on a client certificate."""
     server_context.verify_mode = ssl.CERT_REQUIRED
@@ -335,7 +340,7 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
     async def wait(holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
-            while not holds():
+            while not holds():  # noqa: ASYNC110  what is awaited is seen only from outside
                 await asyncio.sleep(0.001)
 
     return wait
