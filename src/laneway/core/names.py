@@ -5,10 +5,10 @@ plain PCI devices; here every name passes `_valid`, which leaves a valid name as
 of any other text one that is valid, stable, and ends in a hash of that text, so that two devices
 cannot come to share it. Valid means, for a resource name, both of these:
 
-- the part after the `/` is a Kubernetes qualified name: at most 63 of `[A-Za-z0-9._-]` with a
-  letter or digit at both ends;
 - the path of the device plugin's socket, which is made from the name, has at most the 107 bytes
-  that the kernel allows.
+  that the kernel allows; that leaves less than the 63 characters of a qualified name for the part
+  after the `/`, so the second limit is kept with the first;
+- that part is a Kubernetes qualified name: `[A-Za-z0-9._-]`, a letter or digit at both ends.
 
 For an object name it means a DNS subdomain of at most 253 characters.
 """
@@ -24,7 +24,6 @@ from laneway.core.pci import PciAddress, PciFunction
 PLUGIN_DIRECTORY = "/var/lib/kubelet/device-plugins/"
 
 _SOCKET_PATH_MAX = 107
-_QUALIFIED_MAX = 63
 _OBJECT_MAX = 253
 _VENDOR_MAX = 40  # leaves room for a device id and for a shortened name
 _USB_VENDOR = "kubevirt.io"
@@ -132,7 +131,7 @@ def _vendor_domain(vendor: str) -> str:
 
 def _room(vendor: str) -> int:
     """How long the part after the `/` may be."""
-    return min(_QUALIFIED_MAX, _SOCKET_PATH_MAX - len(socket_path(f"{vendor}/")))
+    return _SOCKET_PATH_MAX - len(socket_path(f"{vendor}/"))
 
 
 def _resource(vendor: str, name: str) -> str:

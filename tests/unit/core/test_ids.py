@@ -42,7 +42,9 @@ def test_a_device_is_never_taken_from_another_vendor() -> None:
     assert ids.pci_device("10df", "25b6") == ""
 
 
-@pytest.mark.parametrize("bad", ["", "10DE", "10de\n", "10de  NVIDIA", "C 03", "#", "\x00", "1"])
+@pytest.mark.parametrize(
+    "bad", ["", "10DE", "10de\n", "10de  NVIDIA", "C 03", "10de\udcff", "#", "\x00", "1"]
+)
 def test_what_is_no_id_has_no_name(bad: str) -> None:
     assert ids.pci_device("10de", bad) == ""
     assert ids.pci_device(bad, "27b8") == ""

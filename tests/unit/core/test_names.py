@@ -201,6 +201,21 @@ def test_any_text_gives_usable_names(one: str, other: str) -> None:
     assert SUBDOMAIN.match(names.pci_object_name(one, ADDRESS))
 
 
+@pytest.mark.parametrize("length", [1, 236, 241, 242, 253])
+def test_object_names_stay_within_their_limit_on_long_node_names(length: int) -> None:
+    node = "n" * length
+
+    pci = names.pci_object_name(node, ADDRESS)
+    usb = names.usb_object_name(node, "046d", "c52b", 3, 11)
+
+    for name, harvester in (
+        (pci, f"{node}-000008000"),
+        (usb, f"{node}-046d-c52b-003011"),
+    ):
+        assert SUBDOMAIN.match(name)
+        assert (name == harvester) is (len(harvester) <= 253)
+
+
 @given(NODE, st.integers(1, 999), st.integers(1, 999))
 def test_usb_names_are_usable_on_every_node(node: str, bus: int, number: int) -> None:
     name = names.usb_object_name(node, "046d", "c52b", bus, number)
@@ -222,7 +237,7 @@ class TestDescription:
         [
             ("10de", "27b8", "030200", "3D controller: NVIDIA Corporation AD104GL [L4]"),
             ("10de", "fffe", "03fe00", "Display controller: NVIDIA Corporation Device fffe"),
-            ("abcd", "0001", "ee0100", "Class ee01: Vendor abcd Device 0001"),
+            ("eeee", "0001", "ee0100", "Class ee01: Vendor eeee Device 0001"),
         ],
     )
     def test_ids_stand_in_for_unknown_names(
