@@ -73,6 +73,9 @@ def _prune(schema: Schema, value: Any, path: str, unknown: list[str], keep: froz
             unknown.append(joined(path, name))
             del value[name]
     for key, child, sub in children(schema, value):
+        # CRDs name `metadata` without its fields; what it may hold is decided elsewhere.
+        if key in keep:
+            continue
         inner = IDENTITY if sub.get("x-kubernetes-embedded-resource") else frozenset[str]()
         _prune(sub, child, joined(path, key), unknown, inner)
 
