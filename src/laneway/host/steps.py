@@ -61,7 +61,11 @@ async def _undo(host: Host, done: list[Step], write_seconds: float) -> tuple[str
 async def _perform(host: Host, step: Step, write_seconds: float) -> None:
     path, data = _write_of(step)
     await _abandonable(lambda: host.write(path, data), write_seconds)
-    if not await asyncio.to_thread(_verify, host, step):
+    try:
+        true_now = await asyncio.to_thread(_verify, host, step)
+    except FileNotFoundError:
+        true_now = False
+    if not true_now:
         raise OSError(errno.EIO, "the driver accepted the write, but nothing changed")
 
 

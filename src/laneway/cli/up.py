@@ -1,0 +1,135 @@
+"""`laneway up`: all of Laneway on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+
+import click
+
+from laneway.apiserver.pki import PkiError
+from laneway.apiserver.server import ListenError
+from laneway.apiserver.store import StoreError
+from laneway.cli.errors import Failure
+from laneway.cli.logs import LEVELS, configure
+from laneway.kube.errors import KubeError
+from laneway.roles.datadir import DataDirError
+from laneway.roles.health import HealthError
+from laneway.roles.stop import run_until_signal
+from laneway.roles.up import Options, Running
+from laneway.roles.up import up as run_up
+from laneway.sim.dump import DumpError
+from laneway.sim.persistence import HostLogError
+from laneway.sim.spec import Spec, SpecError, parse_spec
+
+
+_EXPECTED = (
+    DataDirError,
+    DumpError,
+    HealthError,
+    HostLogError,
+    KubeError,
+    ListenError,
+    PkiError,
+    StoreError,
+)
+"""What can be wrong with a machine or an argument, each with a text for a person."""
+
+
+class _SpecType(click.ParamType[Spec]):
+    name = "spec"
+
+    def convert(
+        self,
+        value: str,
+        param: click.Parameter | None,  # noqa: ARG002 - click's signature
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> Spec:
+        try:
+            return parse_spec(value)
+        except SpecError as error:
+            raise Failure(str(error)) from error
+
+
+def _default_data_dir() -> str:
+    base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return os.path.join(base, "laneway")
+
+
+@click.command(
+    epilog="""\b
+Example: this machine and a simulated server with an NVIDIA A2.
+    laneway up --simulate a2
+"""
+)
+@click.option(
+    "--data-dir",
+    default=_default_data_dir,
+    show_default="~/.local/share/laneway",
+    metavar="DIR",
+    help="Where everything is kept; the same directory continues where it stopped.",
+)
+@click.option(
+    "--simulate",
+    type=_SpecType(),
+    multiple=True,
+    metavar="SPEC",
+    help="Add simulated hosts: MODEL[:COUNT] (a2, l40s, a100, hgx-h100, plain) or the path of a "
+    "dump made by 'laneway capture' or umockdev-record. May be repeated.",
+)
+@click.option("--no-local", is_flag=True, help="Leave this machine's own devices out.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=7443,
+    show_default=True,
+    help="Port of the API server on 127.0.0.1; 0 takes any free one.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="warning",
+    show_default=True,
+    help="What to log on stderr.",
+)
+def up(
+    data_dir: str, simulate: tuple[Spec, ...], no_local: bool, port: int, log_level: str
+) -> None:
+    """Run all of Laneway on this machine: API server and agents.
+
+    Prints what to type next once it is ready, and runs until Ctrl-C or SIGTERM.
+    """
+    if no_local and not simulate:
+        raise click.UsageError("--no-local leaves no host: add one with --simulate")
+    configure(log_level)
+    options = Options(data_dir, simulate, not no_local, port)
+    try:
+        asyncio.run(run_until_signal(run_up(options, click.echo, _say_ready)))
+    except _EXPECTED as error:
+        raise Failure(str(error)) from error
+    click.echo("Stopped. The same command continues from here.")
+
+
+def _say_ready(running: Running) -> None:
+    width = max(len(host.node) for host in running.hosts)
+    lines = ["", "Laneway is ready.", ""]
+    lines += [f"  {host.node:<{width}}  {host.about}" for host in running.hosts]
+    if running.forgotten:
+        names = ", ".join(running.forgotten)
+        lines += ["", f"Known from an earlier run, without a host now: {names}"]
+    lines += ["", "In another terminal:", "", f"  export KUBECONFIG={running.kubeconfig}"]
+    kubectl = _kubectl()
+    lines.append(f"  {kubectl} get pcidevices,sriovgpudevices,vgpudevices -o wide")
+    lines.append(f"  {kubectl} explain vgpudevice.spec")
+    lines += ["", f"Metrics: {running.metrics}", "Stop with Ctrl-C."]
+    click.echo("\n".join(lines))
+
+
+def _kubectl() -> str:
+    """How to call kubectl here: by its name, or where pip put it beside this Python."""
+    if shutil.which("kubectl"):
+        return "kubectl"
+    beside = os.path.join(os.path.dirname(sys.executable), "kubectl")
+    return beside if os.path.exists(beside) else "kubectl"

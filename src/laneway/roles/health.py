@@ -1,0 +1,63 @@
+"""Health, readiness and metrics of a process, over plain HTTP.
+
+`/healthz` answers while the event loop turns, `/readyz` only once every part is ready and names
+those that are not, `/metrics` is for Prometheus. Nothing here tells a secret or takes an order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+NotReady = Callable[[], Iterable[str]]
+"""Names of the parts that are not ready."""
+
+
+class HealthError(Exception):
+    """The address cannot be listened on."""
+
+
+@contextlib.asynccontextmanager
+async def health_server(
+    host: str, port: int, registry: CollectorRegistry, not_ready: NotReady
+) -> AsyncIterator[int]:
+    """Serve until the block ends; gives the port, which `port` 0 leaves to the kernel.
+
+    Raises HealthError when the address is taken.
+    """
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_request: web.Request) -> web.Response:
+        if waiting := sorted(not_ready()):
+            return web.Response(status=503, text=f"not ready: {', '.join(waiting)}\n")
+        return web.Response(text="ok\n")
+
+    async def metrics(_request: web.Request) -> web.Response:
+        body = generate_latest(registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.add_routes(
+        [
+            web.get("/healthz", healthz),
+            web.get("/readyz", readyz),
+            web.get("/metrics", metrics),
+        ]
+    )
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise HealthError(
+                f"cannot serve health and metrics on {host}:{port}: {error.strerror}"
+            ) from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

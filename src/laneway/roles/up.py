@@ -1,0 +1,185 @@
+"""All of Laneway on one machine: the embedded API server and an agent for every host.
+
+Everything runs in one event loop. The agents reach the API server through TLS like any other
+client, so nothing that works here depends on being in the same process. What must survive a
+restart is in the data directory: the database, the certificate authority, the administrator's
+token, and the writes to simulated hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from laneway.api import CoreNode
+from laneway.apiserver import kubeconfig
+from laneway.apiserver.authn import Authenticator, User
+from laneway.apiserver.files import write_atomically
+from laneway.apiserver.pki import Pki, ensure
+from laneway.apiserver.server import ApiServer
+from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.resources import resource_of
+from laneway.host.port import Host
+from laneway.host.real import RealHost
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.errors import AlreadyExistsError
+from laneway.roles.agent import Agent
+from laneway.roles.datadir import DataDir, open_data_dir
+from laneway.roles.health import health_server
+from laneway.roles.install import install_crds
+from laneway.sim.persistence import open_simulated
+from laneway.sim.spec import Spec
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line chose."""
+
+    data_dir: str
+    simulate: Sequence[Spec]
+    local: bool
+    port: int
+
+
+@dataclass(frozen=True)
+class NodeHost:
+    """A host that an agent looks after."""
+
+    node: str
+    host: Host
+    about: str
+
+
+@dataclass(frozen=True)
+class Running:
+    """What is up: everything that a person needs to go on."""
+
+    server: str
+    kubeconfig: str
+    metrics: str
+    hosts: Sequence[NodeHost]
+    forgotten: Sequence[str]
+    """Nodes that the database knows from an earlier run and that have no host in this one."""
+
+
+Report = Callable[[str], None]
+
+
+async def up(options: Options, report: Report, ready: Callable[[Running], None]) -> None:
+    """Run until cancelled. `report` gets a line per stage, `ready` what is up when all is."""
+    with open_data_dir(options.data_dir) as data:
+        hosts = _hosts(options, data)
+        async with _api_server(data, options.port) as server:
+            report(f"API server listening on {server}")
+            async with Client(load(data.kubeconfig)) as client:
+                await install_crds(client)
+                known = await _nodes(client)
+                for host in hosts:
+                    await _register(client, host)
+                report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
+                async with _agents(client, hosts) as metrics:
+                    forgotten = sorted(known - {host.node for host in hosts})
+                    ready(Running(server, data.kubeconfig, metrics, hosts, forgotten))
+                    await asyncio.Event().wait()
+
+
+@contextlib.asynccontextmanager
+async def _agents(client: Client, hosts: Sequence[NodeHost]) -> AsyncIterator[str]:
+    """Agents that have published their hosts; gives the address of their metrics."""
+    families = MetricFamilies()
+    agents = [Agent(host.node, host.host, client, families) for host in hosts]
+
+    def not_ready() -> list[str]:
+        return [agent.node for agent in agents if not agent.ready.is_set()]
+
+    async with (
+        health_server(LOOPBACK, 0, families.registry, not_ready) as port,
+        asyncio.TaskGroup() as tasks,
+    ):
+        for agent in agents:
+            tasks.create_task(agent.run(), name=f"agent {agent.node}")
+        for agent in agents:
+            await agent.ready.wait()
+        yield f"http://{LOOPBACK}:{port}/metrics"
+
+
+@contextlib.asynccontextmanager
+async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
+    pki = ensure(data.pki, [socket.gethostname()])
+    token = _token(data)
+    authenticator = Authenticator({token: User("admin", ("system:masters",))})
+    server = ApiServer(
+        data.database,
+        host=LOOPBACK,
+        port=port,
+        tls=pki.ssl_context(),
+        authenticator=authenticator,
+    )
+    await server.start()
+    try:
+        url = server.url
+        _write_kubeconfig(data, url, pki, token)
+        yield url
+    finally:
+        await server.stop()
+
+
+def _token(data: DataDir) -> str:
+    """The administrator's token, made once."""
+    with contextlib.suppress(FileNotFoundError), open(data.token, encoding="ascii") as file:
+        if token := file.read().strip():
+            return token
+    token = secrets.token_urlsafe(32)
+    write_atomically(data.token, f"{token}\n".encode())
+    return token
+
+
+def _write_kubeconfig(data: DataDir, url: str, pki: Pki, token: str) -> None:
+    kubeconfig.write(data.kubeconfig, server=url, ca_pem=pki.ca_pem, token=token)
+
+
+def _hosts(options: Options, data: DataDir) -> list[NodeHost]:
+    hosts = []
+    if options.local:
+        hosts.append(NodeHost(_label(socket.gethostname()), RealHost(), "this machine"))
+    numbers: dict[str, int] = {}
+    for spec in options.simulate:
+        for _ in range(spec.count):
+            number = numbers[spec.label] = numbers.get(spec.label, 0) + 1
+            node = f"sim-{_label(spec.label)}-{number}"
+            host = open_simulated(spec, node, data.host_log(node))
+            hosts.append(NodeHost(node, host, f"simulated {spec.label}"))
+    return hosts
+
+
+def _label(text: str) -> str:
+    """Text as a DNS label, which a node's name must be."""
+    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")[:50].rstrip("-") or "node"
+
+
+async def _nodes(client: Client) -> set[str]:
+    resource = resource_of(CoreNode)
+    return {
+        resource.decode(item).metadata.name
+        async for page in client.list(resource)
+        for item in page.items
+    }
+
+
+async def _register(client: Client, host: NodeHost) -> None:
+    """Make the cluster's node of a host, as a kubelet would."""
+    resource = resource_of(CoreNode)
+    labels = {"kubernetes.io/hostname": host.node, "kubernetes.io/os": "linux"}
+    with contextlib.suppress(AlreadyExistsError):
+        await client.create(resource, {"metadata": {"name": host.node, "labels": labels}})

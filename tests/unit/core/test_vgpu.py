@@ -1,0 +1,198 @@
+"""What is decided about one vGPU, as a table of situations and as laws."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
+from laneway.core.pci import PciAddress
+from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, undo
+from laneway.core.refusals import (
+    ConfiguredElsewhere,
+    FunctionMissing,
+    ProfileExhausted,
+    ProfileMissing,
+    ProfileUnknown,
+    Refusal,
+    explain,
+)
+from laneway.core.vgpu import Satisfied, VgpuWish, decide, mdev_uuid
+
+GPU = PciAddress.parse("0000:08:00.0")
+VF = PciAddress.parse("0000:08:00.4")
+Q4 = VgpuType("nvidia-745", "NVIDIA A2-4Q")
+Q8 = VgpuType("nvidia-746", "NVIDIA A2-8Q")
+
+
+def function(
+    *,
+    creatable: tuple[VgpuType, ...] = (Q4, Q8),
+    configured: ConfiguredVgpu | None = None,
+    framework: str = "mdev",
+    address: PciAddress = VF,
+) -> VgpuFunction:
+    return VgpuFunction(
+        address=address,
+        parent=GPU,
+        framework=framework,  # type: ignore[arg-type]
+        supported=(Q4, Q8),
+        creatable=creatable,
+        configured=configured,
+    )
+
+
+def wish(profile: str = "", *, enabled: bool = True, explicit: bool = True) -> VgpuWish:
+    return VgpuWish(VF, enabled, profile, explicit)
+
+
+def decide_one(asked: VgpuWish, one: VgpuFunction | None):
+    return decide(asked, "node1", one, [one] if one else [])
+
+
+def test_an_empty_function_gets_the_profile_with_its_live_type_id():
+    plan = decide_one(wish("NVIDIA A2-4Q"), function())
+
+    assert plan == Plan(
+        (CreateMdev(VF, "nvidia-745", "NVIDIA A2-4Q", mdev_uuid("node1", function())),)
+    )
+
+
+def test_vendor_vfio_writes_the_type_instead():
+    plan = decide_one(wish("NVIDIA A2-4Q"), function(framework="vendor-vfio"))
+
+    assert plan == Plan((SetVgpuType(VF, "nvidia-745", "0", "NVIDIA A2-4Q"),))
+
+
+def test_what_is_as_wished_is_left_alone():
+    there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
+
+    assert decide_one(wish("NVIDIA A2-4Q"), there) == Satisfied()
+
+
+def test_disabling_removes_only_on_an_explicit_wish():
+    there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
+
+    explicit = decide_one(wish(enabled=False), there)
+    inherited = decide_one(wish(enabled=False, explicit=False), there)
+
+    assert explicit == Plan((RemoveMdev(VF, "nvidia-745", "NVIDIA A2-4Q", "u"),))
+    assert inherited == ConfiguredElsewhere("NVIDIA A2-4Q")
+
+
+def test_another_profile_replaces_the_one_that_is_there_and_can_be_taken_back():
+    there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
+
+    plan = decide_one(wish("NVIDIA A2-8Q"), there)
+
+    assert isinstance(plan, Plan)
+    remove, create = plan.steps
+    assert remove == RemoveMdev(VF, "nvidia-745", "NVIDIA A2-4Q", "u")
+    assert isinstance(create, CreateMdev)
+    assert create.profile == "NVIDIA A2-8Q"
+    assert undo(remove) == CreateMdev(VF, "nvidia-745", "NVIDIA A2-4Q", "u")
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "refusal"),
+    [
+        (wish(""), function(), ProfileMissing(("NVIDIA A2-4Q", "NVIDIA A2-8Q"))),
+        (
+            wish("NVIDIA A2-99Q"),
+            function(),
+            ProfileUnknown("NVIDIA A2-99Q", ("NVIDIA A2-4Q", "NVIDIA A2-8Q")),
+        ),
+        (
+            wish("NVIDIA A2-8Q"),
+            function(creatable=(Q4,)),
+            ProfileExhausted("NVIDIA A2-8Q", (), ("NVIDIA A2-4Q",)),
+        ),
+        (wish("NVIDIA A2-8Q"), None, FunctionMissing("0000:08:00.4")),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_its_facts(asked, there, refusal):
+    assert decide_one(asked, there) == refusal
+
+
+def test_an_exhausted_profile_names_what_the_gpu_carries():
+    mine = function(creatable=())
+    other = function(
+        address=PciAddress.parse("0000:08:00.5"),
+        creatable=(),
+        configured=ConfiguredVgpu("nvidia-746", "NVIDIA A2-8Q", "u"),
+    )
+
+    refusal = decide(wish("NVIDIA A2-4Q"), "node1", mine, [mine, other])
+
+    assert isinstance(refusal, ProfileExhausted)
+    assert "1 x NVIDIA A2-8Q" in explain(refusal)
+
+
+def test_a_missing_function_is_no_problem_for_a_disabled_vgpu():
+    assert decide_one(wish(enabled=False), None) == Satisfied()
+
+
+def test_the_uuid_depends_on_place_alone():
+    one, same = function(), function(creatable=())
+    elsewhere = function(address=PciAddress.parse("0000:08:00.5"))
+
+    assert mdev_uuid("node1", one) == mdev_uuid("node1", same)
+    assert (
+        len({mdev_uuid("node1", one), mdev_uuid("node2", one), mdev_uuid("node1", elsewhere)}) == 3
+    )
+    assert uuid.UUID(mdev_uuid("node1", one)).version == 5
+
+
+TYPES = st.lists(st.sampled_from([Q4, Q8]), unique=True).map(tuple)
+CONFIGURED = st.none() | st.sampled_from([Q4, Q8]).map(
+    lambda kind: ConfiguredVgpu(kind.id, kind.name, "u")
+)
+FUNCTIONS = st.builds(
+    function,
+    creatable=TYPES,
+    configured=CONFIGURED,
+    framework=st.sampled_from(["mdev", "vendor-vfio"]),
+)
+WISHES = st.builds(
+    wish,
+    st.sampled_from(["", "NVIDIA A2-4Q", "NVIDIA A2-8Q", "nonsense"]),
+    enabled=st.booleans(),
+    explicit=st.booleans(),
+)
+
+
+@given(WISHES, st.none() | FUNCTIONS)
+def test_nothing_is_torn_down_without_an_explicit_wish(asked, there):
+    decision = decide_one(asked, there)
+
+    if isinstance(decision, Plan) and not asked.enabled:
+        assert asked.explicit
+
+
+@given(WISHES, st.none() | FUNCTIONS)
+def test_every_refusal_has_words_and_a_reason(asked, there):
+    decision = decide_one(asked, there)
+
+    if isinstance(decision, Refusal):
+        assert len(explain(decision)) > 20
+        assert decision.reason.isalnum()
+
+
+@given(WISHES, FUNCTIONS)
+def test_carrying_out_a_plan_satisfies_the_wish(asked, there):
+    decision = decide_one(asked, there)
+    if not isinstance(decision, Plan):
+        return
+
+    last = decision.steps[-1]
+    after = None
+    if isinstance(last, CreateMdev):
+        after = ConfiguredVgpu(last.type_id, last.profile, last.uuid)
+    elif isinstance(last, SetVgpuType) and last.type_id != "0":
+        after = ConfiguredVgpu(last.type_id, last.profile)
+    done = function(creatable=(), configured=after, framework=there.framework)
+
+    assert decide_one(asked, done) == Satisfied()
