@@ -32,7 +32,7 @@ class SimulatedHost:
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
         self._driver = VgpuDriver(self._devices)
-        self._record: Callable[[str, str], None] | None = None
+        self._record: Callable[[str, str, int], None] = _forget
         blocks = list(blocks)
         self._devices.load(blocks)
         for path, content in files.items():
@@ -70,14 +70,15 @@ class SimulatedHost:
             try:
                 store(data)
             except OSError as error:
+                self._record(path, data, error.errno or 0)
                 raise OSError(error.errno, error.strerror, path) from None
-            finally:
-                # A refused write may have changed the device all the same.
-                if self._record is not None:
-                    self._record(path, data)
+            self._record(path, data, 0)
 
-    def record_writes(self, record: Callable[[str, str], None]) -> None:
-        """Have every write that reached a driver reported, also those that it refused."""
+    def record_writes(self, record: Callable[[str, str, int], None]) -> None:
+        """Have every write that reached a driver reported with its errno, 0 for success.
+
+        Refused ones too: a driver may refuse a write and change the device all the same.
+        """
         self._record = record
 
     @asynccontextmanager
@@ -120,6 +121,10 @@ class SimulatedHost:
     def _emit(self, event: Uevent) -> None:
         for listener in self._listeners:
             listener.put(event)
+
+
+def _forget(path: str, data: str, error: int) -> None:
+    """Writes to a host that is not kept are not recorded."""
 
 
 class _Listener:

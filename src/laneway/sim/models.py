@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from laneway.sim import parts
 from laneway.sim.build import Machine
@@ -91,7 +91,7 @@ def _slots(machine: Machine, gpu: parts.Gpu, roots: tuple[str, ...]) -> None:
         machine.pci(port, address, gpu.part, numa=numa, sriov=gpu.sriov)
 
 
-MODELS: dict[str, Callable[[], Machine]] = {
+MODELS: Mapping[str, Callable[[], Machine]] = {
     "a2": _a2,
     "l40s": _l40s,
     "a100": _a100,

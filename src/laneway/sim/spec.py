@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 
 import msgspec
 
 from laneway.sim import dump
+from laneway.sim.build import Machine
 from laneway.sim.host import SimulatedHost
 from laneway.sim.models import MODELS
 
@@ -53,9 +55,15 @@ def parse_spec(text: str) -> Spec:
     )
 
 
+@lru_cache(maxsize=len(MODELS))
+def _machine(model: str) -> Machine:
+    """The model, made once: all hosts of it share the bytes of its attributes."""
+    return MODELS[model]()
+
+
 def build(spec: Spec, name: str) -> SimulatedHost:
     """One host of this kind. Raises DumpError for a dump that cannot be used."""
     if spec.path:
         return SimulatedHost(name, dump.read(spec.path), {})
-    machine = MODELS[spec.model]()
+    machine = _machine(spec.model)
     return SimulatedHost(name, machine.blocks, machine.files)
