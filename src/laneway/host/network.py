@@ -59,20 +59,24 @@ def _mac(host: Host, name: str, path: str, errors: list[DeviceError]) -> str:
 
 
 def needs(host: Host, interfaces: Interfaces) -> list[Need]:
-    """The interfaces that the node is reached through, down to the hardware."""
+    """The interfaces that the node is reached through, down to the hardware; each once."""
+    routes = sorted(_default_route_interfaces(host))
+    roots = [(name, "the default route") for name in routes]
+    roots += [(name, "the management network") for name in _MANAGEMENT]
+    seen: set[str] = set()
     found: list[Need] = []
-    for root in sorted(_default_route_interfaces(host) & interfaces.paths.keys()):
-        found += _stack(host, interfaces, root, f"carries the default route ({clean(root)})")
-    for root in _MANAGEMENT:
-        if root in interfaces.paths:
-            found += _stack(host, interfaces, root, f"carries the management network ({root})")
+    for root, what in roots:
+        if root in interfaces.paths and root not in seen:
+            found += _stack(host, interfaces, root, f"carries {what} ({clean(root)})", seen)
     return found
 
 
-def _stack(host: Host, interfaces: Interfaces, root: str, reason: str) -> list[Need]:
-    """The interface and all below it, each with its place in the stack as reason."""
+def _stack(
+    host: Host, interfaces: Interfaces, root: str, reason: str, seen: set[str]
+) -> list[Need]:
+    """The interface and what it is stacked on, each with its place as the reason."""
     found = [Need(interfaces.paths[root], reason)]
-    seen = {root}
+    seen.add(root)
     todo = [root]
     while todo:
         upper = todo.pop()

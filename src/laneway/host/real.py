@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import posixpath
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
@@ -17,6 +16,7 @@ from laneway.core.uevent import Uevent
 from laneway.host.uevents import kernel_uevents
 
 _CHUNK = 64 * 1024
+_PAGE = 4096
 _MAX_SIZE = 16 * 1024 * 1024
 """No file that Laneway reads comes near; a link to an endless device must not fill memory."""
 _MAX_LINKS = 40
@@ -34,8 +34,8 @@ class RealHost:
         fd = self._open(path, os.O_RDONLY)
         try:
             content = chunk = os.read(fd, _CHUNK)
-            while chunk:
-                # sysfs answers a whole value at once; only its end tells that there is no more.
+            # sysfs answers a value of up to a page at once; /proc and the rest may do it by pieces.
+            while chunk and not (len(content) < _PAGE and path.startswith("/sys/")):
                 chunk = os.read(fd, _CHUNK)
                 content += chunk
                 if len(content) > _MAX_SIZE:
@@ -48,7 +48,7 @@ class RealHost:
         return os.listdir(self._locate(path))
 
     def readlink(self, path: str) -> str:
-        parent, name = posixpath.split(path)
+        parent, _, name = path.rpartition("/")
         return os.readlink(f"{self._locate(parent)}/{name}")
 
     def resolve(self, path: str) -> str:
@@ -79,7 +79,7 @@ class RealHost:
     def _open(self, path: str, access: int) -> int:
         if not self._root:
             return os.open(path, access | os.O_CLOEXEC)
-        parent, name = posixpath.split(path)
+        parent, _, name = path.rpartition("/")
         if parent in self._directories and name not in ("", ".", ".."):
             try:
                 return os.open(self._root + path, access | os.O_CLOEXEC | os.O_NOFOLLOW)

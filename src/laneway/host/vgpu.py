@@ -1,8 +1,8 @@
 """What each VF of an NVIDIA GPU can carry and carries, whichever framework serves it.
 
-The framework is decided function by function: one node may hold cards of both kinds. Only a VF
-that shows neither sign while NVIDIA's driver holds it, as recorded dumps have them, is taken to be
-like its siblings. Names are collected card by card, because a full card lists none.
+The framework is decided function by function: one node may hold cards of both kinds, and a VF that
+shows no sign of either (no driver, or given away whole) carries nothing. Names are collected card
+by card, because a full card lists none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from laneway.core.pci import PciAddress
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes
 from laneway.host.pci import NVIDIA, PciDevice
-
-_NVIDIA_DRIVER = "nvidia"
 
 
 class _BackEnd(Protocol):
@@ -50,12 +48,10 @@ def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
 
 
 def _read_card(parent: PciAddress, vfs: list[PciDevice]) -> list[VgpuFunction]:
-    found = [(vf, _framework(vf.attributes)) for vf in vfs]
-    usual = next((framework for _, framework in found if framework), None)
     names: dict[str, str] = {}
     served = []
-    for vf, own in found:
-        framework = own or (usual if vf.function.driver == _NVIDIA_DRIVER else None)
+    for vf in vfs:
+        framework = _framework(vf.attributes)
         if framework:
             types = _BACK_ENDS[framework].read_types(vf.attributes, names)
             served.append((vf, framework, types))
