@@ -103,9 +103,10 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not fail again at exit.
+        # The reader has seen enough. What is still buffered must not fail again at exit; click
+        # does the same, with the same status, when the pipe breaks inside a command.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 1
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return result if isinstance(result, int) else 0

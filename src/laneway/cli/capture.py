@@ -15,29 +15,33 @@ from laneway.host.real import RealHost
 _STDOUT = "-"
 
 
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.command(
+    epilog="""\b
+Example:
+    laneway capture node7.umockdev
+    laneway devices --simulate node7.umockdev
+"""
+)
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def capture(file: str, *, force: bool) -> None:
-    r"""Write what the kernel shows of this host's devices to FILE, "-" for standard output.
+    """Write what the kernel shows of this host's devices to FILE, "-" for standard output.
 
     The dump holds devices, drivers, IOMMU groups and vGPUs; nothing of the host is changed. Names,
     serial numbers and MAC addresses are replaced. FILE is complete or not there at all. It has the
     format of umockdev-record, and --simulate of the other commands takes it.
-
-    \b
-    Example:
-      laneway capture node7.umockdev
-      laneway devices --simulate node7.umockdev
     """
-    if file == _STDOUT:
-        dump = dump_of(RealHost())
-        click.echo(dump, nl=False)
-    else:
+    if file != _STDOUT:
         _check(file, force=force)
-        dump = dump_of(RealHost())
-        _replace(os.path.realpath(file), dump.encode("utf-8", "surrogateescape"))
-    devices = sum(line.startswith("P: ") for line in dump.splitlines())
+    dump = dump_of(RealHost())
+    devices = sum(line.startswith("P: ") for line in dump.split("\n"))
+    if not devices:
+        raise Failure("found no devices; run this on the node itself, where /sys shows them")
+    content = dump.encode("utf-8", "surrogateescape")
+    if file == _STDOUT:
+        click.echo(content, nl=False)
+    else:
+        _replace(os.path.realpath(file), content)
     where = "" if file == _STDOUT else f" to {file}"
     click.echo(
         f"Captured {devices} devices{where}; host names, serial numbers and MAC addresses"

@@ -7,14 +7,15 @@ import click
 from laneway.api.crds import crds_yaml
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Example:
+    laneway crds | kubectl apply --server-side -f -
+"""
+)
 def crds() -> None:
-    r"""Print the custom resource definitions of Laneway's kinds as YAML.
+    """Print the custom resource definitions of Laneway's kinds as YAML.
 
     The agent and the other roles expect them to be in the cluster.
-
-    \b
-    Example:
-      laneway crds | kubectl apply --server-side -f -
     """
     click.echo(crds_yaml(), nl=False)

@@ -14,7 +14,14 @@ from laneway.cli.source import look, simulate_option
 from laneway.core.pci import PciAddress
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+    laneway devices
+    laneway devices --simulate a2
+    laneway devices -o json | jq '.functions[] | select(.driver == "vfio-pci")'
+"""
+)
 @simulate_option
 @click.option(
     "-o",
@@ -28,16 +35,10 @@ from laneway.core.pci import PciAddress
     "--all", "everything", is_flag=True, help="Also list bridges, hubs, chipset parts and every VF."
 )
 def devices(simulate: str | None, output: str, *, everything: bool) -> None:
-    r"""Show this host's devices, and which of them a virtual machine can be given.
+    """Show this host's devices, and which of them a virtual machine can be given.
 
     GPUs come first, each with its vGPUs, then network cards with SR-IOV, other devices and USB.
     Without root some details are missing. What could not be read is told on standard error.
-
-    \b
-    Examples:
-      laneway devices
-      laneway devices --simulate a2
-      laneway devices -o json | jq '.functions[] | select(.driver == "vfio-pci")'
     """
     inventory = look(simulate)
     if output == "json":

@@ -22,7 +22,14 @@ _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
 _PORT = re.compile(r"[0-9]+-[0-9]+(?:\.[0-9]+)*")
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+    laneway explain 08:00.0
+    laneway explain 08:00.4 --simulate a2
+    laneway explain vgpudevice/node1-000008004
+"""
+)
 @click.argument("object_", metavar="OBJECT")
 @simulate_option
 @click.option(
@@ -31,16 +38,10 @@ _PORT = re.compile(r"[0-9]+-[0-9]+(?:\.[0-9]+)*")
     help="How to reach the API server, for objects; otherwise as kubectl finds it.",
 )
 def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
-    r"""Say everything about one device, and why a virtual machine can or cannot have it.
+    """Say everything about one device, and why a virtual machine can or cannot have it.
 
     OBJECT is a PCI address (0000:08:00.0, or short 08:00.0) or a USB port (1-4.2) of this host,
     or an object of the cluster: KIND/NAME, or NAME alone where only one kind has it.
-
-    \b
-    Examples:
-      laneway explain 08:00.0
-      laneway explain 08:00.4 --simulate a2
-      laneway explain vgpudevice/node1-000008004
     """
     address = _ADDRESS.fullmatch(object_.lower())
     if address is not None:

@@ -26,8 +26,8 @@ def configure(level: str = "info", json: bool | None = None) -> None:
     handler.setFormatter(_json_formatter() if json else _ReadableFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # One line per request at info is the business of a debug session only.
-    if level != "debug":
-        logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    access = logging.NOTSET if level == "debug" else logging.WARNING
+    logging.getLogger("aiohttp.access").setLevel(access)
 
 
 def _json_formatter() -> logging.Formatter:

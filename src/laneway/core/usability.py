@@ -242,7 +242,7 @@ _REMEDIES = {
         "Free that device first, or move the card to a slot with a group of its own."
     ),
     ReasonKind.VFS_ENABLED: (
-        "Give one of the virtual functions instead, or disable them all to give the whole device."
+        "Give its virtual functions or the vGPUs on them, or disable them to give it as a whole."
     ),
     ReasonKind.VGPU_CONFIGURED: "Give the vGPU instead of the function.",
     ReasonKind.VGPU_FUNCTION: (

@@ -1,0 +1,92 @@
+"""The frame of the command: what is imported when, and how a run ends."""
+
+import errno
+import subprocess
+import sys
+
+import click
+import pytest
+
+import laneway.cli
+from laneway.cli import COMMANDS, run
+from laneway.cli.errors import Failure, one_line
+from laneway.sim.models import MODELS
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines())
+
+
+def test_help_imports_no_subcommand_and_nothing_heavy() -> None:
+    loaded = modules_after("from laneway.cli import run; run(['--help'])")
+    targets = {entry.target.partition(":")[0] for entry in COMMANDS.values()}
+    assert not loaded & (targets | {"aiohttp", "rich", "msgspec", "yaml"})
+
+
+def test_looking_at_devices_needs_no_client_and_no_simulation() -> None:
+    loaded = modules_after("from laneway.cli import run; run(['devices'])")
+    assert "laneway.cli.devices" in loaded
+    assert not loaded & {"aiohttp", "laneway.kube.client", "laneway.sim.host", "rich"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "--help"]) == 0
+    assert "Example" in capsys.readouterr().out
+
+
+def test_models_named_in_the_help_are_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run(["devices", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"({', '.join(MODELS)})" in said
+
+
+def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    """The exit status of a run in which a command raises."""
+
+    @click.command()
+    def broken() -> None:
+        raise error
+
+    monkeypatch.setattr(laneway.cli.LazyGroup, "get_command", lambda *_: broken)
+    return run(["broken"])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (Failure("bad\nthing;  mend it"), 1, "laneway: bad thing; mend it\n"),
+        (OSError(errno.EACCES, "Permission denied", "/x"), 1, "laneway: /x: Permission denied\n"),
+        (click.UsageError("wrongly called"), 2, "Error: wrongly called\n"),
+        (KeyboardInterrupt(), 130, "\n"),
+    ],
+)
+def test_every_ending_has_its_status_and_its_line(
+    error: BaseException,
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ending(monkeypatch, error) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith(said)
+    assert "Traceback" not in err
+
+
+def test_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        ending(monkeypatch, ZeroDivisionError())
+
+
+def test_one_line_keeps_terminals_safe() -> None:
+    assert one_line("a\x1b]0;x\x07\n\tb\u202e") == "a ]0;x b"

@@ -1,0 +1,130 @@
+"""The page about an object of the API, from its JSON."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.cli.explain_object import explain_object
+from laneway.cli.page import show
+
+
+def page_of(
+    capsys: pytest.CaptureFixture[str], obj: dict[str, Any], *events: dict[str, Any]
+) -> str:
+    show(explain_object(obj, events))
+    return capsys.readouterr().out
+
+
+def vgpu(enabled: bool, wished: str, found: str, **status: Any) -> dict[str, Any]:
+    return {
+        "kind": "VGPUDevice",
+        "metadata": {"name": "node1-000008004", "generation": 3},
+        "spec": {"enabled": enabled, "vGPUTypeName": wished},
+        "status": {"configureVGPUTypeName": found, **status},
+    }
+
+
+def test_wish_that_is_not_met_is_said_with_the_condition(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ProfileUnknown",
+        "message": "The driver offers no such profile.",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    out = page_of(
+        capsys, vgpu(True, "NVIDIA A2-99Q", "", conditions=[condition], observedGeneration=2)
+    )
+    assert "Wished vGPU: NVIDIA A2-99Q; configured: none." in out
+    assert "The last change (generation 3) has not been acted on; seen: 2." in out
+    assert "Ready: False (ProfileUnknown) since 2026-01-01T00:00:00Z" in out
+    assert "    The driver offers no such profile." in out
+
+
+def test_configured_vgpu_can_be_given_and_has_no_difference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = page_of(capsys, vgpu(True, "NVIDIA A2-4Q", "NVIDIA A2-4Q"))
+    assert "Not as wished" not in out
+    assert "Yes, as nvidia.com/NVIDIA_A2-4Q." in out
+
+
+def test_disabled_vgpu_with_a_kept_profile_name_is_as_wished(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = page_of(capsys, vgpu(False, "NVIDIA A2-4Q", "", availableTypes={"NVIDIA A2-4Q": "7"}))
+    assert "Not as wished" not in out
+    assert "Not yet." in out
+
+
+def test_pci_device_answers_with_the_agents_reason_and_its_remedy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    claimable = {
+        "type": "Claimable",
+        "status": "False",
+        "reason": "NoIommuGroup",
+        "message": "it has no IOMMU group",
+    }
+    obj = {"kind": "PCIDevice", "status": {"claimable": False, "conditions": [claimable]}}
+    out = page_of(capsys, obj)
+    assert "No: it has no IOMMU group" in out
+    assert "intel_iommu=on" in out
+
+
+def test_pci_device_of_another_controller_is_not_judged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "Not judged yet" in page_of(capsys, {"kind": "PCIDevice", "status": {}})
+
+
+def test_sriov_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    nic = {"kind": "SRIOVNetworkDevice", "spec": {"numVFs": 4}, "status": {"vfAddresses": ["a"]}}
+    assert "Wished virtual functions: 4; there are: 1." in page_of(capsys, nic)
+    gpu = {"kind": "SRIOVGPUDevice", "spec": {"enabled": True}, "status": {"vfAddresses": None}}
+    assert "Wished: enabled; virtual functions: 0." in page_of(capsys, gpu)
+
+
+def test_events_are_listed_oldest_first_with_their_count(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = {"lastTimestamp": "2026-01-01T00:00:00Z", "reason": "Configured", "message": "done"}
+    second = {"lastTimestamp": "2026-01-02T00:00:00Z", "reason": "Failed", "count": 3}
+    out = page_of(capsys, {"kind": "VGPUDevice"}, second, first)
+    assert out.index("Configured") < out.index("Failed (3 times)")
+
+
+def test_unknown_fields_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    obj = {"kind": "PCIDevice", "status": {"addresss": "typo", "nested": {"a": [1, {"b": None}]}}}
+    out = page_of(capsys, obj)
+    assert "addresss" in out
+    assert 'a: [1, {"b": null}]' in out
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+_KINDS = ["PCIDevice", "VGPUDevice", "SRIOVGPUDevice", "SRIOVNetworkDevice", "USBDevice", "Other"]
+_FIELDS = ["enabled", "numVFs", "vfAddresses", "conditions", "availableTypes", "claimable"]
+
+
+@given(
+    st.fixed_dictionaries(
+        {"kind": st.sampled_from(_KINDS) | _json},
+        optional={
+            "metadata": _json,
+            "spec": st.dictionaries(st.sampled_from(_FIELDS), _json) | _json,
+            "status": st.dictionaries(st.sampled_from(_FIELDS), _json) | _json,
+        },
+    ),
+    st.lists(st.dictionaries(st.text(), _json, max_size=3), max_size=2),
+)
+def test_any_object_gets_a_page(obj: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    page = explain_object(obj, events)
+    assert all(isinstance(line, str) for section in page.sections for line in section.lines)
