@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -23,7 +24,6 @@ from laneway.roles.up import up as run_up
 from laneway.sim.dump import DumpError
 from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec, SpecError, parse_spec
-
 
 _EXPECTED = (
     DataDirError,
@@ -122,7 +122,11 @@ def _say_ready(running: Running) -> None:
     lines += ["", "In another terminal:", "", f"  export KUBECONFIG={running.kubeconfig}"]
     kubectl = _kubectl()
     lines.append(f"  {kubectl} get pcidevices,sriovgpudevices,vgpudevices -o wide")
-    lines.append(f"  {kubectl} explain vgpudevice.spec")
+    if running.example:
+        name, profile = running.example
+        patch = json.dumps({"spec": {"enabled": True, "vGPUTypeName": profile}})
+        lines.append(f"  {kubectl} patch vgpudevice {name} --type merge -p '{patch}'")
+        lines.append(f"  {kubectl} describe vgpudevice {name}")
     lines += ["", f"Metrics: {running.metrics}", "Stop with Ctrl-C."]
     click.echo("\n".join(lines))
 

@@ -159,7 +159,11 @@ class Publisher(Generic[T]):
         settled = msgspec.structs.replace(
             status, observed_generation=generation, conditions=conditions
         )
-        if patch := merge_patch(stored.status, settled):
+        patch = merge_patch(stored.status, settled)
+        if stored.status.observed_generation == 0:
+            # Nobody has reported yet: say also what equals a default, `enabled: false` above all.
+            patch |= to_builtins(settled)
+        if patch:
             await self.client.patch(
                 self.resource, stored.metadata.name, {"status": patch}, subresource="status"
             )

@@ -17,7 +17,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from laneway.api import CoreNode
+from laneway.api import CoreNode, VGPUDevice
 from laneway.apiserver import kubeconfig
 from laneway.apiserver.authn import Authenticator, User
 from laneway.apiserver.files import write_atomically
@@ -71,6 +71,8 @@ class Running:
     hosts: Sequence[NodeHost]
     forgotten: Sequence[str]
     """Nodes that the database knows from an earlier run and that have no host in this one."""
+    example: tuple[str, str] | None
+    """A VGPUDevice and a profile that could be configured on it now."""
 
 
 Report = Callable[[str], None]
@@ -89,8 +91,16 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                     await _register(client, host)
                 report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
                 async with _agents(client, hosts) as metrics:
-                    forgotten = sorted(known - {host.node for host in hosts})
-                    ready(Running(server, data.kubeconfig, metrics, hosts, forgotten))
+                    ready(
+                        Running(
+                            server,
+                            data.kubeconfig,
+                            metrics,
+                            hosts,
+                            forgotten=sorted(known - {host.node for host in hosts}),
+                            example=await _example(client),
+                        )
+                    )
                     await asyncio.Event().wait()
 
 
@@ -175,6 +185,17 @@ async def _nodes(client: Client) -> set[str]:
         async for page in client.list(resource)
         for item in page.items
     }
+
+
+async def _example(client: Client) -> tuple[str, str] | None:
+    """A vGPU that could be configured now, and the last of its profiles by name."""
+    resource = resource_of(VGPUDevice)
+    async for page in client.list(resource):
+        for item in page.items:
+            vgpu = resource.decode(item)
+            if vgpu.status.available_types and not vgpu.spec.enabled:
+                return vgpu.metadata.name, max(vgpu.status.available_types)
+    return None
 
 
 async def _register(client: Client, host: NodeHost) -> None:
