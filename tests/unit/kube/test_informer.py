@@ -343,3 +343,62 @@ async def test_a_server_that_says_when_to_come_back_is_obeyed(plain, until) -> N
         await until(lambda: len(plain.watched) == 2)
 
     assert plain.pauses == [17.0]
+
+
+async def test_a_bad_object_that_vanished_during_an_outage_is_forgotten(plain, until) -> None:
+    bad = plain.thing("bad", 2) | {"size": "large"}
+    plain.replies += [plain.items(100, bad), plain.items(200)]
+    plain.watches.append(plain.body(410, plain.failure(410, "Expired")))
+
+    async with plain.informer() as informer:
+        await until(lambda: len(plain.watched) == 2)
+
+    assert informer.undecodable == {}
+
+
+async def test_a_watch_that_brought_something_is_resumed_without_a_pause(plain, until) -> None:
+    plain.replies.append(plain.items(100))
+    for version in (101, 102, 103):
+        plain.watches.append(plain.stream(plain.change("ADDED", plain.thing("a", version))))
+
+    async with plain.informer():
+        await until(lambda: len(plain.watched) == 4)
+
+    assert plain.pauses == []
+
+
+async def test_an_idle_watch_that_ran_its_time_is_resumed_without_a_pause(plain, until) -> None:
+    now = 0.0
+
+    async def idle(writer: asyncio.StreamWriter) -> None:
+        nonlocal now
+        now += 300
+        await plain.stream()(writer)
+
+    plain.replies.append(plain.items(100))
+    plain.watches += [idle] * 5
+
+    async with plain.informer(clock=lambda: now):
+        await until(lambda: len(plain.watched) == 6)
+
+    assert plain.pauses == []
+    assert len(plain.listed) == 1
+
+
+async def test_connections_that_are_cut_when_idle_cost_no_lists(plain, until) -> None:
+    """As by a middlebox that forgets them after some minutes."""
+    now = 0.0
+
+    async def cut(writer: asyncio.StreamWriter) -> None:
+        nonlocal now
+        now += 240
+        await plain.stream(end="reset")(writer)
+
+    plain.replies.append(plain.items(100))
+    plain.watches += [cut] * 7
+
+    async with plain.informer(clock=lambda: now):
+        await until(lambda: len(plain.watched) == 8)
+
+    assert len(plain.listed) == 1
+    assert len(set(plain.pauses)) == 1

@@ -288,3 +288,20 @@ def test_no_secret_is_in_the_text_of_anything() -> None:
 
     assert "hidden" not in repr(config)
     assert "hidden" not in repr(Fetched(Identity("hidden", b"hidden", b"hidden")))
+
+
+async def test_a_server_that_refuses_every_identity_is_asked_twice(plain, things) -> None:
+    count = 0
+
+    async def fetch() -> Fetched:
+        nonlocal count
+        count += 1
+        return Fetched(Identity(f"Bearer {count}"))
+
+    plain.replies += [plain.body(401, plain.failure(401))] * 5
+
+    async with plain.client(credentials=Credentials(fetch)) as client:
+        with pytest.raises(UnauthorizedError):
+            await client.get(things, "a")
+
+    assert len(plain.seen) == 2
