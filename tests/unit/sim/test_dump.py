@@ -168,9 +168,9 @@ def test_a_damaged_dump_loads_or_is_refused(gpu_text: str, data: st.DataObject) 
 
 
 def _load_or_refuse(text: str) -> None:
+    complaint = ""
     try:
-        host = SimulatedHost("test", parse(text), {})
+        SimulatedHost("test", parse(text), {})
     except DumpError as error:
-        assert "\n" not in str(error)
-    else:
-        assert host.exists("/sys/devices")
+        complaint = str(error)
+    assert "\n" not in complaint
