@@ -66,8 +66,10 @@ def _only(
     found: list[tuple[KindInfo, Json]], kinds: list[KindInfo], name: str
 ) -> tuple[KindInfo, Json]:
     if not found:
-        asked = f"{kinds[0].singular}/{name}" if len(kinds) == 1 else f"object {name}"
-        raise Failure(f"no {asked} in the cluster; 'kubectl get pcidevices' lists what there is")
+        known = kinds[0] if len(kinds) == 1 else None
+        asked = f"{known.singular}/{name}" if known else f"object {name}"
+        plural = f"{known.plural}.{known.group}" if known else "pcidevices"
+        raise Failure(f"no {asked} in the cluster; 'kubectl get {plural}' lists what there is")
     if len(found) > 1:
         choices = ", ".join(f"{info.singular}/{name}" for info, _ in found)
         raise Failure(f"{name} names several objects; say which: {choices}")

@@ -1,0 +1,117 @@
+"""`laneway explain` about objects, asked of a running Laneway with one simulated host."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+LANEWAY = [sys.executable, "-m", "laneway"]
+VGPU = "sim-a2-1-000008004"
+
+Explain = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """That of a Laneway which is up, with all devices published."""
+    directory = tmp_path_factory.mktemp("laneway")
+    command = [*LANEWAY, "up", "--data-dir", str(directory / "data"), "--simulate", "a2"]
+    with (
+        (directory / "stderr").open("w+") as errors,
+        subprocess.Popen(
+            [*command, "--no-local", "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        if not any("Laneway is ready" in line for line in process.stdout):
+            errors.seek(0)
+            pytest.fail(f"laneway up has ended: {errors.read()}")
+        yield str(directory / "data" / "kubeconfig")
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait() == 0
+
+
+@pytest.fixture
+def explain(kubeconfig: str) -> Explain:
+    def run(name: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*LANEWAY, "explain", name, "--kubeconfig", kubeconfig],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["vgpudevice", "vgpudevices", "VGPUDevice"])
+def test_kind_may_be_written_in_every_way(explain: Explain, kind: str) -> None:
+    done = explain(f"{kind}/{VGPU}")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"VGPUDevice {VGPU}\n")
+    assert "NVIDIA A2-4Q: nvidia-746" in done.stdout
+    assert "Ready: True" in done.stdout
+
+
+def test_name_that_one_kind_has_needs_no_kind(explain: Explain) -> None:
+    done = explain("sim-a2-1-000001000")
+    assert done.stdout.startswith("PCIDevice sim-a2-1-000001000\n")
+
+
+def test_agent_and_command_give_the_same_reason(explain: Explain) -> None:
+    from_cluster = explain("pcidevice/sim-a2-1-000001000").stdout
+    from_host = subprocess.run(
+        [*LANEWAY, "explain", "01:00.0", "--simulate", "a2"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    reason = "critical to the node: holds the root file system"
+    assert f"No: {reason}" in from_cluster
+    assert f"- {reason}" in from_host
+
+
+def test_name_that_several_kinds_have_is_asked_back(explain: Explain) -> None:
+    done = explain(VGPU)
+    assert done.returncode == 1
+    assert f"pcidevice/{VGPU}, vgpudevice/{VGPU}" in done.stderr
+
+
+def test_missing_object_says_where_to_look(explain: Explain) -> None:
+    done = explain("usbdevice/nope")
+    assert done.returncode == 1
+    assert "no usbdevice/nope" in done.stderr
+    assert "kubectl get usbdevices.devices.harvesterhci.io" in done.stderr
+
+
+def test_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = tmp_path / "config"
+        config.write_text(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n"
+            "clusters: [{name: c, cluster: {server: "
+            f"'http://127.0.0.1:{silent.getsockname()[1]}'}}}}]\n"
+        )
+        with subprocess.Popen(
+            [*LANEWAY, "explain", "pcidevice/x", "--kubeconfig", str(config)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            connection, _ = silent.accept()
+            with connection:
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
