@@ -84,10 +84,10 @@ def _status(
         subsystem_vendor_id=function.subsystem_vendor,
         subsystem_device_id=function.subsystem_device,
         numa_node=function.numa_node,
-        iommu_group_members=group,
+        iommu_group_members=list(group),
         sriov=_sriov(function),
         physical_function="" if function.physfn is None else str(function.physfn),
-        reset_methods=function.reset_methods,
+        reset_methods=list(function.reset_methods),
         bars=[
             PCIDeviceBar(
                 index=bar.index,
@@ -101,7 +101,7 @@ def _status(
         link=_link(function.link),
         boot_vga=function.boot_vga,
         claimable=claimable,
-        critical=inventory.critical.get(function.address, ()),
+        critical=list(inventory.critical.get(function.address, ())),
         conditions=[
             _observed(inventory, function.address),
             Condition(
