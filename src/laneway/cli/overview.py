@@ -11,6 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from laneway.cli import labels
 from laneway.cli.table import Row, Section
 from laneway.core import names
@@ -61,14 +63,12 @@ def overview(inventory: Inventory, *, everything: bool = False) -> list[Section]
 def _is_part_of_the_machine(function: PciFunction) -> bool:
     """Bridges, and what chipsets and processors show of themselves on a root bus.
 
-    A server has a hundred of the latter: memory controllers, counters, SMBus. Accelerators that
-    are built into a processor have drivers and class 0880.
+    A server has a hundred of the latter: memory controllers, counters, DMA channels, SMBus.
     """
     if system_bridge(function):
         return True
     built_in = function.class_code.startswith(("05", "08", "0c05", "1101"))
-    engine = function.class_code.startswith("0880") and function.driver
-    return built_in and function.upstream is None and not engine
+    return built_in and function.upstream is None
 
 
 def _is_accelerator(function: PciFunction) -> bool:
@@ -190,7 +190,14 @@ def verdict(reasons: list[Reason]) -> str:
         if reason.kind is ReasonKind.VGPU_CONFIGURED:
             return f"yes, its vGPU: {names.vgpu_resource_name(reason.details[0])}"
         return "yes, once a vGPU is configured on it"
-    return f"no: {short(blocking)}"
+    # The vGPUs of a card have rows of their own.
+    brief = (
+        msgspec.structs.replace(reason, details=())
+        if reason.kind is ReasonKind.VFS_ENABLED
+        else reason
+        for reason in blocking
+    )
+    return f"no: {short(brief)}"
 
 
 def _short_profile(name: str) -> str:

@@ -69,6 +69,7 @@ def test_gpu_counts_its_vgpus_and_lists_only_the_configured_ones() -> None:
         "VFs 4: 1 with a vGPU, 3 free",
         "can be created now: A2-4Q, A2-16Q",
     )
+    assert shown["0000:08:00.0"].cells[-1] == "no: virtual functions are enabled on it: 4"
     vgpu = shown["0000:08:00.4"]
     assert vgpu.child
     assert vgpu.cells[1] == "vGPU NVIDIA A2-4Q"
@@ -125,12 +126,13 @@ def test_parts_of_the_machine_appear_only_on_request() -> None:
     bridge = function(root, class_code="060400", driver="pcieport")
     counters = function(root._replace(device=2), class_code="110100")
     nvswitch = function(GPU, class_code="068000", upstream=root)
-    accelerator = function(root._replace(device=3), class_code="088000", driver="idxd")
+    dma = function(root._replace(device=3), class_code="088000", driver="ioatdma")
+    card = function(PciAddress.parse("0000:09:00.0"), class_code="088000", upstream=root)
     hub = UsbDevice(port="1-1", vendor="8087", product="8000", bus=1, number=2, class_code="09")
-    inventory = Inventory(functions=(bridge, counters, nvswitch, accelerator), usb=(hub,))
-    assert set(rows(inventory)) == {"0000:08:00.0", "0000:00:03.0"}
+    inventory = Inventory(functions=(bridge, counters, nvswitch, dma, card), usb=(hub,))
+    assert set(rows(inventory)) == {"0000:08:00.0", "0000:09:00.0"}
     assert set(rows(inventory, everything=True)) == {
-        "0000:08:00.0", "0000:00:03.0", "0000:00:01.0", "0000:00:02.0", "1-1",
+        "0000:08:00.0", "0000:09:00.0", "0000:00:01.0", "0000:00:02.0", "0000:00:03.0", "1-1",
     }  # fmt: skip
 
 
