@@ -221,7 +221,22 @@ def _service_processor(machine: Machine) -> None:
     port = machine.pci(ROOT, "0000:00:1c.0", parts.CHIPSET_PORT)
     group = machine.new_group()
     bridge = machine.pci(port, "0000:02:00.0", parts.BMC_BRIDGE, group=group)
-    machine.pci(bridge, "0000:03:00.0", parts.BMC_VGA, group=group)
+    display = machine.pci(bridge, "0000:03:00.0", parts.BMC_VGA, group=group)
+    machine.add(
+        f"{display}/graphics/fb0",
+        "graphics",
+        attributes={"name": "astdrmfb"},
+        links={"device": "../../../0000:03:00.0"},
+        node="fb0",
+        number=(29, 0),
+    )
+    consoles: tuple[tuple[str, dict[str, str], tuple[int, int]], ...] = (
+        ("console", {"active": "tty0"}, (5, 1)),
+        ("tty0", {"active": "tty1"}, (4, 0)),
+    )
+    for name, attributes, number in consoles:
+        path = f"/devices/virtual/tty/{name}"
+        machine.add(path, "tty", attributes=attributes, node=name, number=number)
 
 
 def _files(machine: Machine, nvidia_driver: str) -> None:

@@ -27,6 +27,7 @@ _HEADER = "ID    : vGPU Name\n"
 
 _UUID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\n?")
 _INTEGER = re.compile(r"\+?(0[xX][0-9a-fA-F]{1,64}|[0-9]{1,64})\n?")
+_TYPE_ID = re.compile(r"[0-9]{1,9}")
 _UNKNOWN_SIZE = 0
 
 
@@ -77,9 +78,8 @@ class VgpuDriver:
     def _offer_vendor(self, card: Card, function: Block) -> None:
         home = function.path
         given = function.attributes[_CURRENT].decode("ascii", "replace").strip()
-        if given.isdecimal() and int(given):
-            unknown = CardType(int(given), "", _UNKNOWN_SIZE, 1)
-            card.configure(home, card.types.get(int(given), unknown))
+        if _TYPE_ID.fullmatch(given) and int(given):
+            card.configure(home, _kind(card, int(given)))
 
         def creatable() -> bytes:
             rows = (f"{kind.id:<6}: {kind.name}\n" for kind in card.creatable(home))
@@ -171,12 +171,10 @@ class VgpuDriver:
         home, _, uuid = block.path.rpartition("/")
         card = self._card_of.get(home)
         number = block.links.get("mdev_type", "").rpartition("/nvidia-")[2]
-        if card is None or not number.isdecimal():
+        if card is None or not _UUID.fullmatch(uuid) or not _TYPE_ID.fullmatch(number):
             return
-        kind = card.types.get(int(number))
-        card.configure(home, kind or CardType(int(number), "", _UNKNOWN_SIZE, 1))
-        if kind is not None:
-            self._finish_mdev(home, uuid, kind.id)
+        card.configure(home, _kind(card, int(number)))
+        self._finish_mdev(home, uuid, int(number))
 
     def _finish_mdev(self, home: str, uuid: str, number: int) -> None:
         def remove(data: str) -> None:
@@ -185,7 +183,8 @@ class VgpuDriver:
 
         path = f"/sys{home}/{uuid}"
         self._tree.put(f"{path}/remove", Attribute(store=remove))
-        self._tree.link(f"/sys{home}/{_TYPES}/nvidia-{number}/devices/{uuid}", path)
+        if number in self._card_of[home].types:
+            self._tree.link(f"/sys{home}/{_TYPES}/nvidia-{number}/devices/{uuid}", path)
 
     def _remove_mdev(self, home: str, uuid: str) -> None:
         path = f"{home}/{uuid}"
@@ -215,6 +214,11 @@ class VgpuDriver:
             attributes={"dev": f"{_VFIO_MAJOR}:{minor}\n".encode()},
             node=f"vfio/{group}",
         )
+
+
+def _kind(card: Card, number: int) -> CardType:
+    """The type that a dump shows as configured; one that nobody knows has a size of its own."""
+    return card.types.get(number) or CardType(number, "", _UNKNOWN_SIZE, 1)
 
 
 def _parse_u32(data: str) -> int:

@@ -92,6 +92,8 @@ def test_the_node_has_a_boot_disk_a_default_route_and_a_console(host: SimulatedH
     route = text(host, "/proc/net/route").splitlines()[1].split()
     assert route[:2] == ["eno1", "00000000"]
     assert "0000:04:00.0" in host.resolve("/sys/class/net/eno1")
+    assert text(host, "/sys/class/tty/console/active") == "tty0"
+    assert "/0000:03:00.0/" in host.resolve("/sys/class/graphics/fb0")
     swap = text(host, "/proc/swaps").splitlines()[1].split()[0]
     assert host.exists(swap)
     assert [name for name in host.names(PCI) if host.exists(f"{PCI}/{name}/boot_vga")] == [

@@ -213,6 +213,19 @@ def test_sizes_that_contradict_the_rule_are_taken_as_given(a2_dump_path: Path) -
     assert mdev_creatable(host, "0000:08:02.0") == {"NVIDIA A2-4A", "NVIDIA A2-4C", "NVIDIA A2-4Q"}
 
 
+def test_a_vgpu_of_an_unknown_type_rules_out_all_others_until_it_is_removed(
+    a2_dump_path: Path,
+) -> None:
+    text = a2_dump_path.read_text()
+    for number in ("746", "751", "754"):
+        text = text.replace(f"mdev_supported_types/nvidia-{number}", "x/nvidia-31337")
+    host = SimulatedHost("odd", dump.parse(text), {})
+    assert mdev_creatable(host, "0000:08:00.5") == set()
+    for identity in host.names("/sys/bus/mdev/devices"):
+        remove(host, identity)
+    assert len(mdev_creatable(host, "0000:08:00.5")) == 15
+
+
 def test_a16_and_a2_share_a_pci_id_but_not_their_types(a2_dump_path: Path) -> None:
     text = a2_dump_path.read_text().replace(
         "A: subsystem_device=0x157e", "A: subsystem_device=0x14a9"
