@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterable
@@ -35,6 +36,12 @@ def failure_text(error: Exception) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
             detail = f"its certificate is not trusted ({error.certificate_error})"
+        case aiohttp.ClientConnectorError():
+            # aiohttp's text shows our objects; asyncio's hides the reason.
+            code = error.os_error.errno or 0
+            detail = os.strerror(code) if code > 0 else error.os_error.strerror or str(error)
+        case aiohttp.ClientPayloadError():
+            detail = "the connection was closed before the end"
         case aiohttp.ClientResponseError():
             # Its text shows the URL, which may hold the password of a proxy.
             detail = f"HTTP {error.status} {error.message}"
