@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from laneway.api import VGPUDevice
 from laneway.kube.client import PAGE, Client
-from laneway.kube.config import Cluster, ClusterConfig
+from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key, key_of, served

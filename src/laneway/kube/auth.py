@@ -14,10 +14,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from laneway.kube.config import ClusterConfig
+from laneway.kube.cluster import Cluster, ClusterConfig, ExecPlugin, User, read_file
 from laneway.kube.errors import ConfigError, CredentialsError
 from laneway.kube.execplugin import Issued, run_plugin
-from laneway.kube.kubeconfig import Cluster, ExecPlugin, User, read_file
 
 FILE_SECONDS = 60.0
 """How long the content of a token or certificate file is taken to be the newest."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from laneway.kube.auth import Credentials, credentials_for
-from laneway.kube.config import ClusterConfig
+from laneway.kube.cluster import ClusterConfig
 from laneway.kube.connection import JSON, Connection, Request
 from laneway.kube.errors import UndecodableError
 from laneway.kube.resource import Resource, T

@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User, read_file
 from laneway.kube.errors import ConfigError
-from laneway.kube.kubeconfig import Cluster, ExecPlugin, Pem, User, merge_files, read_file
-
-__all__ = ["Cluster", "ClusterConfig", "ExecPlugin", "Pem", "User", "load"]
+from laneway.kube.kubeconfig import merge_files
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterConfig:
-    """All that is needed to talk to one API server."""
-
-    cluster: Cluster
-    user: User = field(default_factory=User)
-    namespace: str = "default"
-    source: str = "given"
-    """Where this was found, for messages."""
 
 
 def load(

@@ -19,6 +19,7 @@ import aiohttp
 from yarl import URL
 
 from laneway.kube.auth import Credentials, Identity
+from laneway.kube.cluster import Cluster
 from laneway.kube.errors import (
     ApiError,
     CutOffError,
@@ -26,7 +27,6 @@ from laneway.kube.errors import (
     UnreachableError,
     from_status,
 )
-from laneway.kube.kubeconfig import Cluster
 from laneway.kube.tls import client_context
 from laneway.kube.transport import failure_text, warning_texts
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from laneway.kube.cluster import Cluster, ExecPlugin
 from laneway.kube.errors import CredentialsError
-from laneway.kube.kubeconfig import Cluster, ExecPlugin
 
 _STDERR_LIMIT = 500
 

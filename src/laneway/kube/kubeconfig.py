@@ -17,65 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from laneway.kube.cluster import EXEC_VERSIONS, Cluster, ExecPlugin, Pem, User, read_file
 from laneway.kube.errors import ConfigError
 
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class Pem:
-    """A certificate or key: a file, which may be replaced at any time, or the text itself."""
-
-    path: str = ""
-    data: bytes = field(default=b"", repr=False)
-
-    def __bool__(self) -> bool:
-        return bool(self.path or self.data)
-
-    def read(self) -> bytes:
-        return self.data or read_file(self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """How to reach an API server and how to know that it is the right one."""
-
-    server: str = field(repr=False)
-    ca: Pem | None = None
-    """None: the certificate authorities of the system."""
-    insecure: bool = False
-    tls_server_name: str = ""
-    proxy_url: str = field(default="", repr=False)
-    exec_config: Any = None
-    """What an exec plugin is told about this cluster beside the above."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
-    """A program that prints credentials."""
-
-    command: str
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    api_version: str = _EXEC_VERSIONS[0]
-    provide_cluster_info: bool = False
-    install_hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who we are; every secret is kept out of the text form."""
-
-    token: str = field(default="", repr=False)
-    token_file: str = ""
-    username: str = ""
-    password: str = field(default="", repr=False)
-    certificate: Pem | None = None
-    key: Pem | None = None
-    exec: ExecPlugin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +127,6 @@ class _NoAliasLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def read_file(path: str) -> bytes:
-    """A file that the configuration depends on."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a file name"
-        raise ConfigError(f"{path}: cannot be read: {reason}; check the path") from None
-
-
 def merge_files(paths: Iterable[str]) -> Kubeconfig:
     """Read files in order of precedence."""
     merged = Kubeconfig()
@@ -284,8 +221,8 @@ def _user(raw: _User, directory: str, where: str) -> User:
 
 
 def _exec(raw: _Exec, directory: str, where: str) -> ExecPlugin:
-    if raw.api_version not in _EXEC_VERSIONS:
-        known = " or ".join(_EXEC_VERSIONS)
+    if raw.api_version not in EXEC_VERSIONS:
+        known = " or ".join(EXEC_VERSIONS)
         raise ConfigError(f"{where}: exec has an unknown apiVersion; it must be {known}")
     if raw.interactive_mode == "Always":
         raise ConfigError(

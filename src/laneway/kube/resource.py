@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from laneway.api import Object, decode, kind_of
+from laneway.api import decode, kind_of
 from laneway.kube.errors import KubeError
 
 
@@ -39,7 +39,6 @@ class KubeObject(Protocol):
 
 
 T = TypeVar("T", bound=KubeObject)
-Own = TypeVar("Own", bound=Object)
 
 
 class Key(NamedTuple):
@@ -122,9 +121,9 @@ class Resource(Generic[T]):
         )
 
 
-def served(kind: type[Own]) -> Resource[Own]:
+def served(kind: type[T]) -> Resource[T]:
     """The resource of a kind that the `api` layer defines."""
-    info = kind_of(cast(type[Object], kind))
+    info = kind_of(cast(Any, kind))
     return Resource(info.group, info.version, info.plural, info.namespaced, kind, info.kind)
 
 

@@ -11,8 +11,8 @@ import os
 import ssl
 import tempfile
 
+from laneway.kube.cluster import Cluster
 from laneway.kube.errors import ConfigError
-from laneway.kube.kubeconfig import Cluster
 
 
 def client_context(cluster: Cluster, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:

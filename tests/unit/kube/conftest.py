@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from laneway.api import ObjectMeta
 from laneway.kube.client import Client
-from laneway.kube.config import Cluster, ClusterConfig, Pem, User
+from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Resource
 

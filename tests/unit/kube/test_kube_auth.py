@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from laneway.kube.auth import FILE_SECONDS, Credentials, Fetched, Identity, credentials_for
-from laneway.kube.config import Cluster, ClusterConfig, ExecPlugin, Pem, User
+from laneway.kube.cluster import Cluster, ClusterConfig, ExecPlugin, Pem, User
 from laneway.kube.errors import CredentialsError, UnauthorizedError
 from laneway.kube.execplugin import run_plugin
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from laneway.kube.client import PatchType
-from laneway.kube.config import Cluster, ClusterConfig, Pem, User
+from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User
 from laneway.kube.errors import (
     AlreadyExistsError,
     ApiError,
