@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,42 @@ async def test_a_real_server_is_adopted_as_it_runs(cluster, simulated, a2_dump_p
         "NVIDIA A2-4Q",
     }
     assert configured["real-000008004"].status.uuid == "f715f63c-0d00-4007-9c5a-b07b0c6c05de"
+
+
+class UnreadableHost:
+    """A simulated host on which a directory cannot be listed while `failing` is true."""
+
+    def __init__(self, host) -> None:
+        self._host = host
+        self.failing = False
+
+    def __getattr__(self, name: str):
+        return getattr(self._host, name)
+
+    def names(self, path: str) -> list[str]:
+        """Fail for the list of PCI devices."""
+        if self.failing and path.rstrip("/") == "/sys/bus/pci/devices":
+            raise OSError(errno.EIO, "Input/output error", path)
+        return self._host.names(path)
+
+
+async def test_a_scan_that_fails_proves_nothing_gone(cluster, simulated):
+    inner = simulated("a2", "node1")
+    host = UnreadableHost(inner)
+    await cluster.start_agent("node1", host)
+    before = await cluster.names(PCIDevice)
+
+    host.failing = True
+    inner.unplug("/sys/bus/usb/devices/1-3")  # any event: it makes the agent look again
+
+    node = await cluster.until(
+        DeviceNode,
+        "node1",
+        lambda node: find_condition(node.status.conditions, "Ready").status == "False",
+    )
+    assert "/sys/bus/pci/devices" in find_condition(node.status.conditions, "Ready").message
+    assert await cluster.names(PCIDevice) == before
+    assert len(await cluster.names(VGPUDevice)) == 16
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,12 @@ def read_failed(inventory: Inventory, address: PciAddress) -> str:
 
 
 def unreadable(inventory: Inventory, devices: Iterable[str]) -> bool:
-    """Whether the scan failed on one of these devices, so that absence proves nothing."""
+    """Whether the scan failed on one of these devices, so that absence proves nothing.
+
+    An error that names a path instead of a device speaks of a whole directory.
+    """
     failed = {error.device for error in inventory.errors}
-    return any(device in failed for device in devices)
+    return any(one.startswith("/") for one in failed) or any(one in failed for one in devices)
 
 
 def ready(reason: str, message: str, *, status: bool = True) -> Condition:

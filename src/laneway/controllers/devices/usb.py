@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -10,6 +11,8 @@ from laneway.api import Condition, ObjectMeta, Status, USBDevice, USBDeviceStatu
 from laneway.controllers.devices.family import Family, ready, unreadable
 from laneway.core import ids, keys, names, usability
 from laneway.core.inventory import Inventory, UsbDevice
+
+_PORT = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, USBDevice]:
@@ -59,8 +62,12 @@ def status(stored: USBDevice, wanted: USBDevice) -> Status:
 
 
 def keep(stored: USBDevice, inventory: Inventory) -> bool:
-    """A claimed device that was pulled out stays, and its claim says so; others go."""
-    return stored.status.enabled or unreadable(inventory, [stored.status.device_path])
+    """A claimed device that was pulled out stays, and its claim says so; others go.
+
+    An object does not know its port, so a port that cannot be read keeps every object.
+    """
+    failed = any(_PORT.fullmatch(error.device) for error in inventory.errors)
+    return stored.status.enabled or failed or unreadable(inventory, ())
 
 
 FAMILY = Family(USBDevice, wanted, status, keep)
