@@ -1,0 +1,69 @@
+"""Our CRDs on a real API server: taken as they are, and objects of every kind with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from laneway.api.crds import crds
+from laneway.api.registry import KINDS
+from laneway.controllers.resources import resource_of
+from laneway.roles.install import install_crds
+
+SAMPLES: dict[str, dict[str, Any]] = {
+    "PCIDevice": {"spec": {}},
+    "PCIDeviceClaim": {
+        "spec": {"address": "0000:08:00.4", "nodeName": "n", "userName": "admin"},
+    },
+    "SRIOVNetworkDevice": {"spec": {"address": "0000:17:00.0", "nodeName": "n", "numVFs": 4}},
+    "Node": {},
+    "SRIOVGPUDevice": {"spec": {"address": "0000:08:00.0", "nodeName": "n", "enabled": True}},
+    "VGPUDevice": {
+        "spec": {
+            "address": "0000:08:00.4",
+            "nodeName": "n",
+            "enabled": True,
+            "vGPUTypeName": "NVIDIA A2-4Q",
+            "parentGPUDeviceAddress": "0000:08:00.0",
+        },
+    },
+    "USBDevice": {},
+    "USBDeviceClaim": {"spec": {"userName": "admin"}},
+    "MigConfiguration": {"spec": {"enabled": False}},
+}
+
+
+@pytest.mark.parametrize("crd", crds(), ids=lambda crd: crd["metadata"]["name"])
+async def test_a_crd_is_established_without_complaint(server: Any, crd: dict[str, Any]) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    stored = msgspec.json.decode(
+        await server.client.raw(f"{path}/{crd['metadata']['name']}"), type=dict[str, Any]
+    )
+
+    conditions = {c["type"]: c["status"] for c in stored["status"]["conditions"]}
+    assert conditions["Established"] == "True"
+    assert conditions["NamesAccepted"] == "True"
+    assert conditions.get("NonStructuralSchema", "False") == "False"
+
+
+async def test_the_crds_can_be_installed_again(server: Any) -> None:
+    await install_crds(server.client)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
+async def test_an_object_of_every_kind_is_taken_as_written(server: Any, kind: Any) -> None:
+    resource = resource_of(kind.type)
+    name = f"{server.node}-sample"
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        **SAMPLES[kind.kind],
+    }
+
+    await server.client.create(resource, body)
+
+    stored = msgspec.json.decode(await server.client.raw(resource.path("", name)))
+    assert {key: stored[key] for key in SAMPLES[kind.kind]} == SAMPLES[kind.kind]
