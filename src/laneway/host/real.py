@@ -33,14 +33,18 @@ class RealHost:
     def read(self, path: str) -> bytes:
         fd = self._open(path, os.O_RDONLY)
         try:
-            content = chunk = os.read(fd, _CHUNK)
+            content = os.read(fd, _CHUNK)
             # sysfs answers a value of up to a page at once; /proc and the rest may do it by pieces.
-            while chunk and not (len(content) < _PAGE and path.startswith("/sys/")):
-                chunk = os.read(fd, _CHUNK)
-                content += chunk
-                if len(content) > _MAX_SIZE:
+            if len(content) < _PAGE and path.startswith("/sys/"):
+                return content
+            pieces = [content]
+            size = len(content)
+            while pieces[-1]:
+                pieces.append(os.read(fd, _CHUNK))
+                size += len(pieces[-1])
+                if size > _MAX_SIZE:
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-            return content
+            return b"".join(pieces)
         finally:
             os.close(fd)
 
