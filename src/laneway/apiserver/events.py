@@ -89,13 +89,13 @@ class Subscription:
         self._on_overflow = on_overflow
         self._events: deque[Event] = deque()
         self._wake = asyncio.Event()
-        self.ended = False
-        """No more events will come: the watcher was too slow, or the server stops."""
+        self._ended = False
 
     def offer(self, event: Event) -> None:
-        if self.ended:
+        if self._ended:
             return
         if len(self._events) >= self._limit:
+            self._events.clear()
             self.end()
             self._on_overflow()
             return
@@ -103,13 +103,18 @@ class Subscription:
         self._wake.set()
 
     def end(self) -> None:
-        self.ended = True
-        self._events.clear()
+        """Take no more events; those that wait are still delivered."""
+        self._ended = True
         self._wake.set()
+
+    @property
+    def done(self) -> bool:
+        """Nothing waits, and nothing more will come."""
+        return self._ended and not self._events
 
     async def batch(self, timeout: float) -> list[Event]:  # noqa: ASYNC109 - an empty batch is an answer
         """Everything that waits; empty after `timeout` seconds or at the end."""
-        if not self._events and not self.ended:
+        if not self._events and not self._ended:
             try:
                 async with asyncio.timeout(timeout):
                     await self._wake.wait()

@@ -107,7 +107,7 @@ def now() -> str:
 
 def decode(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     """The metadata a client sent, without nulls; refused when a field has the wrong type."""
-    meta = obj["metadata"] = obj.get("metadata") or {}
+    meta = {} if obj.get("metadata") is None else obj["metadata"]
     wrong = [p for p in schema_problems(SCHEMA, meta) if p.reason == "FieldValueTypeInvalid"]
     if wrong:
         what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'

@@ -56,7 +56,7 @@ def form(accept: str) -> Form:
 
 def encode(value: Any, media_type: str) -> bytes:
     if media_type == YAML:
-        return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
+        return yaml.safe_dump(value, sort_keys=False).encode()
     return msgspec.json.encode(value)
 
 

@@ -112,7 +112,7 @@ class Store:
         self._db.close()
 
     def on_commit(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` with each change, after its commit and before the watchers see it."""
+        """Call `listener` with each change after its commit."""
         self._on_commit.append(listener)
 
     @contextmanager
@@ -142,10 +142,10 @@ class Store:
             self._pending = None
         if not events:
             self._rv, self._oldest = rv, oldest
+        self.fanout.publish(events)
         for event in events:
             for listener in self._on_commit:
                 listener(event)
-        self.fanout.publish(events)
 
     def commit(
         self, change: EventType, key: Key, new: dict[str, Any], previous: Stored | None

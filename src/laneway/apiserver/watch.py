@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -119,8 +121,11 @@ async def serve(
     response.enable_chunked_encoding()
 
     def cut_off() -> None:
-        # The writer waits for a client that does not read: only closing the connection frees it.
+        # The writer waits for a client that does not read. Only a reset frees it at once, with
+        # what lies in the buffers of the kernel.
         if request.transport is not None:
+            connection = request.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             request.transport.abort()
 
     await response.prepare(request)
@@ -158,7 +163,7 @@ async def _lines(
     seconds = options.timeout or random.uniform(1800, 3600)  # noqa: S311 - not a secret
     end = clock() + seconds
     next_bookmark = clock() + BOOKMARK_SECONDS
-    while not subscription.ended and (left := end - clock()) > 0:
+    while not subscription.done and (left := end - clock()) > 0:
         events = await subscription.batch(min(left, max(0.0, next_bookmark - clock())))
         if events:
             rv = events[-1].rv

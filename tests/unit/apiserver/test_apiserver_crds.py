@@ -1,0 +1,189 @@
+"""CustomResourceDefinitions: served at once and after a restart, or refused with the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.apiserver import crds, structural
+from laneway.apiserver.server import ApiServer
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+async def test_a_definition_is_established_and_served_at_once(
+    api: Any, widgets: str, make_widget: Any
+) -> None:
+    crd = (await api("GET", f"{CRDS}/widgets.lab.example.com")).body
+    conditions = {c["type"]: c["status"] for c in crd["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    assert crd["status"]["storedVersions"] == ["v1"]
+    assert crd["spec"]["names"]["listKind"] == "WidgetList"
+    assert (await api("POST", widgets, make_widget("a"))).status == 201
+    found = (await api("GET", "/apis/lab.example.com/v1")).body
+    assert [r["name"] for r in found["resources"]] == ["widgets", "widgets/status"]
+
+
+async def test_definitions_and_objects_survive_a_restart(
+    tmp_path: Path, api: Any, server: ApiServer, widgets: str, make_widget: Any
+) -> None:
+    made = (await api("POST", widgets, make_widget("a"))).body
+    await server.stop()
+
+    again = ApiServer(str(tmp_path / "state.db"))
+    await again.start()
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{again.url}{widgets}/a") as response,
+    ):
+        assert await response.json() == made
+    await again.stop()
+
+
+async def test_a_changed_schema_counts_for_the_next_write(
+    api: Any, widgets: str, make_widget: Any
+) -> None:
+    await api("POST", widgets, make_widget("a", size=50))
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum"
+    change = [{"op": "add", "path": path, "value": 10}]
+    patched = await api.patch(f"{CRDS}/widgets.lab.example.com", change, "json-patch")
+    assert patched.body["metadata"]["generation"] == 2
+    assert (await api("POST", widgets, make_widget("b", size=50))).status == 422
+    assert (await api("GET", f"{widgets}/a")).status == 200
+
+
+async def test_several_versions_are_one_object(api: Any, widget_crd: Any, make_widget: Any) -> None:
+    old = widget_crd["spec"]["versions"][0]
+    widget_crd["spec"]["versions"].append({**old, "name": "v1beta1", "storage": False})
+    widget_crd["spec"]["versions"].append(
+        {**old, "name": "v1alpha1", "storage": False, "served": False}
+    )
+    assert (await api("POST", CRDS, widget_crd)).status == 201
+    v1, beta = (f"/apis/lab.example.com/{v}/namespaces/default/widgets" for v in ("v1", "v1beta1"))
+
+    sent = make_widget("a", size=5) | {"apiVersion": "lab.example.com/v1beta1"}
+    made = await api("POST", beta, sent)
+    assert made.body["apiVersion"] == "lab.example.com/v1beta1"
+    read = (await api("GET", f"{v1}/a")).body
+    assert read == made.body | {"apiVersion": "lab.example.com/v1"}
+    assert (await api("GET", beta)).body["items"][0]["apiVersion"] == "lab.example.com/v1beta1"
+    async with api.watch(beta) as events:
+        assert (await anext(events))["object"]["apiVersion"] == "lab.example.com/v1beta1"
+    assert (await api("GET", v1.replace("v1", "v1alpha1"))).status == 404
+    groups = (await api("GET", "/apis/lab.example.com")).body
+    assert groups["preferredVersion"]["version"] == "v1"
+
+
+def _set(crd: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split("/")
+    for name in parents:
+        crd = crd[int(name)] if isinstance(crd, list) else crd[name]
+    crd[last] = value
+
+
+SCHEMA = "spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+PLACE = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "part"),
+    [
+        ("metadata/name", "other.lab.example.com", "metadata.name", "spec.names.plural"),
+        ("spec/scope", "Everywhere", "spec.scope", "Unsupported value"),
+        ("spec/versions/0/storage", False, "spec.versions", "exactly one"),
+        ("spec/conversion", {"strategy": "Webhook"}, "spec.conversion.strategy", "Unsupported"),
+        (f"{SCHEMA}/size", {}, f"{PLACE}[size].type", "must not be empty"),
+        (f"{SCHEMA}/size", {"type": "thing"}, f"{PLACE}[size].type", "Unsupported value"),
+        (f"{SCHEMA}/size", {"$ref": "#/x"}, f"{PLACE}[size].$ref", "not supported"),
+        (f"{SCHEMA}/size", {"type": "array"}, f"{PLACE}[size].items", "must be specified"),
+        (
+            f"{SCHEMA}/size",
+            {"type": "string", "pattern": "("},
+            f"{PLACE}[size].pattern",
+            "regular expression",
+        ),
+        (
+            f"{SCHEMA}/size",
+            {"type": "string", "default": 5},
+            f"{PLACE}[size].default",
+            "must be of type string",
+        ),
+        (
+            f"{SCHEMA}/size",
+            {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 3"}]},
+            f"{PLACE}[size].x-kubernetes-validations[0].rule",
+            "only the rule `self == oldSelf` can be evaluated",
+        ),
+        (
+            f"{SCHEMA}/size",
+            {
+                "type": "array",
+                "items": {
+                    "type": "string",
+                    "x-kubernetes-validations": [{"rule": "self == oldSelf"}],
+                },
+            },
+            f"{PLACE}[size].items.x-kubernetes-validations[0].rule",
+            "uncorrelatable",
+        ),
+    ],
+)
+async def test_a_bad_definition_is_refused_with_the_place(
+    api: Any, widget_crd: Any, *, path: str, value: Any, field: str, part: str
+) -> None:
+    _set(widget_crd, path, value)
+    refused = await api("POST", CRDS, widget_crd)
+    assert refused.status == 422
+    messages = {c["field"]: c["message"] for c in refused.body["details"]["causes"]}
+    assert part in messages[field]
+    assert (await api("GET", CRDS)).body["items"] == []
+
+
+async def test_names_cannot_clash_or_change(api: Any, widgets: str, widget_crd: Any) -> None:
+    widget_crd["metadata"]["name"] = "gadgets.lab.example.com"
+    widget_crd["spec"]["names"]["plural"] = "gadgets"
+    clash = await api("POST", CRDS, widget_crd)
+    assert "already in use by widgets.lab.example.com" in clash.body["message"]
+
+    core = {**widget_crd, "metadata": {"name": "gadgets.coordination.k8s.io"}}
+    core["spec"]["group"] = "coordination.k8s.io"
+    assert (await api("POST", CRDS, core)).status == 422
+    scope = await api.patch(f"{CRDS}/widgets.lab.example.com", {"spec": {"scope": "Cluster"}})
+    assert "field is immutable" in scope.body["message"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "properties", "items", "enum", "pattern", "required", "default"]
+            )
+            | st.text(max_size=4),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_any_value_is_judged_without_failing(value: Any) -> None:
+    for found in structural.problems(value, "schema"):
+        assert found.message
+    crd = {"metadata": {"name": "a.b.c"}, "spec": value}
+    crds.default_names(crd)
+    crds.problems(crd, None, ())
+
+
+def test_versions_in_order_of_preference() -> None:
+    names = ["v1alpha1", "foo", "v1", "v2beta1", "v10", "v2", "v1beta2", "bar"]
+    expected = ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "bar", "foo"]
+    assert sorted(names, key=crds.priority) == expected

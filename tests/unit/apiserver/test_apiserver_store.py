@@ -1,0 +1,218 @@
+"""The store: one process, one format, one growing resourceVersion, and a history to go back in."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.events import Key
+from laneway.apiserver.store import COMPACT_EVERY, Store, StoreError
+
+RESOURCE = "widgets.lab.example.com"
+
+
+def obj(name: str, value: int = 0, **meta: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "lab.example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": name, "uid": f"uid-{name}", **meta},
+        "value": value,
+    }
+
+
+def key(name: str) -> Key:
+    return Key(RESOURCE, "default", name)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "state.db")
+
+
+def test_versions_grow_across_restarts(path: str) -> None:
+    store = Store(path)
+    start = store.rv
+    first = store.commit("ADDED", key("a"), obj("a"), None)
+    last = store.commit("DELETED", key("a"), obj("a"), first)
+    assert start < first.rv < last.rv == store.rv
+    store.close()
+
+    again = Store(path)
+    assert again.rv == last.rv
+    assert again.commit("ADDED", key("b"), obj("b"), None).rv == last.rv + 1
+    again.close()
+
+
+def test_only_one_process_opens_the_file(path: str) -> None:
+    store = Store(path)
+    with pytest.raises(StoreError, match="in use by another process"):
+        Store(path)
+    store.close()
+    Store(path).close()
+
+
+def test_nobody_else_may_read_the_file(path: str) -> None:
+    store = Store(path)
+    store.commit("ADDED", key("a"), obj("a"), None)
+    for name in os.listdir(os.path.dirname(path)):
+        assert os.stat(f"{os.path.dirname(path)}/{name}").st_mode & 0o077 == 0
+    store.close()
+
+
+def test_foreign_files_are_refused_and_left_alone(path: str) -> None:
+    content = b"this is not a database, but somebody's notes " * 100
+    Path(path).write_bytes(content)
+    with pytest.raises(StoreError, match=r"not a usable store.*choose another data directory"):
+        Store(path)
+    assert Path(path).read_bytes() == content
+
+
+def test_another_programs_database_is_refused(path: str) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE t(x)")
+    other.close()
+    with pytest.raises(StoreError, match="not a store of Laneway"):
+        Store(path)
+
+
+def test_another_format_is_refused(path: str) -> None:
+    Store(path).close()
+    other = sqlite3.connect(path)
+    other.execute("PRAGMA user_version=99")
+    other.close()
+    with pytest.raises(StoreError, match="format 99, this version of Laneway reads format 1"):
+        Store(path)
+
+
+def test_a_path_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot open .*No such file or directory"):
+        Store(str(tmp_path / "absent" / "state.db"))
+
+
+def test_a_failed_transaction_leaves_no_trace(path: str) -> None:
+    store = Store(path)
+    seen: list[Any] = []
+    store.on_commit(seen.append)
+    rv = store.rv
+
+    def fail() -> None:
+        with store.transaction():
+            store.commit("ADDED", key("a"), obj("a"), None)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert store.get(key("a")) is None
+    assert store.rv == rv
+    assert seen == []
+    assert store.commit("ADDED", key("b"), obj("b"), None).rv == rv + 1
+    store.close()
+
+
+def test_what_cannot_be_encoded_is_the_clients_error(path: str) -> None:
+    store = Store(path)
+    with pytest.raises(ApiError) as caught:
+        store.commit("ADDED", key("a"), obj("a") | {"bad": "\ud800"}, None)
+    assert caught.value.code == 400
+    store.close()
+
+
+def test_the_history_is_bounded(path: str) -> None:
+    store = Store(path, history=100)
+    stored = store.commit("ADDED", key("a"), obj("a"), None)
+    first = stored.rv
+    for value in range(2 * COMPACT_EVERY):
+        stored = store.commit("MODIFIED", key("a"), obj("a", value), stored)
+    assert len(store.events_after(RESOURCE, store.rv - 100)) == 100
+    with pytest.raises(ApiError) as caught:
+        store.events_after(RESOURCE, first)
+    assert (caught.value.code, caught.value.reason) == (410, "Expired")
+    with pytest.raises(ApiError):
+        store.rows(RESOURCE, at=first)
+    store.close()
+
+    again = Store(path, history=100)
+    with pytest.raises(ApiError):
+        again.events_after(RESOURCE, first)
+    assert len(again.events_after(RESOURCE, again.rv - 100)) == 100
+    again.close()
+
+
+def test_dependents_are_found_by_owner(path: str) -> None:
+    store = Store(path)
+    owners = [{"uid": "o1"}, {"uid": "o2"}]
+    stored = store.commit("ADDED", key("a"), obj("a", ownerReferences=owners), None)
+    assert store.dependents("o1") == store.dependents("o2") == [key("a")]
+    stored = store.commit("MODIFIED", key("a"), obj("a", ownerReferences=owners[1:]), stored)
+    assert store.dependents("o1") == []
+    store.commit("DELETED", key("a"), obj("a", ownerReferences=owners[1:]), stored)
+    assert store.dependents("o2") == []
+    store.close()
+
+
+class History(RuleBasedStateMachine):
+    """Any moment in the log shows what was there; following the events leads to the present."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = Store(":memory:")
+        self.now: dict[str, int] = {}
+        self.moments: dict[int, dict[str, int]] = {}
+        self.count = 0
+
+    @initialize()
+    def remember(self) -> None:
+        self.moments[self.store.rv] = dict(self.now)
+
+    @rule(name=st.sampled_from("abcd"), delete=st.booleans())
+    def change(self, name: str, delete: bool) -> None:
+        self.count += 1
+        before = self.store.get(key(name))
+        if before and delete:
+            self.store.commit("DELETED", key(name), obj(name, self.count), before)
+            del self.now[name]
+        else:
+            kind = "MODIFIED" if before else "ADDED"
+            self.store.commit(kind, key(name), obj(name, self.count), before)  # type: ignore[arg-type]
+            self.now[name] = self.count
+        self.remember()
+
+    @invariant()
+    def every_moment_is_still_there(self) -> None:
+        for rv, state in self.moments.items():
+            rows = list(self.store.rows(RESOURCE, at=rv))
+            assert [row.name for row in rows] == sorted(state)
+            followed = dict(state)
+            for event in self.store.events_after(RESOURCE, rv):
+                if event.change == "DELETED":
+                    assert event.previous is not None
+                    del followed[event.key.name]
+                else:
+                    assert (event.key.name in followed) == (event.change == "MODIFIED")
+                    followed[event.key.name] = event.object["value"]
+            assert followed == self.now
+
+    @invariant()
+    def pages_join_up(self) -> None:
+        for rv, state in list(self.moments.items())[-3:]:
+            found: list[str] = []
+            after = ("", "")
+            while row := next(self.store.rows(RESOURCE, "default", after=after, at=rv), None):
+                found.append(row.name)
+                after = (row.namespace, row.name)
+            assert found == sorted(state)
+
+    def teardown(self) -> None:
+        self.store.close()
+
+
+TestHistory = History.TestCase
+TestHistory.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
