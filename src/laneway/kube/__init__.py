@@ -1,0 +1,1 @@
+"""The Kubernetes client: requests, shared informers, work queues, events."""
