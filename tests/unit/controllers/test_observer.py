@@ -1,0 +1,145 @@
+"""When a host is scanned, and what is told about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from laneway.controllers.metrics import AgentMetrics, MetricFamilies
+from laneway.controllers.observer import Observer
+from laneway.core.inventory import Inventory
+from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.host.port import UeventsUnavailableError
+from laneway.sim.host import SimulatedHost
+from laneway.sim.spec import build, parse_spec
+
+
+class Watched:
+    """A simulated host that counts scans and takes events from the test."""
+
+    def __init__(self, *, unavailable: str = "") -> None:
+        self._host: SimulatedHost = build(parse_spec("plain"), "node1")
+        self._unavailable = unavailable
+        self.events: asyncio.Queue[Uevent] = asyncio.Queue()
+        self.scans = 0
+        self.scanned = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._host, name)
+
+    def names(self, path: str) -> list[str]:
+        if path == "/sys/bus/pci/devices":
+            self.scans += 1
+            self._loop.call_soon_threadsafe(self.scanned.set)
+        return self._host.names(path)
+
+    @contextlib.asynccontextmanager
+    async def uevents(self) -> AsyncIterator[AsyncIterator[Uevent]]:
+        if self._unavailable:
+            raise UeventsUnavailableError(self._unavailable)
+
+        async def received() -> AsyncIterator[Uevent]:
+            while True:
+                yield await self.events.get()
+                self.events.task_done()
+
+        yield received()
+
+
+class Running:
+    """An observer at work, with every inventory that it told."""
+
+    def __init__(self, host: Watched) -> None:
+        self.host = host
+        self.observer = Observer(host, AgentMetrics(MetricFamilies(), "node1"))  # type: ignore[arg-type]
+        self.told: list[Inventory] = []
+        self.observer.subscribe(self.told.append)
+
+    async def send(self, *events: Uevent) -> None:
+        """Have events received."""
+        for event in events:
+            self.host.events.put_nowait(event)
+        await self.host.events.join()
+
+
+@contextlib.asynccontextmanager
+async def observing(host: Watched) -> AsyncIterator[Running]:
+    running = Running(host)
+    task = asyncio.create_task(running.observer.run())
+    await running.observer.scanned.wait()
+    try:
+        yield running
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def pci(action: str = "add") -> Uevent:
+    return Uevent(action, "/devices/pci0000:00/0000:00:1f.6", {"SUBSYSTEM": "pci"})
+
+
+async def scans_reach(host: Watched, number: int) -> None:
+    async with asyncio.timeout(10):
+        while host.scans < number:
+            await host.scanned.wait()
+            host.scanned.clear()
+
+
+async def test_a_device_event_makes_it_look_again() -> None:
+    async with observing(Watched()) as running:
+        await running.send(pci())
+
+        await scans_reach(running.host, 2)
+
+
+async def test_lost_events_make_it_look_again() -> None:
+    async with observing(Watched()) as running:
+        await running.send(OVERFLOW)
+
+        await scans_reach(running.host, 2)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Uevent("add", "/devices/virtual/net/veth1", {"SUBSYSTEM": "net"}),
+        Uevent("change", "/devices/virtual/block/loop3", {"SUBSYSTEM": "block"}),
+        Uevent("add", "/module/foo", {"SUBSYSTEM": "module"}),
+    ],
+)
+async def test_what_cannot_change_an_inventory_costs_nothing(event: Uevent) -> None:
+    async with observing(Watched()) as running:
+        await running.send(*[event] * 50)
+        before = running.host.scans
+        await running.send(pci())
+        await scans_reach(running.host, before + 1)
+
+        assert running.host.scans == 2
+
+
+async def test_a_storm_costs_few_scans() -> None:
+    async with observing(Watched()) as running:
+        await running.send(*[pci()] * 1000)
+        await scans_reach(running.host, 2)
+
+        assert running.host.scans <= 4
+
+
+async def test_listeners_hear_only_of_changes() -> None:
+    async with observing(Watched()) as running:
+        await running.send(pci())
+        await scans_reach(running.host, 2)
+        await running.observer.rescan()
+
+        assert len(running.told) == 1
+
+
+async def test_without_events_it_says_why() -> None:
+    async with observing(Watched(unavailable="another user namespace")) as running:
+        assert running.observer.uevents_unavailable == "another user namespace"
+        assert running.observer.inventory is not None
