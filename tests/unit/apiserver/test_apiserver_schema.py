@@ -127,8 +127,8 @@ def texts(sub: dict[str, Any], value: Any) -> list[str]:
             {"type": "string", "oneOf": [{"pattern": "a"}, {"pattern": "b"}]},
             "ab",
             (
-                'spec.x: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). '
-                "Found 2 valid alternatives"
+                'spec.x: Invalid value: "": "spec.x" must validate one and only one schema '
+                "(oneOf). Found 2 valid alternatives"
             ),
         ),
     ],
