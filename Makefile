@@ -19,7 +19,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a100:2" for others
-	@PATH="$(CURDIR)/$(RUN):$$PATH" exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
+	@exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
 
 test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is handed on
 	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
@@ -42,7 +42,7 @@ check: venv-dev ## format, lint, types, layers, and what may not be committed
 	$(DEV)/python tools/check_tree.py
 
 bench: venv-dev ## measurements, printed as tables
-	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
+	@set -e; for script in bench/*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
 
 constraints: ## resolve the pins again, to the newest versions (needs uv: pip install uv)
 	@tools/constraints.sh "$(UV)"

@@ -74,7 +74,7 @@ async def server() -> AsyncIterator[Server]:
 
 async def _served(client: Client, path: str) -> None:
     async with asyncio.timeout(SECONDS):
-        while not await _is_served(client, path):
+        while not await _is_served(client, path):  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.1)
 
 
