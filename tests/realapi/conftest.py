@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from laneway.api.registry import KINDS
-from laneway.controllers.resources import resource_of
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
+from laneway.kube.resource import served
 from laneway.roles.install import install_crds
 
 SECONDS = 60.0
@@ -30,14 +30,14 @@ class Server:
 
     async def of_node(self, cls: type[Any]) -> dict[str, Any]:
         """The objects of the node, by name."""
-        resource = resource_of(cls)
+        resource = served(cls)
         pages = self.client.list(resource, label_selector=f"nodename={self.node}")
         found = [resource.decode(item) async for page in pages for item in page.items]
         return {obj.metadata.name: obj for obj in found}
 
     async def until(self, cls: type[Any], name: str, holds: Callable[[Any], bool]) -> Any:
         """Wait, by watching, until an object is as a test expects."""
-        resource = resource_of(cls)
+        resource = served(cls)
         async with asyncio.timeout(SECONDS):
             while True:
                 page = [page async for page in self.client.list(resource)][-1]
@@ -51,7 +51,7 @@ class Server:
 
     async def clean(self) -> None:
         for kind in KINDS:
-            resource = resource_of(kind.type)
+            resource = served(kind.type)
             async for page in self.client.list(resource):
                 for item in page.items:
                     name = msgspec.json.decode(item)["metadata"]["name"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.resources import resource_of
 from laneway.host.scan import scan
+from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.sim.spec import build, parse_spec
 
@@ -35,7 +35,7 @@ async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any) -> N
     host = build(parse_spec("a2"), server.node)
     name = f"{server.node}-000008004"
     sibling = f"{server.node}-000008005"
-    vgpus = resource_of(VGPUDevice)
+    vgpus = served(VGPUDevice)
     async with agent_of(server, host):
         assert len(await server.of_node(VGPUDevice)) == 16
         assert len(await server.of_node(SRIOVGPUDevice)) == 1

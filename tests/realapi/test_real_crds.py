@@ -9,7 +9,7 @@ import pytest
 
 from laneway.api.crds import crds
 from laneway.api.registry import KINDS
-from laneway.controllers.resources import resource_of
+from laneway.kube.resource import served
 from laneway.roles.install import install_crds
 
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -54,7 +54,7 @@ async def test_the_crds_can_be_installed_again(server: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 async def test_an_object_of_every_kind_is_taken_as_written(server: Any, kind: Any) -> None:
-    resource = resource_of(kind.type)
+    resource = served(kind.type)
     name = f"{server.node}-sample"
     body = {
         "apiVersion": kind.api_version,

@@ -12,10 +12,10 @@ import pytest
 
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.resources import resource_of
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
+from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
 from laneway.sim.host import SimulatedHost
@@ -34,22 +34,22 @@ class Cluster:
         self._stack = stack
 
     async def get(self, cls: type[Any], name: str) -> Any:
-        return await self.client.get(resource_of(cls), name)
+        return await self.client.get(served(cls), name)
 
     async def names(self, cls: type[Any]) -> set[str]:
         return {obj.metadata.name for obj in await self.all(cls)}
 
     async def all(self, cls: type[Any]) -> list[Any]:
-        resource = resource_of(cls)
+        resource = served(cls)
         pages = [page async for page in self.client.list(resource)]
         return [resource.decode(item) for page in pages for item in page.items]
 
     async def patch(self, cls: type[Any], name: str, body: dict[str, Any], sub: str = "") -> Any:
-        return await self.client.patch(resource_of(cls), name, body, subresource=sub)
+        return await self.client.patch(served(cls), name, body, subresource=sub)
 
     async def until(self, cls: type[Any], name: str, holds: Callable[[Any], bool]) -> Any:
         """Wait, by watching, until an object is as a test expects; None stands for no object."""
-        resource = resource_of(cls)
+        resource = served(cls)
         async with asyncio.timeout(SECONDS):
             while True:
                 page = [page async for page in self.client.list(resource)][-1]

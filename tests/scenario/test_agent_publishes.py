@@ -17,7 +17,7 @@ from laneway.api import (
     VGPUDevice,
     find_condition,
 )
-from laneway.controllers.resources import resource_of
+from laneway.kube.resource import served
 
 
 async def test_a_simulated_a2_is_shown_as_harvester_users_know_it(cluster, simulated):
@@ -90,7 +90,7 @@ async def test_the_management_card_is_not_offered_for_division(cluster, simulate
 
 async def test_usb_devices_say_that_they_are_not_enabled(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
-    resource = resource_of(USBDevice)
+    resource = served(USBDevice)
 
     devices = await cluster.all(USBDevice)
     raw = await cluster.client.raw(resource.path("", devices[0].metadata.name))
@@ -103,7 +103,7 @@ async def test_usb_devices_say_that_they_are_not_enabled(cluster, simulated):
 
 async def test_the_driver_label_comes_with_a_gpu_and_goes_with_it(cluster, simulated):
     host = simulated("a2", "node1")
-    await cluster.client.create(resource_of(CoreNode), {"metadata": {"name": "node1"}})
+    await cluster.client.create(served(CoreNode), {"metadata": {"name": "node1"}})
     await cluster.start_agent("node1", host)
     label = "sriovgpu.harvesterhci.io/driver-needed"
 
@@ -181,7 +181,7 @@ async def test_a_deleted_object_comes_back(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
     old = await cluster.get(PCIDevice, "node1-000008000")
 
-    await cluster.client.delete(resource_of(PCIDevice), "node1-000008000")
+    await cluster.client.delete(served(PCIDevice), "node1-000008000")
 
     new = await cluster.until(
         PCIDevice,

@@ -7,6 +7,7 @@ logged with its traceback and answered as a plain 500: clients learn nothing of 
 from __future__ import annotations
 
 import logging
+import sqlite3
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from laneway.apiserver.authn import Authenticator
     from laneway.apiserver.handlers import Handlers
     from laneway.apiserver.registry import Registry
+    from laneway.apiserver.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -30,18 +32,16 @@ REQUEST_LIMIT = 3 * 1024 * 1024
 KUBERNETES = ("1", "32")
 """The release of Kubernetes whose behaviour this follows."""
 
-_CHECKS = ("ping", "store")
-
 
 def make(
-    registry: Registry, handlers: Handlers, authenticator: Authenticator | None
+    store: Store, registry: Registry, handlers: Handlers, authenticator: Authenticator | None
 ) -> web.Application:
     """The application; without an authenticator everybody may do everything."""
     middlewares: list[Any] = [_answer_errors]
     if authenticator is not None:
         middlewares.append(authn.middleware(authenticator))
     app = web.Application(middlewares=middlewares, client_max_size=REQUEST_LIMIT)
-    pages = Pages(registry)
+    pages = Pages(store, registry)
     router = app.router
     for path in ("/healthz", "/livez", "/readyz"):
         router.add_get(path, pages.health)
@@ -63,15 +63,20 @@ def make(
 class Pages:
     """What the server says about itself."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
         self._registry = registry
 
     async def health(self, request: web.Request) -> web.Response:
+        try:
+            self._store.check()
+        except sqlite3.Error:
+            log.exception("the store cannot be read")
+            text = f"[+]ping ok\n[-]store failed\n{request.path[1:]} check failed\n"
+            return web.Response(text=text, status=500)
         if "verbose" not in request.query:
             return web.Response(text="ok")
-        name = request.path.strip("/")
-        lines = [f"[+]{check} ok" for check in _CHECKS]
-        return web.Response(text="\n".join([*lines, f"{name} check passed", ""]))
+        return web.Response(text=f"[+]ping ok\n[+]store ok\n{request.path[1:]} check passed\n")
 
     async def version(self, _: web.Request) -> web.Response:
         major, minor = KUBERNETES

@@ -29,3 +29,10 @@ class ApiError(Exception):
         if self.details:
             body["details"] = self.details
         return body
+
+
+class NotFound(ApiError):  # noqa: N818 - named as the reason it carries
+    """The object that was asked for does not exist."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(404, "NotFound", message, **details)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from laneway.apiserver import address, listing, negotiation, patch, selectors, tables, watch
 from laneway.apiserver.deletion import DeleteOptions
-from laneway.apiserver.errors import ApiError
+from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import as_object, in_version
 from laneway.apiserver.objects import Options, Outcome
 from laneway.apiserver.resources import STATUS
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 GZIP_FROM = 128 * 1024
 """Smaller answers are sent as they are."""
+
+YIELD_EVERY = 50
+"""Deletions of a collection between which others have a turn, watchers above all."""
 
 _VALIDATION = ("Strict", "Warn", "Ignore")
 
@@ -154,9 +158,12 @@ class Handlers:
         form = negotiation.form(request.headers.get("Accept", ""))
         options = await _delete_options(request)
         found = listing.page(self._store, kind, self._query(request.query, kind, where))
-        for body in found.bodies:
+        for number, body in enumerate(found.bodies):
             meta = as_object(body)["metadata"]
-            self._deletion.delete(kind, meta.get("namespace", ""), meta["name"], options)
+            with contextlib.suppress(NotFound):  # gone with its owner
+                self._deletion.delete(kind, meta.get("namespace", ""), meta["name"], options)
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
         return await _big(request, listing.render(kind, found, form, "Metadata"), form)
 
     async def _list(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:

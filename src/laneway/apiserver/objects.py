@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from laneway.apiserver import builtin, crds, metadata, schema, validation
-from laneway.apiserver.errors import ApiError
+from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import Key
 from laneway.apiserver.problems import rejected
 
@@ -40,9 +40,9 @@ def key_of(kind: Kind, namespace: str, name: str) -> Key:
     return Key(kind.resource, namespace if kind.namespaced else "", name)
 
 
-def not_found(kind: Kind, name: str) -> ApiError:
+def not_found(kind: Kind, name: str) -> NotFound:
     text = f'{kind.resource} "{name}" not found'
-    return ApiError(404, "NotFound", text, name=name, group=kind.group, kind=kind.plural)
+    return NotFound(text, name=name, group=kind.group, kind=kind.plural)
 
 
 def conflict(kind: Kind, name: str, why: str) -> ApiError:

@@ -70,9 +70,14 @@ class ApiServer:
             resources = Resources(store, registry, deletion)
             _seed(registry, resources, store)
             handlers = Handlers(store, registry, resources, deletion)
-            application = app.make(registry, handlers, self._authenticator)
+            application = app.make(store, registry, handlers, self._authenticator)
             # A client that goes ends its watch.
-            self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+            self._runner = web.AppRunner(
+                application,
+                access_log=None,
+                handler_cancellation=True,
+                shutdown_timeout=STOP_SECONDS,
+            )
             await self._runner.setup()
             await self._listen(self._runner)
         except BaseException:

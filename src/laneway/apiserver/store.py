@@ -111,6 +111,10 @@ class Store:
     def close(self) -> None:
         self._db.close()
 
+    def check(self) -> None:
+        """Read from the file; raises what SQLite raises when it cannot."""
+        self._db.execute("SELECT rv FROM event LIMIT 1").fetchone()
+
     def on_commit(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with each change after its commit."""
         self._on_commit.append(listener)

@@ -10,13 +10,13 @@ import logging
 
 from laneway.api import CoreNode
 from laneway.controllers.metrics import AgentMetrics
-from laneway.controllers.resources import resource_of
 from laneway.core import keys
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import run_workers
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
+from laneway.kube.resource import served
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class DriverLabel:
         self._client = client
         self._informer = informer
         self._metrics = metrics
-        self._resource = resource_of(CoreNode)
+        self._resource = served(CoreNode)
         self._queue: WorkQueue[str] = WorkQueue()
         self._needed = False
 

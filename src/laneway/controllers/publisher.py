@@ -19,13 +19,13 @@ import msgspec
 from laneway.api import Status, merge_patch, to_builtins
 from laneway.controllers.devices.family import Family, T, merge_conditions
 from laneway.controllers.metrics import AgentMetrics
-from laneway.controllers.resources import resource_of
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
+from laneway.kube.resource import served
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Publisher(Generic[T]):
         self.node = node
         self.client = client
         self.informer = informer
-        self.resource = resource_of(family.type)
+        self.resource = served(family.type)
         self.metrics = metrics
         self.wanted: Mapping[str, T] = {}
         self.inventory = Inventory()

@@ -26,13 +26,13 @@ from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
-from laneway.controllers.resources import resource_of
 from laneway.controllers.vgpus import VgpuController
 from laneway.core import keys
 from laneway.host.port import Host
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
+from laneway.kube.resource import served
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +94,13 @@ class Agent:
 
     def _of_node(self, cls: type[T]) -> Informer[T]:
         selector = f"{keys.LABEL_NODE}={self.node}"
-        informer = Informer(self._client, resource_of(cls), label_selector=selector)
+        informer = Informer(self._client, served(cls), label_selector=selector)
         self._informers.append(informer)
         return informer
 
     def _by_name(self, cls: type[Any]) -> Informer[Any]:
         selector = f"metadata.name={self.node}"
-        informer = Informer(self._client, resource_of(cls), field_selector=selector)
+        informer = Informer(self._client, served(cls), field_selector=selector)
         self._informers.append(informer)
         return informer
 

@@ -24,12 +24,12 @@ from laneway.apiserver.files import write_atomically
 from laneway.apiserver.pki import Pki, ensure
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.resources import resource_of
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import AlreadyExistsError
+from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.roles.datadir import DataDir, open_data_dir
 from laneway.roles.health import health_server
@@ -179,7 +179,7 @@ def _label(text: str) -> str:
 
 
 async def _nodes(client: Client) -> set[str]:
-    resource = resource_of(CoreNode)
+    resource = served(CoreNode)
     return {
         resource.decode(item).metadata.name
         async for page in client.list(resource)
@@ -189,7 +189,7 @@ async def _nodes(client: Client) -> set[str]:
 
 async def _example(client: Client) -> tuple[str, str] | None:
     """A vGPU that could be configured now, and the last of its profiles by name."""
-    resource = resource_of(VGPUDevice)
+    resource = served(VGPUDevice)
     async for page in client.list(resource):
         for item in page.items:
             vgpu = resource.decode(item)
@@ -200,7 +200,7 @@ async def _example(client: Client) -> tuple[str, str] | None:
 
 async def _register(client: Client, host: NodeHost) -> None:
     """Make the cluster's node of a host, as a kubelet would."""
-    resource = resource_of(CoreNode)
+    resource = served(CoreNode)
     labels = {"kubernetes.io/hostname": host.node, "kubernetes.io/os": "linux"}
     with contextlib.suppress(AlreadyExistsError):
         await client.create(resource, {"metadata": {"name": host.node, "labels": labels}})

@@ -164,6 +164,13 @@ async def test_a_definition_goes_with_its_objects(
     assert (await api("GET", widgets)).body["items"] == []
 
 
+async def test_a_collection_may_hold_owners_and_dependents(api: Any) -> None:
+    owner = (await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})).body
+    await api("POST", CONFIGMAPS, owned_by("b", owner))
+    assert (await api("DELETE", CONFIGMAPS)).status == 200
+    assert (await api("GET", CONFIGMAPS)).body["items"] == []
+
+
 async def test_a_collection_is_deleted_by_selector(
     api: Any, widgets: str, make_widget: Any
 ) -> None:

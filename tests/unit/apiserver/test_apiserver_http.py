@@ -30,6 +30,16 @@ async def test_health(api: Any, path: str) -> None:
     assert f"{path[1:]} check passed" in verbose
 
 
+async def test_a_server_that_cannot_read_its_store_is_not_healthy(
+    api: Any, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert server._store is not None
+    server._store._db.execute("DROP TABLE event")
+    reply = await api("GET", "/readyz")
+    assert reply.status == 500
+    assert b"[-]store failed" in reply.body
+
+
 async def test_version_is_one_that_clients_can_parse(api: Any) -> None:
     body = (await api("GET", "/version")).body
     assert body["gitVersion"].startswith(f"v{body['major']}.{body['minor']}.")
