@@ -79,6 +79,29 @@ KINDS: tuple[Kind, ...] = (
             status=_object("What the node reports.", capacity=_ANY, allocatable=_ANY),
         ),
     ),
+    # Nothing runs pods here, but `kubectl describe node` asks for them.
+    Kind(
+        group="",
+        version="v1",
+        kind="Pod",
+        plural="pods",
+        singular="pod",
+        namespaced=True,
+        short_names=("po",),
+        categories=("all",),
+        columns=(
+            _column("Status", ".status.phase"),
+            _AGE,
+            _column("IP", ".status.podIP", priority=1),
+            _column("Node", ".spec.nodeName", priority=1),
+        ),
+        has_status=True,
+        schema=_object(
+            "Pod is a collection of containers that run on a node.",
+            spec=_object("What is to run.", nodeName=_STRING),
+            status=_object("What runs.", phase=_STRING),
+        ),
+    ),
     Kind(
         group="",
         version="v1",

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 YAML = "application/yaml"
+DEPTH_LIMIT = 200
+
+# Written in C where PyYAML was built with libyaml, which it is in its wheels.
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Shape = Literal["object", "table", "metadata"]
 
@@ -75,7 +79,7 @@ def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML))
         raise unsupported(accepted)
     try:
         if base == YAML:
-            return yaml.load(body, _Loader)  # noqa: S506 - a SafeLoader
+            return _yaml(body)
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         text = f"the body of the request cannot be decoded: {' '.join(str(error).split())}"
@@ -84,20 +88,8 @@ def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML))
         raise ApiError(400, "BadRequest", "the body of the request is nested too deep") from error
 
 
-def decode_object(body: bytes, media_type: str) -> dict[str, Any]:
-    value = decode(body, media_type)
-    if not isinstance(value, dict):
-        raise ApiError(400, "BadRequest", "the body of the request must be an object")
-    return value
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as JSON sees it: no timestamps, text keys; and no aliases, which can explode."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
+class _Loader(_Base):  # type: ignore[misc]
+    """YAML as JSON sees it: no timestamps, and keys are text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         mapping = super().construct_mapping(node, deep=deep)
@@ -105,8 +97,19 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":merge"))
-    ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, regexp) for tag, regexp in found if not tag.endswith((":timestamp", ":merge"))]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+def _yaml(body: bytes) -> Any:
+    # Looked through before it is built: aliases can explode, and depth costs the parser dearly.
+    depth = 0
+    for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_LIMIT:
+            raise yaml.YAMLError(f"nested more than {DEPTH_LIMIT} levels deep")
+    return yaml.load(body, _Loader)  # noqa: S506 - a SafeLoader
