@@ -93,6 +93,8 @@ _READY_COLUMNS: Columns = {
     "Reason": '.status.conditions[?(@.type=="Ready")].reason',
 }
 
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
 _STANDARD: dict[str, Schema] = {
     "apiVersion": {"type": "string", "description": "Version of this form of the object."},
     "kind": {"type": "string", "description": "Kind of the object."},
@@ -139,7 +141,8 @@ def _crd(info: KindInfo) -> dict[str, Any]:
 
 
 def _columns(kind: str) -> list[dict[str, Any]]:
-    first = [_column(*item) for item in _COLUMNS[kind].items()]
+    # A kind without columns of its own would show its age, so the wide ones must not hide that.
+    first = [_column(*item) for item in _COLUMNS[kind].items()] or [_AGE]
     wide = _WIDE_COLUMNS.get(kind, {}) | _READY_COLUMNS
     return first + [_column(*item) | {"priority": 1} for item in wide.items()]
 
