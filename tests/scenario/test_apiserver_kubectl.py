@@ -191,6 +191,30 @@ async def test_an_event_is_shown_with_its_object(kubectl: Kubectl, cards: None) 
     assert "profile small" in (await kubectl("get events")).out
 
 
+async def test_nodes_can_be_described_and_cordoned(kubectl: Kubectl) -> None:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1"},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "fine"}],
+            "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+            "capacity": {"cpu": "2"},
+        },
+    }
+    await kubectl("create -f -", json.dumps(node))
+    await kubectl("taint node n1 gpu=yes:NoSchedule")
+    await kubectl("cordon n1")
+    described = (await kubectl("describe node n1")).out
+    assert "gpu=yes:NoSchedule" in described
+    assert "Unschedulable:      true" in described
+    assert "192.0.2.1" in described
+    assert cells((await kubectl("get nodes")).out)[1][:2] == ["n1", "Ready"]
+
+    broken = json.dumps(node).replace("n1", "n2").replace('"fine"', "true")
+    assert "must be of type string" in (await kubectl("create -f -", broken, rc=1)).err
+
+
 async def test_apply_on_the_client_side(kubectl: Kubectl, cards: None) -> None:
     card = CARD.replace("NAME", "b")
     assert (await kubectl("apply -f -", card)).out == "card.lab.example.com/b created\n"

@@ -26,6 +26,12 @@ def _object(description: str, **properties: Any) -> dict[str, Any]:
     return {**_ANY, "description": description, "properties": properties}
 
 
+def _records(*fields: str) -> dict[str, Any]:
+    """A list of objects whose fields are texts: one of another type would break typed clients."""
+    item = {**_ANY, "properties": dict.fromkeys(fields, _STRING)}
+    return {"type": "array", "items": item, "nullable": True}
+
+
 def _column(name: str, json_path: str, kind: str = "string", priority: int = 0) -> Column:
     return Column(name=name, type=kind, json_path=json_path, priority=priority)
 
@@ -76,7 +82,13 @@ KINDS: tuple[Kind, ...] = (
                 unschedulable={"type": "boolean"},
                 taints={"type": "array", "items": _ANY, "nullable": True},
             ),
-            status=_object("What the node reports.", capacity=_ANY, allocatable=_ANY),
+            status=_object(
+                "What the node reports.",
+                capacity=_ANY,
+                allocatable=_ANY,
+                conditions=_records("type", "status", "reason", "message"),
+                addresses=_records("type", "address"),
+            ),
         ),
     ),
     # Nothing runs pods here, but `kubectl describe node` asks for them.
