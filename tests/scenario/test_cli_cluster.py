@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from laneway.api import VGPUDevice
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.resource import served
+
 LANEWAY = [sys.executable, "-m", "laneway"]
 VGPU = "sim-a2-1-000008004"
 
@@ -93,6 +98,24 @@ def test_missing_object_says_where_to_look(explain: Explain) -> None:
     assert done.returncode == 1
     assert "no usbdevice/nope" in done.stderr
     assert "kubectl get usbdevices.devices.harvesterhci.io" in done.stderr
+
+
+async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
+    explain: Explain, kubeconfig: str
+) -> None:
+    wishes = {"sim-a2-1-000008005": "NVIDIA A2-98Q", "sim-a2-1-000008006": "NVIDIA A2-99Q"}
+    async with Client(load(kubeconfig)) as client:
+        for name, profile in wishes.items():
+            wish = {"spec": {"enabled": True, "vGPUTypeName": profile}}
+            await client.patch(served(VGPUDevice), name, wish)
+    for name, profile in wishes.items():
+        while "\nEvents\n" not in (out := explain(f"vgpudevice/{name}").stdout):
+            pass
+        assert f"Wished vGPU: {profile}; configured: none." in out
+        assert "Ready: False (ProfileUnknown)" in out
+        [events] = [part for part in out.split("\n\n") if part.startswith("Events")]
+        assert events.count("Warning ProfileUnknown") == 1
+        assert profile in events
 
 
 def test_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def test_address_is_understood_in_every_usual_form(address: str) -> None:
     assert "Its vGPU can, as nvidia.com/NVIDIA_A2-4C." in done.stdout
 
 
+def test_address_may_be_in_capitals() -> None:
+    done = laneway("explain", "0000:1C:00.0", "--simulate", "hgx-h100")
+    assert done.stdout.startswith("0000:1c:00.0 NVIDIA")
+
+
 def test_usb_port_is_explained() -> None:
     done = laneway("explain", "1-3", "--simulate", "plain")
     assert done.stdout.startswith("1-3 ")
@@ -122,8 +127,6 @@ def test_version() -> None:
         (("explain", "pcidevice/a%2fb"), "is no name of an object"),
         (("explain", "pcidevice/x"), "set KUBECONFIG"),
         (("explain", "pcidevice/x", "--kubeconfig", "/nonexistent"), "/nonexistent"),
-        (("capture", "/"), "no regular file"),
-        (("capture", "/dev/null", "--force"), "no regular file"),
         (("capture", "/nonexistent/dump"), "choose a place"),
     ],
 )
@@ -193,7 +196,7 @@ def test_absurd_device_is_an_error_on_that_device_and_hides_no_other(tmp_path: P
     bad = tmp_path / "bad"
     bad.write_text(
         "P: /devices/pci0000:00/0000:00:01.0\nE: SUBSYSTEM=pci\nE: DRIVER=\\033[2J\n"
-        "A: vendor=not a number\\n\nA: device=0x0001\\n\nA: class=0x030200\\n\n\n"
+        "A: vendor=\\033[2J not a number\\n\nA: device=0x0001\\n\nA: class=0x030200\\n\n\n"
         "P: /devices/pci0000:00/0000:00:02.0\nE: SUBSYSTEM=pci\n"
         "A: vendor=0x10de\\n\nA: device=0x27b8\\n\nA: class=0x030200\\n\n"
         "A: resource=garbage\\n\nA: numa_node=99999999999999999999\\n\n\n"
@@ -203,6 +206,7 @@ def test_absurd_device_is_an_error_on_that_device_and_hides_no_other(tmp_path: P
     assert "0000:00:02.0  NVIDIA Corporation AD104GL [L4]" in done.stdout
     assert "laneway: 0000:00:01.0: " in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
+    assert "cannot be read" in failure("explain", "00:01.0", "--simulate", str(bad))
 
 
 @pytest.mark.parametrize("command", ["crds", "--version"])
@@ -240,6 +244,15 @@ def test_capture_replaces_a_file_only_when_told(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
     assert laneway("capture", str(target), "--force").returncode == 0
     assert target.read_text().startswith("P: ")
+
+
+def test_capture_replaces_nothing_but_files(tmp_path: Path) -> None:
+    # Never a device of this machine: were the check broken, the test would replace it.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "no regular file" in failure("capture", str(pipe), "--force")
+    assert "no regular file" in failure("capture", str(tmp_path), "--force")
+    assert pipe.is_fifo()
 
 
 @on_hardware

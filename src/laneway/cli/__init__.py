@@ -10,7 +10,6 @@ defect of Laneway and nothing else.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -91,10 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit status."""
+    """Run the command and return its exit status. A broken pipe is click's: quiet, status 1."""
     try:
         result = cli.main(list(arguments), prog_name="laneway", standalone_mode=False)
-        sys.stdout.flush()
     except click.UsageError as error:
         error.show()
         return error.exit_code
@@ -102,11 +100,6 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(error.format_message())
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not fail again at exit; click
-        # does the same, with the same status, when the pipe breaks inside a command.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return result if isinstance(result, int) else 0

@@ -81,13 +81,6 @@ async def _events(client: Client, info: KindInfo, name: str) -> list[Json]:
     selector = {"fieldSelector": f"involvedObject.kind={info.kind},involvedObject.name={name}"}
     try:
         answer = msgspec.json.decode(await client.raw("/api/v1/events", selector))
-        events = [event for event in answer["items"] if isinstance(event, dict)]
+        return [event for event in answer["items"] if isinstance(event, dict)]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
         return []
-    return [event for event in events if _is_about(event, info, name)]
-
-
-def _is_about(event: Json, info: KindInfo, name: str) -> bool:
-    """Checked here too: a server may not know the selector."""
-    about = event.get("involvedObject")
-    return isinstance(about, dict) and (about.get("kind"), about.get("name")) == (info.kind, name)

@@ -146,6 +146,12 @@ def test_group_column_names_few_mates_and_counts_many() -> None:
     assert group_of(5) == "9 (with 4 more)"
 
 
+def test_bridge_in_the_group_is_no_mate() -> None:
+    bridge = function(PciAddress.parse("0000:00:01.0"), class_code="060400", iommu_group=9)
+    inventory = Inventory(functions=(bridge, function(GPU, iommu_group=9)))
+    assert rows(inventory)["0000:08:00.0"].cells[3] == "9"
+
+
 def test_refusal_stands_in_the_row_with_its_reason() -> None:
     inventory = Inventory(functions=(function(GPU),), critical={GPU: ("holds swap",)})
     assert rows(inventory)["0000:08:00.0"].cells[-1] == "no: critical to the node: holds swap"
