@@ -89,6 +89,8 @@ def test_the_node_has_a_boot_disk_a_default_route_and_a_console(host: SimulatedH
         if line.split()[4] == "/"
     )
     assert "/nvme/nvme0/" in host.resolve(f"/sys/dev/block/{root}")
+    assert "nvme0n1p2" in host.names("/sys/class/block")
+    assert "nvme0n1p2" not in host.names("/sys/block")
     route = text(host, "/proc/net/route").splitlines()[1].split()
     assert route[:2] == ["eno1", "00000000"]
     assert "0000:04:00.0" in host.resolve("/sys/class/net/eno1")

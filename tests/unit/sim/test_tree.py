@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -84,6 +85,18 @@ def test_every_path_behaves_as_on_a_real_file_system(
             ):
                 assert _outcome(ours, path) == _outcome(real, path)
             assert tree.exists(path) == os.path.exists(path)
+
+
+@pytest.mark.parametrize("length", [39, 40, 41])
+def test_as_many_links_are_followed_as_the_kernel_follows(tmp_path: Path, length: int) -> None:
+    tree = Tree()
+    tree.put(f"{tmp_path}/0", b"end")
+    (tmp_path / "0").write_bytes(b"end")
+    for number in range(length):
+        tree.put(f"{tmp_path}/{number + 1}", str(number))
+        (tmp_path / str(number + 1)).symlink_to(str(number))
+    last = f"{tmp_path}/{length}"
+    assert _outcome(tree.read, last) == _outcome(_read, last)
 
 
 def test_attributes_refuse_what_they_have_no_function_for() -> None:

@@ -184,6 +184,22 @@ def test_the_group_number_of_a_removed_vgpu_is_given_to_the_next(a2: SimulatedHo
     assert a2.resolve(f"/sys/bus/mdev/devices/{TWO}/iommu_group") == group
 
 
+def test_the_group_number_of_an_unplugged_function_is_given_to_the_next_vgpu(
+    a2: SimulatedHost,
+) -> None:
+    group = a2.resolve(f"{PCI}/{A2_VFS[3]}/iommu_group")
+    a2.unplug(f"{PCI}/{A2_VFS[3]}")
+    create(a2, A2_VFS[5], "NVIDIA A2-8Q", ONE)
+    assert a2.resolve(f"/sys/bus/mdev/devices/{ONE}/iommu_group") == group
+
+
+def test_an_unplugged_function_gives_its_room_back(l40s: SimulatedHost) -> None:
+    first, second, *_ = L40S_VFS
+    configure(l40s, first, vendor_creatable(l40s, first)["NVIDIA L40S-48Q"])
+    l40s.unplug(f"{PCI}/{first}")
+    assert "NVIDIA L40S-48Q" in vendor_creatable(l40s, second)
+
+
 def test_the_real_dumps_three_vgpus_leave_room_for_one_of_their_size(a2_dump_path: Path) -> None:
     host = build(parse_spec(str(a2_dump_path)), "real")
     four = {"NVIDIA A2-4A", "NVIDIA A2-4C", "NVIDIA A2-4Q"}
@@ -224,6 +240,12 @@ def test_a_vgpu_of_an_unknown_type_rules_out_all_others_until_it_is_removed(
     for identity in host.names("/sys/bus/mdev/devices"):
         remove(host, identity)
     assert len(mdev_creatable(host, "0000:08:00.5")) == 15
+
+
+def test_a_card_without_gpu_instances_offers_no_mig_backed_types() -> None:
+    a100 = build(parse_spec("a100"), "node")
+    sizes = (4, 5, 8, 10, 20, 40)
+    assert mdev_creatable(a100, "0000:17:00.4") == {f"GRID A100-{size}C" for size in sizes}
 
 
 def test_a16_and_a2_share_a_pci_id_but_not_their_types(a2_dump_path: Path) -> None:
