@@ -19,14 +19,17 @@ from laneway.host.port import Host
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _ID = re.compile(r"[0-9]{1,9}")
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]+)")
+_BLANKS = " \t\r\n\0"
 _GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR)
 
 
 def clean(raw: bytes | str) -> str:
     """Text that every encoder accepts, without surrounding blanks."""
     if isinstance(raw, str):
+        if raw.isascii():  # nearly always, and then there is nothing to clean but the ends
+            return raw.strip(_BLANKS)
         raw = raw.encode("utf-8", "surrogateescape")
-    return raw.decode("utf-8", "replace").strip(" \t\r\n\0")
+    return raw.decode("utf-8", "replace").strip(_BLANKS)
 
 
 def describe(error: OSError) -> str:
@@ -58,7 +61,7 @@ class Attributes:
 
     def text(self, name: str) -> str:
         """Content of an attribute, empty when it is absent."""
-        if name.partition("/")[0] not in self.names:
+        if name not in self.names and name.partition("/")[0] not in self.names:
             return ""
         try:
             return clean(self._host.read(f"{self.path}/{name}"))

@@ -19,7 +19,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 def serves(vf: Attributes) -> bool:
     """Whether this function is on the framework."""
-    return _TYPES in vf.names or any(_UUID.fullmatch(name) for name in vf.names)
+    return _TYPES in vf.names or any(map(_is_uuid, vf.names))
 
 
 def read_types(
@@ -41,7 +41,7 @@ def read_types(
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
     """The vGPU on this function; its name is empty where `names` has none."""
-    uuids = sorted(filter(_UUID.fullmatch, vf.names))
+    uuids = sorted(filter(_is_uuid, vf.names))
     if len(uuids) > 1:
         vf.fail(f"carries {len(uuids)} vGPUs where one is possible: {', '.join(uuids[:4])}")
     for uuid in uuids:
@@ -59,3 +59,8 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
         if not vgpu.vanished():
             vf.fail(f"{uuid}: mdev_type is no NVIDIA type: {shorten(type_id)}")
     return None
+
+
+def _is_uuid(name: str) -> bool:
+    # Asked of every name in every VF; the length alone answers it for nearly all.
+    return len(name) == 36 and _UUID.fullmatch(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import lru_cache
 
 from laneway.core.pci import PciAddress
 from laneway.host.port import Host
@@ -28,6 +29,7 @@ def usb_ports_on(path: str) -> list[str]:
     return [part for part in path.split("/") if is_usb_port(part)]
 
 
+@lru_cache(maxsize=4096)
 def as_address(text: str) -> PciAddress | None:
     try:
         return PciAddress.parse(text)

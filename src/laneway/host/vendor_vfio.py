@@ -6,6 +6,8 @@ when the card is full, so a configured type's name usually comes from a sibling.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from laneway.core.inventory import ConfiguredVgpu, VgpuType
 from laneway.host.attributes import Attributes, decimal_id, shorten
 
@@ -23,16 +25,24 @@ def read_types(
     vf: Attributes, names: dict[str, str]
 ) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]:
     """Supported and creatable types, here the same. `names` takes up what they are called."""
-    rows = vf.text(_CREATABLE).splitlines()[1:]  # below `ID    : vGPU Name`
-    types = []
-    for row in rows:
+    types, odd = _parse(vf.text(_CREATABLE))
+    for row in odd:
+        vf.fail(f"{_CREATABLE}: not a row `id : name`: {shorten(row)}")
+    names.update((vgpu_type.id, vgpu_type.name) for vgpu_type in types)
+    return types, types
+
+
+@lru_cache(maxsize=64)
+def _parse(table: str) -> tuple[tuple[VgpuType, ...], tuple[str, ...]]:
+    """The types, and the rows that name none. Siblings show the same text by the dozen."""
+    types, odd = [], []
+    for row in table.splitlines()[1:]:  # below `ID    : vGPU Name`
         type_id, _, name = (part.strip() for part in row.partition(":"))
         if decimal_id(type_id) is None or not name:
-            vf.fail(f"{_CREATABLE}: not a row `id : name`: {shorten(row)}")
-            continue
-        names[type_id] = name
-        types.append(VgpuType(type_id, name))
-    return tuple(types), tuple(types)
+            odd.append(row)
+        else:
+            types.append(VgpuType(type_id, name))
+    return tuple(types), tuple(odd)
 
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
