@@ -28,7 +28,6 @@ _OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 _MERGE_KEYS = {
     "addresses": "type",
     "conditions": "type",
-    "images": "names",
     "imagePullSecrets": "name",
     "ownerReferences": "uid",
     "secrets": "name",

@@ -120,6 +120,16 @@ async def test_an_object_whose_owner_is_gone_already_goes_too(
     assert not await exists(api, f"{CONFIGMAPS}/late")
 
 
+async def test_an_owner_of_a_kind_that_is_not_served_is_taken_to_exist(api: Any) -> None:
+    owner = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {"name": "vm", "uid": "u1"},
+    }
+    await api("POST", CONFIGMAPS, owned_by("a", owner))
+    assert await exists(api, f"{CONFIGMAPS}/a")
+
+
 async def test_a_namespace_goes_with_its_content(api: Any, widgets: str, make_widget: Any) -> None:
     await api("POST", NAMESPACES, {"metadata": {"name": "team"}})
     inside = widgets.replace("default", "team")

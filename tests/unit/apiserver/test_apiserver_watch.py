@@ -68,6 +68,8 @@ async def test_a_selector_shows_the_selected_set(
     rv = (await api("GET", widgets)).body["metadata"]["resourceVersion"]
 
     async def story() -> None:
+        await api("POST", widgets, make_widget("never", {"on": "no"}))
+        await api("DELETE", f"{widgets}/never")
         await api("POST", widgets, make_widget("a", {"on": "no"}))
         await api.patch(f"{widgets}/a", {"metadata": {"labels": {"on": "yes"}}})
         await api.patch(f"{widgets}/a", {"spec": {"size": 2}})
