@@ -14,6 +14,7 @@ import re
 
 from laneway.core.inventory import DeviceError
 from laneway.core.pci import PciAddress
+from laneway.host.paths import as_address
 from laneway.host.port import Host
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -108,6 +109,10 @@ class Attributes:
             self._unreadable(name, error)
             return ""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an attribute, in a directory below too."""
+        return name.partition("/")[0] in self.names and self._host.exists(f"{self.path}/{name}")
+
     def inside(self, name: str) -> list[str]:
         """Sorted names in a directory below."""
         if name not in self.names:
@@ -128,13 +133,10 @@ class Attributes:
     def function(self, name: str) -> PciAddress | None:
         """The PCI function that a link points to."""
         target = self.link(name)
-        if not target:
-            return None
-        try:
-            return PciAddress.parse(target)
-        except ValueError as error:
-            self.fail(f"{name}: {error}")
-            return None
+        address = as_address(target)
+        if target and address is None:
+            self.fail(f"{name}: does not lead to a PCI function: {shorten(target)}")
+        return address
 
     def _unreadable(self, name: str, error: OSError) -> None:
         self._missed = True

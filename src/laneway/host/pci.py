@@ -21,7 +21,6 @@ _BARS = 6
 """Lines of `resource` that are base address registers; ROM, VF BARs and windows follow."""
 _ABSENT = " ".join(["0x0000000000000000"] * 3)
 _FLAG_IO, _FLAG_PREFETCH, _FLAG_64 = 0x100, 0x2000, 0x100000
-_RESOURCE = re.compile(r"0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16})")
 _VIRTFN = re.compile(r"virtfn([0-9]{1,6})")
 
 
@@ -134,8 +133,10 @@ def _bars(attributes: Attributes) -> tuple[Bar, ...]:
     for index, line in enumerate(attributes.text("resource").split("\n", _BARS)[:_BARS]):
         if line in ("", _ABSENT):
             continue
-        match = _RESOURCE.fullmatch(line)
-        start, end, flags = (int(part, 16) for part in match.groups()) if match else (1, 0, 0)
+        try:
+            start, end, flags = (int(part, 16) for part in line.split())
+        except ValueError:
+            start, end, flags = 1, 0, 0
         size = end - start + 1
         if not 0 < size < 1 << 63:
             attributes.fail(f"resource: line {index} makes no sense: {shorten(line)}")

@@ -18,7 +18,7 @@ _NONE = "0"
 
 def serves(vf: Attributes) -> bool:
     """Whether this function is on the framework."""
-    return "current_vgpu_type" in vf.inside("nvidia")
+    return vf.has(_CURRENT)
 
 
 def read_types(
