@@ -57,6 +57,19 @@ async def test_a_changed_schema_counts_for_the_next_write(
     assert (await api("GET", f"{widgets}/a")).status == 200
 
 
+async def test_a_new_default_is_a_change_of_the_next_write(
+    api: Any, widgets: str, make_widget: Any
+) -> None:
+    await api("POST", widgets, make_widget("a"))
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color/default"
+    change = [{"op": "add", "path": path, "value": "red"}]
+    await api.patch(f"{CRDS}/widgets.lab.example.com", change, "json-patch")
+
+    written = (await api.patch(f"{widgets}/a", {})).body
+    assert written["spec"]["color"] == "red"
+    assert written["metadata"]["generation"] == 2
+
+
 async def test_several_versions_are_one_object(api: Any, widget_crd: Any, make_widget: Any) -> None:
     old = widget_crd["spec"]["versions"][0]
     widget_crd["spec"]["versions"].append({**old, "name": "v1beta1", "storage": False})

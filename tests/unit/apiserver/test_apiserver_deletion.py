@@ -106,8 +106,9 @@ async def test_orphans_stay_when_asked_for(api: Any, widgets: str, make_widget: 
     owner = (await api("POST", widgets, make_widget("owner"))).body
     await api("POST", CONFIGMAPS, owned_by("a", owner))
     await api("DELETE", f"{widgets}/owner", propagationPolicy="Orphan")
-    left = (await api("GET", f"{CONFIGMAPS}/a")).body
-    assert "ownerReferences" not in left["metadata"]
+    left = await api("GET", f"{CONFIGMAPS}/a")
+    assert left.status == 200
+    assert "ownerReferences" not in left.body["metadata"]
 
 
 async def test_an_object_whose_owner_is_gone_already_goes_too(

@@ -262,6 +262,9 @@ async def test_an_object_must_fit_its_address(api: Any, widgets: str, make_widge
     wrong = make_widget("a") | {"apiVersion": "lab.example.com/v2"}
     assert (await api("POST", widgets, wrong)).status == 400
     wrong = make_widget("a")
+    del wrong["kind"]
+    assert (await api("POST", widgets, wrong)).body["message"] == "Object 'Kind' is missing"
+    wrong = make_widget("a")
     wrong["metadata"]["namespace"] = "kube-system"
     assert (await api("POST", widgets, wrong)).status == 400
     await api("POST", widgets, make_widget("a"))
