@@ -8,7 +8,6 @@ conversion webhook is refused.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import metadata, structural
@@ -145,11 +144,10 @@ def established(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, An
 
 
 def kinds(crd: dict[str, Any]) -> list[Kind]:
-    """One kind for each served version, the preferred one first."""
+    """One kind for each served version."""
     spec = crd["spec"]
     names = spec["names"]
     storage = next(v["name"] for v in spec["versions"] if v["storage"])
-    served = [version for version in spec["versions"] if version["served"]]
     return [
         Kind(
             group=spec["group"],
@@ -166,17 +164,9 @@ def kinds(crd: dict[str, Any]) -> list[Kind]:
             storage_version=storage,
             custom=True,
         )
-        for version in sorted(served, key=lambda version: priority(version["name"]))
+        for version in spec["versions"]
+        if version["served"]
     ]
-
-
-def priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key of versions: v2, v1, v1beta2, v1beta1, v1alpha1, then all others by name."""
-    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
-    if not match:
-        return (3, 0, 0, version)
-    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return (stage, -int(match[1]), -int(match[3] or 0), version)
 
 
 def _condition(kind: str, reason: str, message: str) -> dict[str, str]:

@@ -56,8 +56,6 @@ class Registry:
 
     def _rebuild(self) -> None:
         custom = [kind for name in sorted(self._custom) for kind in self._custom[name]]
-        # Groups list their versions in the order in which they come here.
-        custom.sort(key=lambda kind: (kind.group, crds.priority(kind.version)))
         kinds = [*builtin.KINDS, *custom]
         self._kinds = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._by_resource = {kind.resource: kind for kind in reversed(kinds)}

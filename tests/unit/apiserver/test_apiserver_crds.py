@@ -194,9 +194,3 @@ def test_any_value_is_judged_without_failing(value: Any) -> None:
     crd = {"metadata": {"name": "a.b.c"}, "spec": value}
     crds.default_names(crd)
     crds.problems(crd, None, ())
-
-
-def test_versions_in_order_of_preference() -> None:
-    names = ["v1alpha1", "foo", "v1", "v2beta1", "v10", "v2", "v1beta2", "bar"]
-    expected = ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "bar", "foo"]
-    assert sorted(names, key=crds.priority) == expected
