@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
+from functools import lru_cache
 
 from laneway.core.inventory import DeviceError
 from laneway.core.pci import PciAddress
@@ -149,8 +150,12 @@ def decimal_id(text: str) -> int | None:
     return int(text) if _ID.fullmatch(text) else None
 
 
+@lru_cache(maxsize=4096)
 def hex_id(text: str, digits: int) -> str:
-    """Lower-case hex of `digits` digits, leading zeros added; empty for anything else."""
+    """Lower-case hex of `digits` digits, leading zeros added; empty for anything else.
+
+    Remembered, because VFs show the same few ids by the hundred.
+    """
     match = _HEX.fullmatch(text)
     value = match[1].lower().zfill(digits) if match else ""
     return value if len(value) == digits else ""

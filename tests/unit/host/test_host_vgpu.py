@@ -135,6 +135,7 @@ def test_one_card_may_be_on_each_framework() -> None:
         1: "mdev",
         2: "vendor-vfio",
     }
+    assert {vgpu.configured for vgpu in found.values()} == {None}
 
 
 def test_a_full_card_gets_its_names_from_siblings_and_the_catalogue() -> None:
