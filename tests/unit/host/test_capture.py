@@ -83,6 +83,10 @@ SECRETIVE = """
     E: SUBSYSTEM=net
     A: address=5C:B9:01:89:C6:E4\\n
     L: lower_enx5cb90189c6e4=../../../pci0000:00/0000:00:03.0/net/enx5cb90189c6e4
+    L: lower_veth9=../veth9
+
+    P: /devices/virtual/net/veth9
+    E: SUBSYSTEM=net
 
     P: /devices/pci0000:00/0000:00:14.0/usb3/3-1
     E: SUBSYSTEM=usb
@@ -110,7 +114,7 @@ def test_nothing_names_the_machine(host_of: MakeHost) -> None:
     host = host_of(SECRETIVE)
     host._tree.put("/proc/sys/kernel/hostname", b"node7.example.org\n")
     text = capture(host)
-    for original in ("5c:b9:01", "enx5cb90189c6e4", "PDNLH0BRH7T0VO", "hunter2"):
+    for original in ("5c:b9:01", "enx5cb90189c6e4", "PDNLH0BRH7T0VO", "hunter2", "veth9"):
         assert original.lower() not in text.lower()
     assert "A: product=Disk of host and node77\\n" in text  # another word stays
     assert "0x00005cb90189c6e4" in text  # an address range, no MAC address
