@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,8 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = Store(":memory:")
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = Store(f"{self.folder.name}/state.db")
         self.now: dict[str, int] = {}
         self.moments: dict[int, dict[str, int]] = {}
         self.count = 0
@@ -212,6 +214,7 @@ class History(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.store.close()
+        self.folder.cleanup()
 
 
 TestHistory = History.TestCase
