@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 
 import click
 
@@ -17,6 +19,12 @@ from laneway.roles.agent import Agent
 from laneway.roles.health import HealthError, health_server
 from laneway.roles.stop import run_until_signal
 
+log = logging.getLogger(__name__)
+
+_NODE = re.compile(r"(?=.{1,63}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""A node's name is also the value of the label that every object of ours carries."""
+_ADDRESS = re.compile(r"(?P<host>\[[^]]+]|[^:]+):(?P<port>[0-9]{1,5})")
+
 
 @click.command(
     epilog="""\b
@@ -28,6 +36,7 @@ Example: in a pod of a DaemonSet.
     "--node",
     envvar="NODE_NAME",
     required=True,
+    metavar="NAME",
     show_envvar=True,
     help="Name of this node in the cluster.",
 )
@@ -42,7 +51,7 @@ Example: in a pod of a DaemonSet.
     default="0.0.0.0:9640",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where /healthz, /readyz and /metrics are served.",
+    help="Where /healthz, /readyz and /metrics are served; an IPv6 address stands in brackets.",
 )
 @click.option(
     "--log-level",
@@ -54,11 +63,18 @@ Example: in a pod of a DaemonSet.
 def agent(node: str, kubeconfig: str | None, health_address: str, log_level: str) -> None:
     """Publish this node's devices and carry out what their objects ask for."""
     configure(log_level)
-    host, _, port = health_address.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not _NODE.fullmatch(node):
+        raise Failure(
+            f"{node[:80]!r} cannot be a node's name: it has 1 to 63 lower case letters, digits, "
+            "'-' and '.'; give the one that 'kubectl get nodes' shows"
+        )
+    address = _ADDRESS.fullmatch(health_address)
+    if address is None or int(address["port"]) > 65535:
         raise click.UsageError(f"--health-address must be HOST:PORT, not {health_address!r}")
+    host = address["host"].removeprefix("[").removesuffix("]")
+    port = int(address["port"])
     try:
-        asyncio.run(run_until_signal(_run(node, kubeconfig, host, int(port))))
+        asyncio.run(run_until_signal(_run(node, kubeconfig, host, port)))
     except (KubeError, HealthError) as error:
         raise Failure(str(error)) from error
 
@@ -71,5 +87,6 @@ async def _run(node: str, kubeconfig: str | None, host: str, port: int) -> None:
         def not_ready() -> list[str]:
             return [] if the_agent.ready.is_set() else [node]
 
-        async with health_server(host, port, families.registry, not_ready):
+        async with health_server(host, port, families.registry, not_ready) as bound:
+            log.info("serving health and metrics on %s port %d", host, bound)
             await the_agent.run()

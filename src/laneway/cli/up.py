@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import sys
 
@@ -13,7 +14,7 @@ import click
 from laneway.apiserver.pki import PkiError
 from laneway.apiserver.server import ListenError
 from laneway.apiserver.store import StoreError
-from laneway.cli.errors import Failure
+from laneway.cli.errors import Failure, one_line
 from laneway.cli.logs import LEVELS, configure
 from laneway.kube.errors import KubeError
 from laneway.roles.datadir import DataDirError
@@ -55,6 +56,9 @@ class _SpecType(click.ParamType[Spec]):
 
 def _default_data_dir() -> str:
     base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    if not os.path.isabs(base):
+        # Relative to wherever one happens to be, the next start would not find it.
+        raise Failure("there is no home directory to keep data in; choose one with --data-dir")
     return os.path.join(base, "laneway")
 
 
@@ -67,9 +71,9 @@ Example: this machine and a simulated server with an NVIDIA A2.
 @click.option(
     "--data-dir",
     default=_default_data_dir,
-    show_default="~/.local/share/laneway",
     metavar="DIR",
-    help="Where everything is kept; the same directory continues where it stopped.",
+    help="Where everything is kept; the same directory continues where it stopped. Default: "
+    "~/.local/share/laneway.",
 )
 @click.option(
     "--simulate",
@@ -101,6 +105,8 @@ def up(
 
     Prints what to type next once it is ready, and runs until Ctrl-C or SIGTERM.
     """
+    if not data_dir:
+        raise click.UsageError("--data-dir is empty")
     if no_local and not simulate:
         raise click.UsageError("--no-local leaves no host: add one with --simulate")
     configure(log_level)
@@ -115,17 +121,19 @@ def up(
 def _say_ready(running: Running) -> None:
     width = max(len(host.node) for host in running.hosts)
     lines = ["", "Laneway is ready.", ""]
-    lines += [f"  {host.node:<{width}}  {host.about}" for host in running.hosts]
+    lines += [f"  {host.node:<{width}}  {one_line(host.about)}" for host in running.hosts]
     if running.forgotten:
         names = ", ".join(running.forgotten)
-        lines += ["", f"Known from an earlier run, without a host now: {names}"]
-    lines += ["", "In another terminal:", "", f"  export KUBECONFIG={running.kubeconfig}"]
-    kubectl = _kubectl()
+        lines += ["", f"Known from an earlier run, without a host in this one: {names}"]
+    lines += ["", "In another terminal:", ""]
+    lines.append(f"  export KUBECONFIG={shlex.quote(running.kubeconfig)}")
+    kubectl = shlex.quote(_kubectl())
     lines.append(f"  {kubectl} get pcidevices,sriovgpudevices,vgpudevices -o wide")
     if running.example:
         name, profile = running.example
-        patch = json.dumps({"spec": {"enabled": True, "vGPUTypeName": profile}})
-        lines.append(f"  {kubectl} patch vgpudevice {name} --type merge -p '{patch}'")
+        # The profile's name is from the driver or a dump: it may not end the quotes, nor the line.
+        patch = shlex.quote(json.dumps({"spec": {"enabled": True, "vGPUTypeName": profile}}))
+        lines.append(f"  {kubectl} patch vgpudevice {name} --type merge -p {patch}")
         lines.append(f"  {kubectl} describe vgpudevice {name}")
     lines += ["", f"Metrics: {running.metrics}", "Stop with Ctrl-C."]
     click.echo("\n".join(lines))

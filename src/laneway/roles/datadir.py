@@ -7,6 +7,7 @@ before anything in it is opened, so that a wrong argument or an older program da
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -57,21 +58,34 @@ class DataDir:
 def open_data_dir(path: str) -> Iterator[DataDir]:
     """Make or take over the directory and hold it until the block ends. Raises DataDirError."""
     path = os.path.abspath(path)
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        _check(path)
-        lock = os.open(os.path.join(path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DataDirError(
-            f"data directory {path}: {error.strerror}; choose another with --data-dir"
-        ) from error
-    try:
-        _take(lock, path)
-        _mark(path)
-        os.makedirs(os.path.join(path, "hosts"), mode=0o700, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        with naming_failures(path):
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            _check(path)
+            lock = os.open(os.path.join(path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, lock)
+            _take(lock, path)
+            _mark(path)
+            os.makedirs(os.path.join(path, "hosts"), mode=0o700, exist_ok=True)
         yield DataDir(path)
-    finally:
-        os.close(lock)
+
+
+@contextlib.contextmanager
+def naming_failures(path: str) -> Iterator[None]:
+    """Turn what the system refuses in the block into a DataDirError that names the file.
+
+    A failed write names no file itself; `path` is then what is said.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Of a rename, the target is what a person knows.
+        where = error.filename2 or error.filename or path
+        raise DataDirError(
+            f"{os.fsdecode(where)}: {error.strerror}; correct that, or choose another --data-dir"
+        ) from error
 
 
 def _check(path: str) -> None:

@@ -7,6 +7,8 @@ those that are not, `/metrics` is for Prometheus. Nothing here tells a secret or
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from aiohttp import web
@@ -56,8 +58,16 @@ async def health_server(
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise HealthError(
-                f"cannot serve health and metrics on {host}:{port}: {error.strerror}"
+                f"cannot serve health and metrics on {host} port {port}: {_words(error)}; "
+                "choose another address"
             ) from error
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def _words(error: OSError) -> str:
+    """What went wrong; asyncio repeats the address in its text, a resolver's number is no errno."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

@@ -14,6 +14,7 @@ import logging
 import re
 import secrets
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from laneway.api import CoreNode, VGPUDevice
 from laneway.apiserver import kubeconfig
 from laneway.apiserver.authn import Authenticator, User
 from laneway.apiserver.files import write_atomically
-from laneway.apiserver.pki import Pki, ensure
+from laneway.apiserver.pki import ensure
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.port import Host
@@ -31,7 +32,7 @@ from laneway.kube.config import load
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
 from laneway.roles.agent import Agent
-from laneway.roles.datadir import DataDir, open_data_dir
+from laneway.roles.datadir import DataDir, DataDirError, naming_failures, open_data_dir
 from laneway.roles.health import health_server
 from laneway.roles.install import install_crds
 from laneway.sim.persistence import open_simulated
@@ -40,6 +41,9 @@ from laneway.sim.spec import Spec
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+
+_TOKEN_BYTES = 32
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # what so many bytes become
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
             report(f"API server listening on {server}")
             async with Client(load(data.kubeconfig)) as client:
                 await install_crds(client)
+                nodes = {host.node for host in hosts}
                 known = await _nodes(client)
                 for host in hosts:
                     await _register(client, host)
@@ -97,8 +102,8 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                             data.kubeconfig,
                             metrics,
                             hosts,
-                            forgotten=sorted(known - {host.node for host in hosts}),
-                            example=await _example(client),
+                            forgotten=sorted(known - nodes),
+                            example=await _example(client, nodes),
                         )
                     )
                     await asyncio.Event().wait()
@@ -126,8 +131,9 @@ async def _agents(client: Client, hosts: Sequence[NodeHost]) -> AsyncIterator[st
 
 @contextlib.asynccontextmanager
 async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
-    pki = ensure(data.pki, [socket.gethostname()])
-    token = _token(data)
+    with naming_failures(data.path):
+        pki = ensure(data.pki, [socket.gethostname()])
+        token = _token(data)
     authenticator = Authenticator({token: User("admin", ("system:masters",))})
     server = ApiServer(
         data.database,
@@ -138,38 +144,42 @@ async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
     )
     await server.start()
     try:
-        url = server.url
-        _write_kubeconfig(data, url, pki, token)
-        yield url
+        with naming_failures(data.path):
+            kubeconfig.write(data.kubeconfig, server=server.url, ca_pem=pki.ca_pem, token=token)
+        yield server.url
     finally:
         await server.stop()
 
 
 def _token(data: DataDir) -> str:
-    """The administrator's token, made once."""
-    with contextlib.suppress(FileNotFoundError), open(data.token, encoding="ascii") as file:
-        if token := file.read().strip():
-            return token
-    token = secrets.token_urlsafe(32)
-    write_atomically(data.token, f"{token}\n".encode())
+    """The administrator's token, made once. A part of one would be a weak credential."""
+    try:
+        with open(data.token, encoding="ascii", errors="replace") as file:
+            token = file.read().strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        write_atomically(data.token, f"{token}\n".encode())
+    if not _TOKEN.fullmatch(token):
+        raise DataDirError(
+            f"{data.token} is damaged: remove it and start again; a new token is then made, "
+            "and clients need the new kubeconfig"
+        )
     return token
-
-
-def _write_kubeconfig(data: DataDir, url: str, pki: Pki, token: str) -> None:
-    kubeconfig.write(data.kubeconfig, server=url, ca_pem=pki.ca_pem, token=token)
 
 
 def _hosts(options: Options, data: DataDir) -> list[NodeHost]:
     hosts = []
     if options.local:
         hosts.append(NodeHost(_label(socket.gethostname()), RealHost(), "this machine"))
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     for spec in options.simulate:
+        label = _label(spec.label)
+        about = f"simulated from {spec.path}" if spec.path else f"simulated {spec.model}"
         for _ in range(spec.count):
-            number = numbers[spec.label] = numbers.get(spec.label, 0) + 1
-            node = f"sim-{_label(spec.label)}-{number}"
+            numbers[label] += 1
+            node = f"sim-{label}-{numbers[label]}"
             host = open_simulated(spec, node, data.host_log(node))
-            hosts.append(NodeHost(node, host, f"simulated {spec.label}"))
+            hosts.append(NodeHost(node, host, about))
     return hosts
 
 
@@ -187,13 +197,15 @@ async def _nodes(client: Client) -> set[str]:
     }
 
 
-async def _example(client: Client) -> tuple[str, str] | None:
-    """A vGPU that could be configured now, and the last of its profiles by name."""
+async def _example(client: Client, nodes: set[str]) -> tuple[str, str] | None:
+    """A vGPU of these nodes that could be configured now, and the last of its profiles by name."""
     resource = served(VGPUDevice)
     async for page in client.list(resource):
         for item in page.items:
             vgpu = resource.decode(item)
-            if vgpu.status.available_types and not vgpu.spec.enabled:
+            if vgpu.spec.node_name not in nodes or vgpu.spec.enabled:
+                continue
+            if vgpu.status.available_types:
                 return vgpu.metadata.name, max(vgpu.status.available_types)
     return None
 

@@ -1,0 +1,72 @@
+"""Health, readiness and metrics as a kubelet and Prometheus ask for them."""
+
+from __future__ import annotations
+
+import socket
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.parser import text_string_to_metric_families
+
+from laneway.roles.health import HealthError, health_server
+
+
+async def _get(port: int, path: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}{path}") as response,
+    ):
+        return response.status, await response.text()
+
+
+async def test_readiness_names_what_is_not_ready_and_follows_it() -> None:
+    waiting = {"node-b", "node-a"}
+    async with health_server("127.0.0.1", 0, CollectorRegistry(), lambda: waiting) as port:
+        assert await _get(port, "/readyz") == (503, "not ready: node-a, node-b\n")
+        assert await _get(port, "/healthz") == (200, "ok\n")
+        waiting.clear()
+        assert await _get(port, "/readyz") == (200, "ok\n")
+        waiting.add("node-a")
+        assert (await _get(port, "/readyz"))[0] == 503
+
+
+async def test_metrics_are_what_prometheus_reads() -> None:
+    registry = CollectorRegistry()
+    Counter("writes", "Writes.", registry=registry).inc(3)
+    async with health_server("127.0.0.1", 0, registry, list) as port:
+        status, text = await _get(port, "/metrics")
+    assert status == 200
+    [family] = [f for f in text_string_to_metric_families(text) if f.name == "writes"]
+    assert [s.value for s in family.samples if s.name == "writes_total"] == [3]
+
+
+async def test_nothing_else_is_told() -> None:
+    async with health_server("127.0.0.1", 0, CollectorRegistry(), list) as port:
+        assert (await _get(port, "/"))[0] == 404
+        assert (await _get(port, "/../../etc/passwd"))[0] == 404
+
+
+async def test_port_is_free_again_after_the_block() -> None:
+    async with health_server("127.0.0.1", 0, CollectorRegistry(), list) as port:
+        pass
+    async with health_server("127.0.0.1", port, CollectorRegistry(), list) as again:
+        assert again == port
+
+
+async def test_address_in_use_is_said_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(HealthError) as caught:
+            async with health_server("127.0.0.1", port, CollectorRegistry(), list):
+                pass
+    said = str(caught.value)
+    assert "Address already in use" in said
+    assert said.count("127.0.0.1") == 1
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "name.invalid"])
+async def test_address_that_is_not_here_is_said(host: str) -> None:
+    with pytest.raises(HealthError, match=f"on {host} port 1: [A-Z]"):
+        async with health_server(host, 1, CollectorRegistry(), list):
+            pass
