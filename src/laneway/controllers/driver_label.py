@@ -33,11 +33,15 @@ class DriverLabel:
         self._metrics = metrics
         self._resource = served(CoreNode)
         self._queue: WorkQueue[str] = WorkQueue()
-        self._needed = False
+        self._needed: bool | None = None
+        """None until it is known."""
 
     def observed(self, inventory: Inventory) -> None:
-        """Take a new inventory."""
-        self._needed = any(function.sriov_gpu for function in inventory.functions)
+        """Take a new inventory; one with gaps proves that a GPU is there, not that none is."""
+        if any(function.sriov_gpu for function in inventory.functions):
+            self._needed = True
+        elif not inventory.errors:
+            self._needed = False
         self._queue.add(self._node)
 
     async def run(self) -> None:
@@ -47,6 +51,8 @@ class DriverLabel:
 
     async def _reconcile(self, name: str) -> None:
         node = self._informer.store.get(name)
+        if self._needed is None:
+            return
         if node is None:
             log.debug("no node %s in the cluster yet", name)
             return

@@ -85,7 +85,11 @@ class Observer:
                 log.warning("%s: %s", error.device, error.message)
         self.inventory = inventory
         for listener in self._listeners:
-            listener(inventory)
+            try:
+                listener(inventory)
+            except Exception:
+                # One family of devices that cannot be shown must not hide the others.
+                log.exception("an inventory could not be taken in")
 
     async def run(self) -> None:
         """Scan at the start, after every relevant event, and now and then."""

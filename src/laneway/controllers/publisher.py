@@ -12,12 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Generic, cast
+from typing import Any, Generic, cast
 
 import msgspec
 
 from laneway.api import Status, merge_patch, to_builtins
-from laneway.controllers.devices.family import Family, T, merge_conditions
+from laneway.controllers.devices.family import Family, T, merge_conditions, node_of
 from laneway.controllers.metrics import AgentMetrics
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
@@ -25,9 +25,12 @@ from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
-from laneway.kube.resource import served
+from laneway.kube.resource import Key, served
 
 log = logging.getLogger(__name__)
+
+UNDECODABLE_SECONDS = 60.0
+"""How soon to look again at an object that cannot be read: its deletion is not announced."""
 
 
 def timestamp() -> str:
@@ -61,7 +64,7 @@ class Publisher(Generic[T]):
         self.inventory = Inventory()
         self._family = family
         self._clock = clock
-        self._queue: WorkQueue[str] = WorkQueue()
+        self.queue: WorkQueue[str] = WorkQueue()
         self._outstanding: set[str] | None = None
 
     def observed(self, inventory: Inventory) -> None:
@@ -75,18 +78,22 @@ class Publisher(Generic[T]):
             names |= stored
             self._outstanding = set(names)
             self._settle()
-        for name in names:
-            self._queue.add(name)
+        for name in sorted(names, key=self.rank):
+            self.queue.add(name)
+
+    def rank(self, name: str) -> tuple[bool, str]:
+        """Objects are worked on in this order, so that the same facts always end alike."""
+        return False, name
 
     async def run(self) -> None:
         """Work until cancelled. `informer` must be synced and `observed` have been called."""
         self.informer.subscribe(self._changed)
-        await run_workers(self._queue, self._work, self.workers)
+        await run_workers(self.queue, self._work, self.workers)
 
     def _changed(self, before: T | None, after: T | None) -> None:
         obj = after or before
         if obj is not None:
-            self._queue.add(obj.metadata.name)
+            self.queue.add(obj.metadata.name)
 
     async def _work(self, name: str) -> Retry | None:
         try:
@@ -103,16 +110,32 @@ class Publisher(Generic[T]):
 
     async def reconcile(self, name: str) -> Retry | None:
         """Bring one object to what it should be."""
+        if Key("", name) in self.informer.undecodable:
+            return Retry(UNDECODABLE_SECONDS)  # The informer has said why; nobody can answer it.
         stored = self.informer.store.get(name)
         wanted = self.wanted.get(name)
+        if stored is not None and stored.metadata.deletion_timestamp:
+            return None  # Once it is gone it is made anew, as the hardware is then.
         if wanted is None:
-            if stored is not None and not self._family.keep(stored, self.inventory):
+            if stored is None:
+                return None
+            if node_of(stored) not in ("", self.node):
+                log.debug("%s %s is another node's", self.resource.kind, name)
+            elif self._family.keep(stored, self.inventory):
+                return await self.report(stored)
+            else:
                 await self.remove(stored)
             return None
         if stored is None:
             stored = await self.create(wanted)
-        await self.write_labels(stored, wanted)
-        await self.write_status(stored, self._family.status(stored, wanted))
+        stored = await self.write_labels(stored, wanted)
+        return None if stored.metadata.deletion_timestamp else await self.report(stored)
+
+    async def report(self, stored: T) -> Retry | None:
+        """Bring the status of an existing object up to date."""
+        wanted = self.wanted.get(stored.metadata.name)
+        if wanted is not None:
+            await self.write_status(stored, self._family.status(stored, wanted))
         return None
 
     async def create(self, wanted: T) -> T:
@@ -129,8 +152,6 @@ class Publisher(Generic[T]):
 
     async def remove(self, stored: T) -> None:
         """Delete exactly the object that was seen."""
-        if stored.metadata.deletion_timestamp:
-            return
         try:
             await self.client.delete(self.resource, stored.metadata.name, uid=stored.metadata.uid)
         except (NotFoundError, ConflictError):
@@ -138,20 +159,26 @@ class Publisher(Generic[T]):
         self.metrics.wrote("delete", self.resource.kind)
         log.info("deleted %s %s: its device is gone", self.resource.kind, stored.metadata.name)
 
-    async def write_labels(self, stored: T, wanted: T) -> None:
-        """Set the labels that are wrong; labels of others stay."""
+    async def write_labels(self, stored: T, wanted: T) -> T:
+        """Set the labels that are wrong; labels of others stay. Gives the object as it is then."""
         labels = {
             key: value
             for key, value in wanted.metadata.labels.items()
             if stored.metadata.labels.get(key) != value
         }
-        if labels:
-            patch = {"metadata": {"labels": labels}}
-            await self.client.patch(self.resource, stored.metadata.name, patch)
-            self.metrics.wrote("patch", self.resource.kind)
+        if not labels:
+            return stored
+        patch = {"metadata": {"labels": labels}}
+        patched = await self.client.patch(self.resource, stored.metadata.name, patch)
+        self.metrics.wrote("patch", self.resource.kind)
+        return patched
 
-    async def write_status(self, stored: T, status: Status) -> None:
-        """Send the difference between the stored status and this one, if there is any."""
+    async def write_status(self, stored: T, status: Status, *, unchanged: bool = False) -> T:
+        """Send the difference between the stored status and this one, if there is any.
+
+        `unchanged` sends it only if nobody has changed the object since; raises ConflictError.
+        Gives the object as it is then.
+        """
         generation = stored.metadata.generation
         conditions = merge_conditions(
             stored.status.conditions, status.conditions, generation, self._clock()
@@ -163,8 +190,13 @@ class Publisher(Generic[T]):
         if stored.status.observed_generation == 0:
             # Nobody has reported yet: say also what equals a default, `enabled: false` above all.
             patch |= to_builtins(settled)
-        if patch:
-            await self.client.patch(
-                self.resource, stored.metadata.name, {"status": patch}, subresource="status"
-            )
-            self.metrics.wrote("patch status", self.resource.kind)
+        if not patch:
+            return stored
+        body: dict[str, Any] = {"status": patch}
+        if unchanged:
+            body["metadata"] = {"resourceVersion": stored.metadata.resource_version}
+        patched = await self.client.patch(
+            self.resource, stored.metadata.name, body, subresource="status"
+        )
+        self.metrics.wrote("patch status", self.resource.kind)
+        return patched

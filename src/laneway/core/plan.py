@@ -34,6 +34,8 @@ class SetVgpuType(msgspec.Struct, frozen=True, tag=True):
 
     function: PciAddress
     type_id: str
+    """Empty when it is known only once the steps before are done: a carrying card does not list
+    types of another size."""
     before: str
     profile: str
     """Of the vGPU that comes or, when `type_id` is `0`, goes."""
@@ -68,5 +70,7 @@ def describe(step: Step) -> str:
             return f"remove {profile} with UUID {uuid} from {function}"
         case SetVgpuType(function, "0", _, profile):
             return f"remove {profile} from {function}"
+        case SetVgpuType(function, "", _, profile):
+            return f"configure {profile} on {function}"
         case SetVgpuType(function, type_id, _, profile):
             return f"configure {profile} (type {type_id}) on {function}"

@@ -52,6 +52,21 @@ class ConfiguredElsewhere(Refusal, frozen=True):
     profile: str
 
 
+class OtherProfileRunning(Refusal, frozen=True):
+    """The function carries another vGPU than wished, and not because of this object."""
+
+    profile: str
+    running: str
+
+
+class WrongDevice(Refusal, frozen=True):
+    """The object's name and its spec speak of different devices, or of none."""
+
+    name: str
+    address: str
+    node: str
+
+
 class NotYetSupported(Refusal, frozen=True):
     """The wish is valid, but this release does not carry it out."""
 
@@ -101,6 +116,18 @@ def explain(refusal: Refusal) -> str:
                 f"The driver has a {profile or 'vGPU of an unknown profile'} here that was not "
                 "configured through this object. It is left alone. To take it over, set "
                 "spec.enabled to true with this vGPUTypeName; to remove it, disable it afterwards."
+            )
+        case OtherProfileRunning(profile, running):
+            return (
+                f"The driver has a {running or 'vGPU of an unknown profile'} here that was not "
+                f"configured through this object, so it is not replaced by {profile}. To keep it, "
+                "set spec.vGPUTypeName to its profile; to remove it, set spec.enabled to false."
+            )
+        case WrongDevice(name, address, node):
+            return (
+                f"spec.address {address!r} on node {node!r} is not the device that the name "
+                f"{name} stands for, so nothing is done. Delete this object; every device of a "
+                "node has one of its own, which comes back by itself."
             )
         case NotYetSupported(wish, state):
             return f"This release of Laneway cannot {wish} yet. {state}"

@@ -1,9 +1,8 @@
 """What to do about one vGPU: a wish and an observation in, a plan or a reason out.
 
 Two rules decide the hard cases. What runs is adopted: a vGPU that somebody made without Laneway is
-reported and left alone, because a VM may be using it. Tear-down happens only on an explicit wish,
-that is when a user changed the object after Laneway had last acted on it, or when a tear-down that
-was begun is not finished.
+reported and left alone, because a VM may be using it. Tear-down, also for another profile, happens
+only on an explicit wish: one that was made in view of what runs, and is not answered yet.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from laneway.core.catalogue import profile_named
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, Step
 from laneway.core.refusals import (
     ConfiguredElsewhere,
     FunctionMissing,
+    OtherProfileRunning,
     ProfileExhausted,
     ProfileMissing,
     ProfileUnknown,
@@ -39,8 +40,7 @@ class VgpuWish(msgspec.Struct, frozen=True):
     enabled: bool
     profile: str
     explicit: bool
-    """Whether absence is asked for: the spec changed since Laneway last acted on it, or the
-    tear-down that it asked for has begun. Presence needs no such proof."""
+    """Whether what runs may be taken away for it. To make a vGPU where none is needs no proof."""
 
 
 class Satisfied(msgspec.Struct, frozen=True):
@@ -68,8 +68,11 @@ def decide(
         if wish.explicit:
             return Plan((_removal(function, current),))
         return ConfiguredElsewhere(current.type_name)
-    if current is not None and current.type_name == wish.profile:
-        return Satisfied()
+    if current is not None:
+        if wish.profile in ("", current.type_name):
+            return Satisfied()
+        if not wish.explicit:
+            return OtherProfileRunning(wish.profile, current.type_name)
     return _configure(wish.profile, node, function, tuple(siblings))
 
 
@@ -79,7 +82,7 @@ def _configure(
     offered = tuple(sorted(kind.name for kind in function.creatable))
     if not profile:
         return ProfileMissing(offered)
-    known = _find(profile, siblings)
+    known = _find(profile, siblings) or _unlisted(profile, siblings)
     if known is None:
         return ProfileUnknown(profile, offered)
     creatable = next((kind for kind in function.creatable if kind.name == profile), None)
@@ -100,6 +103,22 @@ def _configure(
 def _find(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | None:
     kinds = (kind for sibling in siblings for kind in sibling.supported)
     return next((kind for kind in kinds if kind.name == profile), None)
+
+
+def _unlisted(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | None:
+    """A type, without its id, that the driver leaves out of its lists while others run.
+
+    Only vendor VFIO does so; a card that carries nothing lists everything that it can do.
+    """
+    named = profile_named(profile)
+    carried = (profile_named(name) for name, _ in _carried(siblings))
+    if named is None or any(sibling.framework == "mdev" for sibling in siblings):
+        return None
+    alike = any(
+        one is not None and (one.board, one.mig_backed) == (named.board, named.mig_backed)
+        for one in carried
+    )
+    return VgpuType("", profile) if alike else None
 
 
 def _carried(siblings: tuple[VgpuFunction, ...]) -> tuple[tuple[str, int], ...]:

@@ -38,6 +38,14 @@ class Family(Generic[T]):
     """Whether an object stays although its device was not found."""
 
 
+def node_of(obj: DeviceObject) -> str:
+    """The node that an object says it belongs to; empty when it does not say."""
+    for part in (getattr(obj, "spec", None), obj.status):
+        if node := getattr(part, "node_name", ""):
+            return str(node)
+    return ""
+
+
 def read_failed(inventory: Inventory, address: PciAddress) -> str:
     """Why a device could not be read completely; empty when it could."""
     return "; ".join(e.message for e in inventory.errors if e.device == str(address))

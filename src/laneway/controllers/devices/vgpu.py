@@ -8,7 +8,6 @@ import msgspec
 
 from laneway.api import (
     VGPU_CONFIGURED,
-    Condition,
     ObjectMeta,
     VGPUDevice,
     VGPUDeviceSpec,
@@ -19,8 +18,12 @@ from laneway.controllers.devices.family import ready, unreadable
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import Refusal, WriteFailed, explain
+from laneway.core.plan import Plan, describe
+from laneway.core.refusals import Refusal, WriteFailed, WrongDevice, explain
 from laneway.core.vgpu import VgpuWish
+
+IN_PROGRESS = "InProgress"
+"""Reason of the Ready condition while a plan is carried out."""
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
@@ -62,43 +65,112 @@ def _status(function: VgpuFunction) -> VGPUDeviceStatus:
     )
 
 
-def wish(stored: VGPUDevice) -> VgpuWish:
-    """What the object asks for. Raises ValueError when its address is none."""
+def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
+    """What is wrong when an object does not speak of the device that it is named for."""
+    spec = stored.spec
+    try:
+        named = names.pci_object_name(node, PciAddress.parse(spec.address))
+    except ValueError:
+        named = ""
+    if named == stored.metadata.name and spec.node_name in ("", node):
+        return None
+    return WrongDevice(stored.metadata.name, spec.address, spec.node_name)
+
+
+def wish(stored: VGPUDevice, observed: VGPUDeviceStatus) -> VgpuWish:
+    """What the object asks for in view of what is. Raises ValueError when its address is none."""
     return VgpuWish(
         address=PciAddress.parse(stored.spec.address),
         enabled=stored.spec.enabled,
         profile=stored.spec.vgpu_type_name,
-        explicit=_explicit(stored),
+        explicit=_explicit(stored, observed),
     )
 
 
-def _explicit(stored: VGPUDevice) -> bool:
-    """Whether the spec changed since it was last acted on, or acting on it failed half way.
+_SETTLED = {"Configured", "NotConfigured", "ConfiguredElsewhere", "OtherProfileRunning"}
+"""Answers to a wish after which nothing is left to be done for it."""
+_TO_ABSENCE = {"NotConfigured", "ConfiguredElsewhere"}
+"""Answers that are given only to objects that ask for no vGPU."""
 
-    An object that was never acted on proves no wish: it may come from a backup, written while
-    another vGPU was here.
+
+def _explicit(stored: VGPUDevice, observed: VGPUDeviceStatus) -> bool:
+    """Whether the object asks for what runs to be taken away.
+
+    The last answer is the journal. An object that was never answered proves no wish: it may come
+    from a backup, written while another vGPU was here. One that asked for no vGPU then and asks for
+    none now does not either, whatever else changed in it. A wish that was answered but is not done
+    speaks of what ran at that time.
     """
-    acted_on = stored.status.observed_generation
-    if acted_on not in (0, stored.metadata.generation):
-        return True
-    condition = find_condition(stored.status.conditions, "Ready")
-    return condition is not None and condition.reason == WriteFailed.__name__
+    status = stored.status
+    answer = find_condition(status.conditions, "Ready")
+    if answer is None or status.observed_generation == 0:
+        return False
+    if status.observed_generation != stored.metadata.generation:
+        return stored.spec.enabled or answer.reason not in _TO_ABSENCE
+    return answer.reason not in _SETTLED and _vgpu(status) == _vgpu(observed)
+
+
+def _vgpu(status: VGPUDeviceStatus) -> tuple[str, str]:
+    return status.uuid, status.configure_vgpu_type_name
 
 
 def status(
     stored: VGPUDevice, wanted: VGPUDevice | None, refusal: Refusal | None
 ) -> VGPUDeviceStatus:
     """What is, and whether it is what the spec asks for."""
-    observed = VGPUDeviceStatus() if wanted is None else wanted.status
-    return msgspec.structs.replace(observed, conditions=[_ready(stored, refusal)])
-
-
-def _ready(stored: VGPUDevice, refusal: Refusal | None) -> Condition:
+    observed = observed_of(wanted)
     if refusal is not None:
-        return ready(refusal.reason, explain(refusal), status=False)
-    if stored.spec.enabled:
-        return ready("Configured", f"{stored.spec.vgpu_type_name} is configured.")
-    return ready("NotConfigured", "No vGPU is asked for, and there is none.")
+        condition = ready(refusal.reason, explain(refusal), status=False)
+    elif stored.spec.enabled:
+        condition = ready("Configured", f"{_profile(observed)} is configured.")
+    else:
+        condition = ready("NotConfigured", "No vGPU is asked for, and there is none.")
+    return msgspec.structs.replace(observed, conditions=[condition])
+
+
+def in_progress(wanted: VGPUDevice | None, plan: Plan) -> VGPUDeviceStatus:
+    """What is while a plan is carried out; stored before it begins, so that a restart knows."""
+    steps = "; ".join(describe(step) for step in plan.steps)
+    condition = ready(IN_PROGRESS, f"Being done: {steps}.", status=False)
+    return msgspec.structs.replace(observed_of(wanted), conditions=[condition])
+
+
+def begun(stored: VGPUDevice) -> bool:
+    """Whether the stored status tells already that the present wish is being carried out."""
+    answer = find_condition(stored.status.conditions, "Ready")
+    return (
+        answer is not None
+        and answer.observed_generation == stored.metadata.generation
+        and answer.reason in (IN_PROGRESS, WriteFailed.__name__)
+    )
+
+
+def answered(stored: VGPUDevice, refusal: Refusal) -> bool:
+    """Whether the present wish has been refused with this reason already."""
+    answer = find_condition(stored.status.conditions, "Ready")
+    return (
+        answer is not None
+        and answer.observed_generation == stored.metadata.generation
+        and answer.reason == refusal.reason
+    )
+
+
+def observed_of(wanted: VGPUDevice | None) -> VGPUDeviceStatus:
+    """What hardware shows; nothing where the function is not there."""
+    return VGPUDeviceStatus() if wanted is None else wanted.status
+
+
+def _profile(observed: VGPUDeviceStatus) -> str:
+    return observed.configure_vgpu_type_name or "A vGPU of an unknown profile"
+
+
+def parent_name(stored: VGPUDevice, node: str) -> str:
+    """Name of the SRIOVGPUDevice that the function belongs to; empty when the spec names none."""
+    try:
+        parent = PciAddress.parse(stored.spec.parent_gpu_device_address)
+    except ValueError:
+        return ""
+    return names.pci_object_name(node, parent)
 
 
 def keep(stored: VGPUDevice, inventory: Inventory, *, gpu_enabled: bool) -> bool:
