@@ -17,7 +17,12 @@ cd "$(dirname "$0")/.." || exit
 
 python=$PWD/.venv-dev/bin/python
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+clean_up() {
+  # the server has a session of its own, so nothing but this ends it when we are interrupted
+  [[ ! -d $scratch/server ]] || tools/real-apiserver/stop.sh "$scratch/server" >/dev/null
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
 trap 'exit 143' INT TERM
 cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/laneway
 if ! mkdir -p "$cache" 2>/dev/null || [[ ! -w $cache ]]; then
@@ -126,14 +131,13 @@ run_realapi() {
     kubeconfig=$scratch/server/kubeconfig
   fi
   KUBECONFIG=$kubeconfig LANEWAY_REALAPI=1 "$python" -m pytest -q tests/contract/api tests/realapi || status=$?
-  if [[ -d $scratch/server ]]; then
-    [[ $status == 0 ]] || tail -n 20 "$scratch/server/kube-apiserver.log"
-    tools/real-apiserver/stop.sh "$scratch/server" >/dev/null || status=1
+  if [[ $status != 0 && -d $scratch/server ]]; then
+    tail -n 20 "$scratch/server/kube-apiserver.log"
   fi
   return $status
 }
 
-# ---- ------------------------------------------------------------------------
+# ---- the tiers asked for -----------------------------------------------------
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
