@@ -2,8 +2,6 @@
 
 A server in a process of its own sends bodies that it encoded beforehand, over plain HTTP on
 loopback, so the table shows the client's work and little else.
-
-    python bench/informer.py [objects]
 """
 
 from __future__ import annotations
@@ -11,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
-import sys
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from support.report import arguments, header, resident, table
 
 from laneway.api import VGPUDevice
 from laneway.kube.client import PAGE, Client
@@ -84,12 +82,6 @@ def serve(count: int, port: Connection) -> None:
     asyncio.run(run())
 
 
-def resident() -> float:
-    """Memory of the process in MB."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 async def measure(port: int, count: int) -> list[tuple[str, str]]:
     queue: WorkQueue[Key] = WorkQueue()
     config = ClusterConfig(Cluster(f"http://127.0.0.1:{port}"))
@@ -138,7 +130,10 @@ async def measure(port: int, count: int) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    parser = arguments(__doc__)
+    parser.add_argument("--objects", type=int, default=10_000, help="default: 10000")
+    count = parser.parse_args().objects
+    header()
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(
         target=serve, args=(count, theirs), daemon=True
@@ -146,8 +141,7 @@ def main() -> None:
     server.start()
     rows = asyncio.run(measure(ours.recv(), count))
     server.terminate()
-    for name, value in rows:
-        print(f"{name:<26}{value:>14}")
+    table("An informer with two indexes and a queue", ("what", "value"), rows)
 
 
 if __name__ == "__main__":
