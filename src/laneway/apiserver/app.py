@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from laneway.apiserver import authn, discovery, openapi
+from laneway.apiserver import authn, discovery, negotiation, openapi
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.handlers import no_such_path, not_allowed
 
@@ -116,8 +116,11 @@ class Pages:
         group, version = _group_version(request)
         return answer(discovery.resources(self._registry.kinds, group, version))
 
-    async def openapi_v2(self, _: web.Request) -> web.Response:
-        return answer(openapi.v2(self._registry.kinds))
+    async def openapi_v2(self, request: web.Request) -> web.Response:
+        # kubectl asks for protobuf alone, and does without when that is refused.
+        form = negotiation.form(request.headers.get("Accept", ""))
+        body = negotiation.encode(openapi.v2(self._registry.kinds), form.media_type)
+        return web.Response(body=body, content_type=form.media_type)
 
     async def openapi_v3_index(self, _: web.Request) -> web.Response:
         return answer(openapi.v3_index(self._registry.kinds))
@@ -154,6 +157,8 @@ async def _answer_errors(
         error = ApiError(failure.status, "BadRequest", failure.reason)
     except (ConnectionError, web.RequestPayloadError):
         error = ApiError(400, "BadRequest", "the body of the request ended too early")
+    except RecursionError:
+        error = ApiError(400, "BadRequest", "the object or the change to it is nested too deep")
     except Exception:
         log.exception("request failed", extra={"method": request.method, "path": request.path})
         text = "an error on the server has prevented the request from succeeding; see its log"

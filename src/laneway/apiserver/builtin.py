@@ -65,7 +65,8 @@ KINDS: tuple[Kind, ...] = (
         namespaced=False,
         short_names=("no",),
         columns=(
-            _column("Status", '.status.conditions[?(@.status=="True")].type'),
+            _column("Status", ""),
+            _column("Roles", ""),
             _AGE,
             _column("Version", ".status.nodeInfo.kubeletVersion"),
             _column(
@@ -126,7 +127,7 @@ KINDS: tuple[Kind, ...] = (
             _column("Last Seen", ".lastTimestamp", "date"),
             _column("Type", ".type"),
             _column("Reason", ".reason"),
-            _column("Object", ".involvedObject.name"),
+            _column("Object", ""),
             _column("Message", ".message"),
             _column("Count", ".count", "integer", 1),
         ),

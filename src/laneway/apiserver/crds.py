@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver import metadata, structural
 from laneway.apiserver import problems as problem
 from laneway.apiserver.kinds import Column, Kind
+from laneway.apiserver.tables import compile_path
 from laneway.apiserver.validation import problems as schema_problems
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def problems(
             _immutable("spec.names", spec["names"], old["spec"]["names"], ("plural", "kind"))
         )
     for index, version in enumerate(spec["versions"]):
+        found.extend(_columns(version, f"spec.versions[{index}].additionalPrinterColumns"))
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
         schema = version["schema"]["openAPIV3Schema"]
         found.extend(structural.problems(schema, path))
@@ -222,6 +224,14 @@ def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
     seen = [version["name"] for version in versions]
     for name in sorted({name for name in seen if seen.count(name) > 1}):
         yield problem.invalid("spec.versions", name, "must contain unique version names")
+
+
+def _columns(version: dict[str, Any], path: str) -> Iterator[Problem]:
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        try:
+            compile_path(column["jsonPath"])
+        except ValueError as error:
+            yield problem.invalid(f"{path}[{index}].jsonPath", column["jsonPath"], str(error))
 
 
 def _immutable(

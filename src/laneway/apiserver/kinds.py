@@ -13,6 +13,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str
     json_path: str
+    """Of built-in kinds, empty where `printers` makes the cell."""
     description: str = ""
     format: str = ""
     priority: int = 0
@@ -31,7 +32,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
-    """Between Name and Age."""
+    """After Name; a kind without any shows its Age."""
     schema: dict[str, Any] | None = None
     """Structural OpenAPI v3 schema; None stores anything."""
     has_status: bool = False

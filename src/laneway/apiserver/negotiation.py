@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 DEPTH_LIMIT = 200
+_JSON_TAGS = frozenset({"null", "bool", "int", "float", "str", "seq", "map"})
 
 # Written in C where PyYAML was built with libyaml, which it is in its wheels.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -75,6 +77,13 @@ def unsupported(accepted: Sequence[str]) -> ApiError:
 def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML)) -> Any:
     """The value in a request body."""
     base = media_type.partition(";")[0].strip().lower() or JSON
+    if base == PROTOBUF:
+        # `kubectl create namespace NAME` and its like; people read this answer.
+        text = (
+            "this server does not read protobuf, which `kubectl create KIND NAME` sends: write the "
+            "object to a file (--dry-run=client -o yaml) and use `kubectl create -f FILE`"
+        )
+        raise ApiError(415, "UnsupportedMediaType", text)
     if base not in accepted:
         raise unsupported(accepted)
     try:
@@ -88,14 +97,19 @@ def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML))
         raise ApiError(400, "BadRequest", "the body of the request is nested too deep") from error
 
 
-class _Loader(_Base):  # type: ignore[misc]
-    """YAML as JSON sees it: no timestamps, and keys are text."""
+class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time
+    """YAML as JSON sees it: no sets, binaries or timestamps, and keys are text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         mapping = super().construct_mapping(node, deep=deep)
         return {key if isinstance(key, str) else str(key): value for key, value in mapping.items()}
 
 
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in _JSON_TAGS  # None refuses what is not known
+}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in found if not tag.endswith((":timestamp", ":merge"))]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -13,6 +13,7 @@ import msgspec
 from laneway.apiserver import builtin, crds, metadata, schema, validation
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import Key
+from laneway.apiserver.negotiation import DEPTH_LIMIT
 from laneway.apiserver.problems import rejected
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ MODIFIED = (
 
 def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
     """The client's object with its identity checked against the address it was sent to."""
+    if _is_deep(obj):
+        # What follows, and every later reader, goes down it by recursion.
+        text = f"the object is nested more than {DEPTH_LIMIT} levels deep"
+        raise ApiError(400, "BadRequest", text)
     if kind.custom and not obj.get("kind"):
         raise ApiError(400, "BadRequest", "Object 'Kind' is missing")
     for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
@@ -78,6 +83,20 @@ def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
     else:
         meta["namespace"] = namespace
     return obj
+
+
+def _is_deep(obj: Object) -> bool:
+    level: list[Any] = [obj]
+    for _ in range(DEPTH_LIMIT):
+        level = [
+            member
+            for value in level
+            for member in (value.values() if isinstance(value, dict) else value)
+            if isinstance(member, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from jsonpath.exceptions import JSONPatchError, JSONPointerError
-from jsonpath.patch import JSONPatch
+from jsonpath.patch import JSONPatch, OpCopy
 
 from laneway.apiserver.errors import ApiError
 
@@ -23,7 +24,9 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 OPERATIONS_LIMIT = 10_000
-_OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+COPY_LIMIT = 3 * 1024 * 1024
+"""Bytes that the copies of one patch may add up to: copies of copies double with each."""
+_OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 _MERGE_KEYS = {
     "addresses": "type",
@@ -77,10 +80,21 @@ def _json_patch(target: dict[str, Any], patch: Any) -> dict[str, Any]:
         # The library knows more operations than the standard.
         if op.get("op") not in _OPERATIONS:
             raise ApiError(400, "BadRequest", f"unknown JSON patch operation {op.get('op')!r}")
+    result: Any = copy.deepcopy(target)
+    copied = 0
+    where = ""
     try:
-        result = JSONPatch(patch, unicode_escape=False).apply(copy.deepcopy(target))
+        for number, op in enumerate(JSONPatch(patch, unicode_escape=False).ops):
+            where = f" ({op.name}:{number})"
+            if isinstance(op, OpCopy):
+                copied += len(msgspec.json.encode(op.source.resolve(result)))
+                if copied > COPY_LIMIT:
+                    text = f"the copies of a JSON patch may add up to {COPY_LIMIT} bytes"
+                    raise ApiError(413, "RequestEntityTooLarge", text)
+            result = op.apply(result)
     except (JSONPatchError, JSONPointerError) as error:
-        text = f"the server rejected our request due to an error in our request: {error}"
+        reason = (str(error) or "test failed") + where
+        text = f"the server rejected our request due to an error in our request: {reason}"
         raise ApiError(422, "Invalid", text) from error
     if not isinstance(result, dict):
         raise ApiError(422, "Invalid", "the patched object is not an object any more")

@@ -32,6 +32,8 @@ FORMAT = 1
 APPLICATION_ID = 0x4C4E5759
 HISTORY = 10_000
 COMPACT_EVERY = 500
+OBJECT_LIMIT = 4 * 1024 * 1024
+"""More than one request can bring, so only an object that grows patch by patch meets it."""
 
 _TABLES = """
 CREATE TABLE object(
@@ -259,9 +261,13 @@ class Store:
 def _encode(value: dict[str, Any]) -> bytes:
     head = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value["metadata"]}
     try:
-        return msgspec.json.encode(head | value)
+        body = msgspec.json.encode(head | value)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "BadRequest", f"the object cannot be stored: {error}") from error
+    if len(body) > OBJECT_LIMIT:
+        text = f"the object is too large: {len(body)} bytes, the limit is {OBJECT_LIMIT}"
+        raise ApiError(413, "RequestEntityTooLarge", text)
+    return body
 
 
 def _open(path: str) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import jsonpath
 import msgspec
 
+from laneway.apiserver import printers
 from laneway.apiserver.kinds import Column, Kind
 
 _NAME = Column(
@@ -101,16 +102,16 @@ def render(
     headers with its first event only.
     """
     at = now or datetime.now(UTC)
-    columns = kind.columns or (_AGE,)
-    cells = [(_compiled(column), column) for column in (_NAME, *columns)]
+    columns = (_NAME, *(kind.columns or (_AGE,)))
+    cells = [_printer(kind, column, at) for column in columns]
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": [_header(c) for c in (_NAME, *columns)] if headers else [],
+        "columnDefinitions": [_header(c) for c in columns] if headers else [],
         "rows": [
             {
-                "cells": [_cell(path, column, obj, at) for path, column in cells],
+                "cells": [cell(obj) for cell in cells],
                 "object": _row_object(obj, include_object),
             }
             for obj in objects
@@ -150,11 +151,12 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
-def _compiled(column: Column) -> _Path | None:
-    try:
-        return compile_path(column.json_path)
-    except ValueError:
-        return None
+def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, Any]], Any]:
+    """What makes the cells of one column."""
+    if made := printers.CELLS.get((kind.resource, column.name)):
+        return made
+    path = compile_path(column.json_path)
+    return lambda obj: _cell(path.find(obj), column.type, now)
 
 
 def _header(column: Column) -> dict[str, Any]:
@@ -180,12 +182,11 @@ def _row_object(obj: dict[str, Any], include: str) -> dict[str, Any] | None:
     }
 
 
-def _cell(path: _Path | None, column: Column, obj: dict[str, Any], now: datetime) -> Any:
-    values = path.find(obj) if path is not None else []
+def _cell(values: list[Any], type_: str, now: datetime) -> Any:
     if not values:
         return None
     first = values[0]
-    match column.type:
+    match type_:
         case "string":
             return ",".join(map(_text, values))
         case "integer" if isinstance(first, int | float) and not isinstance(first, bool):

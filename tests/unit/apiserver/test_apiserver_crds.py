@@ -110,6 +110,12 @@ PLACE = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
         ("spec/scope", "Everywhere", "spec.scope", "Unsupported value"),
         ("spec/versions/0/storage", False, "spec.versions", "exactly one"),
         ("spec/conversion", {"strategy": "Webhook"}, "spec.conversion.strategy", "Unsupported"),
+        (
+            "spec/versions/0/additionalPrinterColumns/0/jsonPath",
+            ".spec[",
+            "spec.versions[0].additionalPrinterColumns[0].jsonPath",
+            "is not a column path",
+        ),
         (f"{SCHEMA}/size", {}, f"{PLACE}[size].type", "must not be empty"),
         (f"{SCHEMA}/size", {"type": "thing"}, f"{PLACE}[size].type", "Unsupported value"),
         (f"{SCHEMA}/size", {"$ref": "#/x"}, f"{PLACE}[size].$ref", "not supported"),

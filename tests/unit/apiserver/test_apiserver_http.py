@@ -90,6 +90,9 @@ async def test_every_failure_is_a_status(api: Any, method: str, path: str, statu
         (b"[" * 5_000, "application/yaml", 400),
         (b"a: &a [x, x]\nb: *a\n", "application/yaml", 400),
         (b"? [a]\n: b", "application/yaml", 400),
+        (b"metadata: !!set {name}", "application/yaml", 400),
+        (b"metadata: {name: a, labels: !!set {x}}", "application/yaml", 400),
+        (b"metadata: {name: a}\ndata: {x: !!binary aGk=}", "application/yaml", 400),
         (b"!!python/object:os.system {}", "application/yaml", 400),
         (b"\xff\xfe", "application/yaml", 400),
         (b"k8s\x00\x0a", "application/vnd.kubernetes.protobuf", 415),
@@ -103,6 +106,59 @@ async def test_a_bad_body_is_the_clients_error(
     assert reply.status == status, reply.body
     assert reply.body["kind"] == "Status"
     assert (await api("GET", CONFIGMAPS)).body["items"] == []
+
+
+async def test_nothing_is_stored_that_nobody_can_read_again(api: Any) -> None:
+    def pod(depth: int) -> bytes:
+        spec = b'{"a":' * depth + b"1" + b"}" * depth
+        return b'{"metadata": {"name": "p"}, "spec": ' + spec + b"}"
+
+    pods = "/api/v1/namespaces/default/pods"
+    for depth in (200, 400, 900):
+        refused = await api("POST", pods, pod(depth))
+        assert refused.status == 400
+        assert "nested" in refused.body["message"]
+    assert (await api("POST", pods, pod(190))).status == 201
+    read = await api("GET", f"{pods}/p", headers={"Accept": "application/yaml"})
+    assert read.status == 200
+    copies = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * 190}]
+    for change, kind in ((copies, "json-patch"), (pod(900), "merge-patch")):
+        refused = await api.patch(f"{pods}/p", change, kind)
+        assert refused.status == 400
+        assert "nested" in refused.body["message"]
+
+
+async def test_protobuf_is_refused_with_a_way_out(api: Any) -> None:
+    refused = await api(
+        "POST", CONFIGMAPS, b"k8s\x00", content_type="application/vnd.kubernetes.protobuf"
+    )
+    assert "kubectl create -f" in refused.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", 406),
+        ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf,application/json", 200),
+        ("*/*", 200),
+        ("", 200),
+    ],
+)
+async def test_the_openapi_document_comes_as_json_or_not_at_all(
+    api: Any, accept: str, status: int
+) -> None:
+    reply = await api("GET", "/openapi/v2", headers={"Accept": accept})
+    assert reply.status == status
+    assert reply.headers["Content-Type"].startswith("application/json")
+
+
+async def test_an_object_cannot_grow_without_end(api: Any) -> None:
+    path = f"{CONFIGMAPS}/a"
+    await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
+    for part in "abcde":
+        last = await api.patch(path, {"data": {part: "z" * 900_000}})
+    assert last.status == 413
+    assert sorted((await api("GET", path)).body["data"]) == list("abcd")
 
 
 async def test_a_huge_body_is_refused(api: Any) -> None:

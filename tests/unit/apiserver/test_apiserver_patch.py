@@ -85,6 +85,7 @@ def test_a_merged_list_needs_its_key() -> None:
         ([{"op": "test", "path": "/a", "value": 2}], 422),
         ([{"op": "add", "path": "/a"}], 422),
         ([{"op": "addne", "path": "/b", "value": 1}], 400),
+        ([{"op": ["add"], "path": "/b", "value": 1}], 400),
         ([{"path": "/b", "value": 1}], 400),
         (["add"], 400),
         ({"op": "add"}, 400),
@@ -97,6 +98,23 @@ def test_json_patches_that_do_not_apply(operations: Any, code: int) -> None:
         patch.apply(patch.JSON, target, operations)
     assert caught.value.code == code
     assert target == {"a": 1, "list": []}
+
+
+def test_copies_of_copies_are_refused_before_they_fill_the_memory() -> None:
+    doubling = [{"op": "copy", "from": "/spec", "path": f"/spec/{n}"} for n in range(60)]
+    with pytest.raises(ApiError) as caught:
+        patch.apply(patch.JSON, {"spec": {"a": "x" * 100}}, doubling)
+    assert caught.value.code == 413
+    assert patch.apply(patch.JSON, {"spec": {"a": 1}}, doubling[:2])["spec"]["1"] == {
+        "a": 1,
+        "0": {"a": 1},
+    }
+
+
+def test_a_refused_json_patch_says_which_operation() -> None:
+    operations = [{"op": "remove", "path": "/a"}, {"op": "test", "path": "/b", "value": 1}]
+    with pytest.raises(ApiError, match=r"test failed \(test:1\)"):
+        patch.apply(patch.JSON, {"a": 1, "b": 2}, operations)
 
 
 def test_json_patch_paths_are_taken_literally() -> None:
