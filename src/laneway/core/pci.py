@@ -32,7 +32,9 @@ class PciAddress(NamedTuple):
         Raises ValueError for anything else; no input reaches a path without passing here.
         """
         match = _ADDRESS.fullmatch(text)
-        if match is None or str(address := cls(*(int(part, 16) for part in match.groups()))) != text:
+        address = match and cls(*(int(part, 16) for part in match.groups()))
+        # A longer domain than needed would give one device two names.
+        if address is None or str(address) != text:
             raise ValueError(f"not a PCI address (dddd:bb:dd.f, lower-case hex): {text!r}")
         return address
 
