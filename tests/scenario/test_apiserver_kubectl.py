@@ -209,7 +209,7 @@ async def test_nodes_can_be_described_and_cordoned(kubectl: Kubectl) -> None:
     assert "gpu=yes:NoSchedule" in described
     assert "Unschedulable:      true" in described
     assert "192.0.2.1" in described
-    assert cells((await kubectl("get nodes")).out)[1][:2] == ["n1", "Ready"]
+    assert cells((await kubectl("get nodes")).out)[1][:2] == ["n1", "Ready,SchedulingDisabled"]
 
     broken = json.dumps(node).replace("n1", "n2").replace('"fine"', "true")
     assert "must be of type string" in (await kubectl("create -f -", broken, rc=1)).err

@@ -27,7 +27,7 @@ def laneway(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
-        env=kept | {"HOME": "/nonexistent", "COLUMNS": "60"} | env,
+        env=kept | {"HOME": "/proc/none", "COLUMNS": "60"} | env,
         timeout=60,
     )
     assert "Traceback" not in done.stderr
@@ -119,15 +119,15 @@ def test_version() -> None:
     [
         (("devices", "--simulate", "b7"), "a2, l40s, a100, hgx-h100, plain"),
         (("devices", "--simulate", "a2:2"), "leave the count out"),
-        (("devices", "--simulate", "/nonexistent/dump"), "/nonexistent/dump"),
+        (("devices", "--simulate", "/proc/none/dump"), "/proc/none/dump"),
         (("explain", "ff:1f.7", "--simulate", "a2"), "laneway devices --all"),
         (("explain", "9-9.9", "--simulate", "a2"), "no USB device 9-9.9"),
         (("explain", "gadget/x"), "use one of pcidevice"),
         (("explain", "pcidevice/../../secrets"), "there is no kind"),
         (("explain", "pcidevice/a%2fb"), "is no name of an object"),
         (("explain", "pcidevice/x"), "set KUBECONFIG"),
-        (("explain", "pcidevice/x", "--kubeconfig", "/nonexistent"), "/nonexistent"),
-        (("capture", "/nonexistent/dump"), "choose a place"),
+        (("explain", "pcidevice/x", "--kubeconfig", "/proc/none"), "/proc/none"),
+        (("capture", "/proc/none/dump"), "choose a place"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], said: str) -> None:

@@ -34,7 +34,7 @@ needs_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("KUBE", "XDG", "NODE"))}
-    return kept | {"HOME": "/nonexistent"} | more
+    return kept | {"HOME": "/proc/none"} | more
 
 
 class Laneway:
@@ -504,7 +504,7 @@ def test_dump_that_is_cut_off_or_was_changed_is_refused(
     assert contents(kept) == before
 
 
-@pytest.mark.parametrize("spec", ["b7", "a2:0", "", "/nonexistent/dump"])
+@pytest.mark.parametrize("spec", ["b7", "a2:0", "", "/proc/none/dump"])
 def test_wrong_spec_makes_no_directory(tmp_path: Path, spec: str) -> None:
     target = tmp_path / "data"
     line = failure("up", "--no-local", "--simulate", spec, "--data-dir", str(target))
@@ -599,7 +599,7 @@ def test_agent_called_with_what_cannot_work_says_so(
 ) -> None:
     (tmp_path / "kubeconfig").write_text("a: [")
     assert str(tmp_path) in failure(*agent_arguments("here", tmp_path))
-    assert "/nonexistent" in failure(*agent_arguments("here", Path("/nonexistent")))
+    assert "/proc/none" in failure(*agent_arguments("here", Path("/proc/none")))
     assert "'../etc'" in failure(*agent_arguments("../etc", data_dir))
     assert "no cluster is configured" in failure("agent", "--node", "here")
     metrics = running.until("Metrics: ").rpartition("http://")[2].removesuffix("/metrics")
