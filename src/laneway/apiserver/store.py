@@ -195,10 +195,9 @@ class Store:
     ) -> Iterator[Row]:
         """The objects of a resource in order, now or as they were at resourceVersion `at`."""
         at = self._rv if at is None else at
-        if at < self._oldest:
-            raise ApiError(410, "Expired", f"too old resource version: {at} ({self._oldest})")
+        self._require_known(at)
         rows = self._db.execute(
-            _NOW if at >= self._rv else _AT,
+            _NOW if at == self._rv else _AT,
             {
                 "resource": resource,
                 "all": namespace is None,
@@ -221,8 +220,7 @@ class Store:
 
     def events_after(self, resource: str, rv: int) -> list[Event]:
         """The changes since `rv`; Expired when the log does not reach back so far."""
-        if not self._oldest <= rv <= self._rv:
-            raise ApiError(410, "Expired", f"too old resource version: {rv} ({self._oldest})")
+        self._require_known(rv)
         rows = self._db.execute(
             "SELECT rv, change, namespace, name, body, previous FROM event"
             " WHERE resource=? AND rv>? ORDER BY rv",
@@ -237,6 +235,11 @@ class Store:
         """The objects that name `uid` as an owner."""
         rows = self._db.execute("SELECT resource, namespace, name FROM owner WHERE uid=?", (uid,))
         return [Key(*row) for row in rows]
+
+    def _require_known(self, rv: int) -> None:
+        """A version to come is no better than one forgotten: it is of another store."""
+        if not self._oldest <= rv <= self._rv:
+            raise ApiError(410, "Expired", f"too old resource version: {rv} ({self._oldest})")
 
     def _index_owners(
         self, change: EventType, key: Key, new: dict[str, Any], before: bytes | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
@@ -78,6 +79,13 @@ async def test_a_made_up_token_is_refused(api: Any, widgets: str) -> None:
     for token in ("abc", "e30", "%%%"):
         reply = await api("GET", widgets, **{"continue": token})
         assert (reply.status, reply.body["message"]) == (400, "continue key is not valid")
+
+
+async def test_a_token_of_another_store_is_expired(api: Any, widgets: str) -> None:
+    """The store was made anew between two pages, and has not come as far as the first."""
+    to_come = base64.urlsafe_b64encode(b'{"rv": 999999, "namespace": "a", "name": "b"}').decode()
+    reply = await api("GET", widgets, **{"continue": to_come})
+    assert (reply.status, reply.body["reason"]) == (410, "Expired")
 
 
 async def test_selectors_apply_before_the_limit(api: Any, widgets: str, make_widget: Any) -> None:
