@@ -27,6 +27,7 @@ from laneway.api.meta import (
     Status,
     find_condition,
     set_condition,
+    timestamp,
 )
 from laneway.api.network import (
     SRIOV_NETWORK_DISABLED,
@@ -116,6 +117,7 @@ __all__ = [
     "kind_of",
     "merge_patch",
     "set_condition",
+    "timestamp",
     "to_builtins",
     "to_json",
 ]

@@ -39,16 +39,17 @@ def decode(cls: type[T], raw: bytes | msgspec.Raw | Mapping[str, Any]) -> T:
         except msgspec.ValidationError:
             if not isinstance(raw, Mapping):
                 plain = msgspec.json.decode(raw)
-            return msgspec.convert(_without_nulls(plain), cls)
+            return msgspec.convert(without_nulls(plain), cls)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"{_title(cls, plain)}: {error}") from None
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """A copy in which what was null is absent."""
     if isinstance(value, Mapping):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
+        return [without_nulls(item) for item in value if item is not None]
     return value
 
 

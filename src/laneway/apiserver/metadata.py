@@ -7,12 +7,13 @@ them. Rules and texts are those of Kubernetes.
 
 from __future__ import annotations
 
-import datetime
 import random
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from laneway.api import timestamp
 from laneway.apiserver import problems as problem
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.validation import problems as schema_problems
@@ -101,8 +102,8 @@ _VALUE_TEXT = (
 
 
 def now() -> str:
-    """The time as Kubernetes writes it."""
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """The time of a change."""
+    return timestamp(datetime.now(UTC))
 
 
 def decode(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def problems(
         yield found._replace(field=f"metadata.{found.field}")
     finalizers = meta.get("finalizers") or []
     for index, name in enumerate(finalizers):
-        yield from _qualified(f"metadata.finalizers[{index}]", name)
+        yield from qualified_name(f"metadata.finalizers[{index}]", name)
     if old and old.get("deletionTimestamp"):
         added = [name for name in finalizers if name not in (old.get("finalizers") or ())]
         if added:
@@ -202,22 +203,28 @@ def _name(kind: Kind, meta: dict[str, Any]) -> Iterator[Problem]:
 def _labels(labels: dict[str, str]) -> Iterator[Problem]:
     field = "metadata.labels"
     for key, value in labels.items():
-        yield from _qualified(field, key)
-        if value and not _QUALIFIED.fullmatch(value):
-            yield problem.invalid(field, value, _VALUE_TEXT)
-        if len(value) > 63:
-            yield problem.invalid(field, value, "must be no more than 63 characters")
+        yield from qualified_name(field, key)
+        yield from label_value(field, value)
+
+
+def label_value(field: str, value: str) -> Iterator[Problem]:
+    """What is wrong with the value of a label."""
+    if value and not _QUALIFIED.fullmatch(value):
+        yield problem.invalid(field, value, _VALUE_TEXT)
+    if len(value) > 63:
+        yield problem.invalid(field, value, "must be no more than 63 characters")
 
 
 def _annotations(annotations: dict[str, str]) -> Iterator[Problem]:
     field = "metadata.annotations"
     for key in annotations:
-        yield from _qualified(field, key.lower())
+        yield from qualified_name(field, key.lower())
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_LIMIT:
         yield problem.too_long(field, ANNOTATIONS_LIMIT)
 
 
-def _qualified(field: str, key: str) -> Iterator[Problem]:
+def qualified_name(field: str, key: str) -> Iterator[Problem]:
+    """What is wrong with a name such as the key of a label, `example.com/slot`."""
     prefix, slash, name = key.rpartition("/")
     if slash and (not _DNS_SUBDOMAIN.fullmatch(prefix) or len(prefix) > 253):
         yield problem.invalid(field, key, f"prefix part {SUBDOMAIN_TEXT}")

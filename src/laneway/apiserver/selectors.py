@@ -12,10 +12,13 @@ selectors and is refused like any other unknown operator.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
+from laneway.apiserver import metadata
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
+from laneway.apiserver.problems import Problem
 
 EVERYWHERE = ("metadata.name", "metadata.namespace")
 """Field labels that every kind supports."""
@@ -40,10 +43,6 @@ _OF_BUILTIN = {
 }
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_VALUE = re.compile(rf"(?:{_NAME})?")
-_KEY = re.compile(_NAME)
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">", ""})
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 
@@ -71,8 +70,8 @@ class LabelSelector:
     def __call__(self, obj: dict[str, Any]) -> bool:
         if not self._requirements:
             return True
-        metadata = obj.get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        meta = obj.get("metadata")
+        labels = meta.get("labels") if isinstance(meta, dict) else None
         known = labels if isinstance(labels, dict) else {}
         return all(r.holds(known) for r in self._requirements)
 
@@ -149,29 +148,14 @@ class _Parser:
         else:
             self._unexpected("in, notin, =, ==, !=", operator)
         for value in values:
-            if len(value) > 63 or not _VALUE.fullmatch(value):
-                _refuse(
-                    f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": '
-                    "a valid label must be an empty string or consist of at most 63 alphanumeric "
-                    "characters, '-', '_' or '.', and must start and end with an alphanumeric "
-                    "character"
-                )
+            _require_valid(metadata.label_value(f"values[0][{key}]", value))
         return _Requirement(key, negated=operator in {"notin", "!="}, values=values)
 
     def _key(self) -> str:
         if not self._at_word():
             self._unexpected("identifier")
         key = self._take()
-        prefix, slash, name = key.rpartition("/")
-        valid = len(name) <= 63 and _KEY.fullmatch(name)
-        if slash:
-            valid = valid and len(prefix) <= 253 and _PREFIX.fullmatch(prefix)
-        if not valid:
-            _refuse(
-                f'unable to parse requirement: key: Invalid value: "{key}": name part must consist '
-                "of at most 63 alphanumeric characters, '-', '_' or '.', and must start and end "
-                "with an alphanumeric character, after an optional DNS subdomain prefix and '/'"
-            )
+        _require_valid(metadata.qualified_name("key", key))
         return key
 
     def _exact(self) -> str:
@@ -213,6 +197,11 @@ class _Parser:
     def _unexpected(self, expected: str, found: str | None = None) -> NoReturn:
         found = self._peek() if found is None else found
         _refuse(f"unable to parse requirement: found '{found}', expected: {expected}")
+
+
+def _require_valid(problems: Iterable[Problem]) -> None:
+    for found in problems:
+        _refuse(f"unable to parse requirement: {found.field}: {found.message}")
 
 
 def _unescape(value: str) -> str:

@@ -37,7 +37,7 @@ def explain_pci(function: PciFunction, inventory: Inventory) -> Page:
             _sriov(function, inventory),
             _vgpu(vgpu) if vgpu else _carried(function, inventory),
             _errors(str(function.address), inventory),
-            _answer(judge(function, inventory), vgpu, _resource(function)),
+            _answer(judge(function, inventory), vgpu, names.resource_name_of(function)),
         ),
     )
 
@@ -92,17 +92,9 @@ def _identity(function: PciFunction, inventory: Inventory) -> Section:
             fact("class", _named(function.class_code, labels.pci_class(function))),
             fact("interfaces", *interfaces),
             fact("driver", function.driver or "none"),
-            fact("resource name", _resource(function)),
+            fact("resource name", names.resource_name_of(function)),
             fact("boot display", "yes: the firmware's console is on it" * function.boot_vga),
         ),
-    )
-
-
-def _resource(function: PciFunction) -> str:
-    return names.pci_resource_name(
-        ids.pci_vendor(function.vendor),
-        ids.pci_device(function.vendor, function.device),
-        function.device,
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.api import ObjectMeta
+from laneway.api import ObjectMeta, timestamp
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import ObjectRef, Resource
@@ -135,7 +135,7 @@ class EventRecorder:
         namespace = about.namespace or "default"
         written = self._written.pop(same, None)
         if written is not None:
-            patch = {"count": written.count + 1, "lastTimestamp": _stamp(it.time)}
+            patch = {"count": written.count + 1, "lastTimestamp": timestamp(it.time)}
             try:
                 await self._client.patch(EVENTS, written.name, patch, namespace)
             except NotFoundError:
@@ -167,8 +167,8 @@ class EventRecorder:
             "reason": it.reason,
             "message": it.message,
             "count": 1,
-            "firstTimestamp": _stamp(it.time),
-            "lastTimestamp": _stamp(it.time),
+            "firstTimestamp": timestamp(it.time),
+            "lastTimestamp": timestamp(it.time),
             "source": {"component": self._component, "host": self._host},
             "reportingComponent": self._component,
             "reportingInstance": self._host,
@@ -180,7 +180,3 @@ def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     known[key] = value
     while len(known) > KNOWN:
         known.popitem(last=False)
-
-
-def _stamp(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

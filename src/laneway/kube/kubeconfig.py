@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from laneway.api.decoding import without_nulls
 from laneway.kube.cluster import EXEC_VERSIONS, Cluster, ExecPlugin, Pem, User, read_file
 from laneway.kube.errors import ConfigError
 
@@ -161,7 +162,7 @@ def _parse(path: str) -> _File:
     try:
         # A SafeLoader: it makes plain values only.
         tree = yaml.load(data, Loader=_NoAliasLoader)  # noqa: S506
-        return msgspec.convert(_without_nulls(tree) or {}, _File)
+        return msgspec.convert(without_nulls(tree) or {}, _File)
     except yaml.MarkedYAMLError as error:
         # Not the error's own text: it quotes the line, which may be a token.
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
@@ -172,15 +173,6 @@ def _parse(path: str) -> _File:
         raise ConfigError(f"{path}: not a kubeconfig: {error}; correct the file") from None
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         raise ConfigError(f"{path}: not a YAML text file; correct the file") from None
-
-
-def _without_nulls(value: Any) -> Any:
-    """An absent value and an explicit null mean the same in a kubeconfig."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
-    return value
 
 
 def _named(path: str, what: str, pairs: list[tuple[str, V]]) -> dict[str, V]:

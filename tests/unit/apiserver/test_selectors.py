@@ -71,7 +71,7 @@ def test_a_label_selector_chooses(text: str, gpu: bool, bare: bool) -> None:
         ("a/b/c=d", 'key: Invalid value: "a/b/c"'),
         ("UPPER/a=d", 'key: Invalid value: "UPPER/a"'),
         ("a=b/c", 'Invalid value: "b/c"'),
-        ("a=" + "x" * 64, "at most 63"),
+        ("a=" + "x" * 64, "no more than 63"),
         ("a=b\n=c", "expected: ',' or 'end of string'"),
     ],
 )
