@@ -28,6 +28,7 @@ from laneway.controllers.metrics import MetricFamilies
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
+from laneway.kube.cluster import ClusterConfig
 from laneway.kube.config import load
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
@@ -88,14 +89,15 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
         hosts = _hosts(options, data)
         async with _api_server(data, options.port) as server:
             report(f"API server listening on {server}")
-            async with Client(load(data.kubeconfig)) as client:
+            config = load(data.kubeconfig)
+            async with Client(config) as client:
                 await install_crds(client)
                 nodes = {host.node for host in hosts}
                 known = await _nodes(client)
                 for host in hosts:
                     await _register(client, host)
                 report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
-                async with _agents(client, hosts) as metrics:
+                async with _agents(config, hosts) as metrics:
                     ready(
                         Running(
                             server,
@@ -110,18 +112,28 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
 
 
 @contextlib.asynccontextmanager
-async def _agents(client: Client, hosts: Sequence[NodeHost]) -> AsyncIterator[str]:
-    """Agents that have published their hosts; gives the address of their metrics."""
+async def _agents(config: ClusterConfig, hosts: Sequence[NodeHost]) -> AsyncIterator[str]:
+    """Agents that have published their hosts; gives the address of their metrics.
+
+    Each has a client of its own, as on a cluster: the watches of many agents would take up all the
+    connections that one client has, and leave none to write with.
+    """
     families = MetricFamilies()
-    agents = [Agent(host.node, host.host, client, families) for host in hosts]
+    clients = [Client(config) for _ in hosts]
+    agents = [
+        Agent(host.node, host.host, client, families)
+        for host, client in zip(hosts, clients, strict=True)
+    ]
 
     def not_ready() -> list[str]:
         return [agent.node for agent in agents if not agent.ready.is_set()]
 
-    async with (
-        health_server(LOOPBACK, 0, families.registry, not_ready) as port,
-        asyncio.TaskGroup() as tasks,
-    ):
+    async with contextlib.AsyncExitStack() as stack:
+        for client in clients:
+            await stack.enter_async_context(client)
+        serving = health_server(LOOPBACK, 0, families.registry, not_ready)
+        port = await stack.enter_async_context(serving)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
         for agent in agents:
             tasks.create_task(agent.run(), name=f"agent {agent.node}")
         for agent in agents:
