@@ -19,6 +19,18 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
 
 
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the scale subresource of a custom resource finds its numbers, as paths of names."""
+
+    spec_replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    label_selector: tuple[str, ...] = ()
+    """Empty: the scale shows no selector."""
+
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One resource in one served version."""
 
@@ -37,6 +49,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Structural OpenAPI v3 schema; None stores anything."""
     has_status: bool = False
     """The status subresource exists."""
+    scale: Scale | None = None
+    """The scale subresource exists."""
+    subresources: tuple[str, ...] = ()
+    """What a built-in kind has besides status and scale: `binding`, `finalize`, `token`."""
+    verbs: tuple[str, ...] = VERBS
+    stored: bool = True
+    """False: a question that is answered, such as SelfSubjectAccessReview, and never kept."""
     storage_version: str = ""
     """The version in which objects are stored; empty means this one."""
     custom: bool = False
