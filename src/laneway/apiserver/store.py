@@ -1,53 +1,49 @@
-"""Objects and their history in one SQLite file.
+"""Objects, their history and the work that follows from changes, in one SQLite file.
 
-What is committed survives `kill -9` of the process: the write-ahead log is handed to the operating
-system before a commit returns (`synchronous=NORMAL`; only a power cut can take the last commits,
-never the file's consistency). All resources share one resourceVersion that grows by one with
-every change. The log keeps the last `history` changes with the body before and after each, so a
-watch can resume anywhere in it with selectors that see objects come and go, and a list can be
-continued as of the moment it began. What lies before it is answered as `Expired`.
+All resources share one resourceVersion that grows by one with every change and never goes back,
+also when nothing of the history is left. The history is kept with the body before and after each
+change, so a watch can resume anywhere in it with selectors that see objects come and go, and a
+list can be continued as of the moment it began. What lies before it is answered as `Expired`.
+It is bounded by count, by bytes and by age; every few writes forget a few old changes, so no
+write pays for many. Age is the time this store was open, measured by a clock that nobody can set:
+a history cannot age by a wrong date, nor stop ageing.
 
-Bodies are stored as JSON bytes with apiVersion and kind first, ready to be sent. Only one process
-may open the file: SQLite's exclusive lock says so, and is gone with its process.
+What must happen after a change (`follow`) is written down as work in the same transaction, so it
+happens also when the process is killed right after the commit.
+
+Bodies are stored as JSON bytes with apiVersion and kind first, ready to be sent.
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from laneway.apiserver import database
+from laneway.apiserver.database import StoreError
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Event, Fanout, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from laneway.apiserver.events import EventType
 
-FORMAT = 1
-APPLICATION_ID = 0x4C4E5759
-HISTORY = 10_000
-COMPACT_EVERY = 500
+__all__ = ["FIRST", "HISTORY", "Row", "Store", "StoreError", "Stored", "Work"]
+
+HISTORY = 50_000
+HISTORY_BYTES = 128 * 1024 * 1024
+HISTORY_SECONDS = 3600
+COMPACT_EVERY = 100
+COMPACT_AT_MOST = 400
+"""Changes forgotten in one step, some milliseconds."""
+SPARE_PAGES = 256
+"""Free pages that are not given back, since the next writes need them: 2 MiB."""
 OBJECT_LIMIT = 4 * 1024 * 1024
 """More than one request can bring, so only an object that grows patch by patch meets it."""
-
-_TABLES = """
-CREATE TABLE object(
-  resource TEXT, namespace TEXT, name TEXT, rv INTEGER NOT NULL, body BLOB NOT NULL,
-  PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;
-CREATE TABLE event(
-  rv INTEGER PRIMARY KEY, change TEXT NOT NULL, resource TEXT NOT NULL, namespace TEXT NOT NULL,
-  name TEXT NOT NULL, body BLOB NOT NULL, previous BLOB);
-CREATE INDEX event_by_resource ON event(resource, rv);
-CREATE TABLE owner(
-  uid TEXT, resource TEXT, namespace TEXT, name TEXT,
-  PRIMARY KEY(uid, resource, namespace, name)) WITHOUT ROWID;
-CREATE INDEX owner_by_dependent ON owner(resource, namespace, name);
-"""
 
 _NOW = """
 SELECT namespace, name, body FROM object
@@ -56,25 +52,25 @@ AND (namespace, name) > (:after_namespace, :after_name)
 ORDER BY namespace, name
 """
 
-# What has changed since `at` is seen as it was before its first later change; min() makes SQLite
-# take the other columns from that row.
+# What has changed since `at` is seen as it was before its first later change.
 _AT = """
+WITH changed AS (
+  SELECT min(rv) AS first FROM event
+  WHERE resource = :resource AND rv > :at AND (:all OR namespace = :namespace)
+  AND (namespace, name) > (:after_namespace, :after_name)
+  GROUP BY namespace, name)
 SELECT namespace, name, body FROM object
 WHERE resource = :resource AND (:all OR namespace = :namespace)
 AND (namespace, name) > (:after_namespace, :after_name) AND rv <= :at
 UNION ALL
-SELECT namespace, name, previous FROM (
-  SELECT namespace, name, previous, min(rv) FROM event
-  WHERE resource = :resource AND rv > :at AND (:all OR namespace = :namespace)
-  AND (namespace, name) > (:after_namespace, :after_name)
-  GROUP BY namespace, name)
+SELECT namespace, name, previous FROM changed JOIN event ON event.rv = changed.first
 WHERE previous IS NOT NULL
 ORDER BY namespace, name
 """
 
 
-class StoreError(Exception):
-    """The file cannot be used; the text says why and what to do."""
+FIRST = Key("", "", "")
+"""Before every key."""
 
 
 class Stored(NamedTuple):
@@ -92,25 +88,58 @@ class Row(NamedTuple):
     body: bytes
 
 
+class Work(NamedTuple):
+    """Something to look at: the object, or with a `uid` the dependents of the owner so called."""
+
+    number: int
+    key: Key
+    uid: str
+
+
 class Store:
     """One open file. All calls are short and made from one thread, the event loop's."""
 
-    def __init__(self, path: str, *, history: int = HISTORY, fanout: Fanout | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        history: int = HISTORY,
+        history_bytes: int = HISTORY_BYTES,
+        history_seconds: int = HISTORY_SECONDS,
+        fanout: Fanout | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.fanout = fanout or Fanout()
         self._history = history
-        self._db = _open(path)
-        first, last = self._db.execute("SELECT min(rv), max(rv) FROM event").fetchone()
-        self._rv: int = last or 1
-        self._oldest: int = (first or 2) - 1
+        self._history_bytes = history_bytes
+        self._history_seconds = history_seconds
+        self._db = database.connect(path)
+        self._oldest, at, self._total = self._db.execute("SELECT * FROM mark").fetchone()
+        self._rv: int = self._oldest
+        newest = self._db.execute("SELECT rv, time, total FROM event ORDER BY rv DESC LIMIT 1")
+        if (row := newest.fetchone()) is not None:
+            self._rv, at, self._total = row
+        self._clock = clock
+        self._began = clock() - at
         self._pending: list[Event] | None = None
+        self._worked = False
         self._on_commit: list[Callable[[Event], None]] = []
+        self._follow: Callable[..., Iterable[tuple[Key, str]]] = _nothing
+        self._wake: Callable[[], None] = _ignore
+        self.closed = False
 
     @property
     def rv(self) -> int:
         """The resourceVersion of the latest change."""
         return self._rv
 
+    @property
+    def oldest(self) -> int:
+        """The resourceVersion after which every change is known."""
+        return self._oldest
+
     def close(self) -> None:
+        self.closed = True
         self._db.close()
 
     def check(self) -> None:
@@ -121,6 +150,14 @@ class Store:
         """Call `listener` with each change after its commit."""
         self._on_commit.append(listener)
 
+    def on_change(
+        self,
+        follow: Callable[[EventType, Key, dict[str, Any], bytes | None], Iterable[tuple[Key, str]]],
+        wake: Callable[[], None],
+    ) -> None:
+        """`follow` says what work a change makes; `wake` is called when there is some."""
+        self._follow, self._wake = follow, wake
+
     @contextmanager
     def transaction(self, *, dry_run: bool = False) -> Iterator[None]:
         """All changes made inside are stored and seen together, or not at all (as a `dry_run` is).
@@ -130,28 +167,31 @@ class Store:
         if self._pending is not None:
             yield
             return
-        rv, oldest = self._rv, self._oldest
-        self._pending = []
+        before = self._rv, self._oldest, self._total
+        self._pending, self._worked = [], False
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
             events = [] if dry_run else self._pending
-            if events:
+            if events and self._rv % COMPACT_EVERY < len(events):
                 self._compact()
-            self._db.execute("COMMIT" if events else "ROLLBACK")
+            self._db.execute("ROLLBACK" if dry_run else "COMMIT")
         except BaseException:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            self._rv, self._oldest = rv, oldest
+            self._rv, self._oldest, self._total = before
             raise
         finally:
             self._pending = None
-        if not events:
-            self._rv, self._oldest = rv, oldest
+        if dry_run:
+            self._rv, self._oldest, self._total = before
+            return
         self.fanout.publish(events)
         for event in events:
             for listener in self._on_commit:
                 listener(event)
+        if self._worked:
+            self._wake()
 
     def commit(
         self, change: EventType, key: Key, new: dict[str, Any], previous: Stored | None
@@ -162,8 +202,10 @@ class Store:
             new["metadata"]["resourceVersion"] = str(rv)
             body = _encode(new)
             before = previous.body if previous else None
+            self._total += len(body) + len(before or b"")
             self._db.execute(
-                "INSERT INTO event VALUES(?,?,?,?,?,?,?)", (rv, change, *key, body, before)
+                "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?)",
+                (rv, self._now(), self._total, change, *key, body, before),
             )
             if change == "DELETED":
                 self._db.execute(
@@ -174,6 +216,8 @@ class Store:
                     "INSERT OR REPLACE INTO object VALUES(?,?,?,?,?)", (*key, rv, body)
                 )
             self._index_owners(change, key, new, before)
+            for what, uid in self._follow(change, key, new, before):
+                self.enqueue(what, uid)
             self._rv = rv
             if self._pending is not None:
                 self._pending.append(Event(rv, change, key, body, before))
@@ -209,7 +253,9 @@ class Store:
         )
         return map(Row._make, rows)
 
-    def count(self, resource: str, namespace: str | None, after: tuple[str, str]) -> int:
+    def count(
+        self, resource: str, namespace: str | None = None, after: tuple[str, str] = ("", "")
+    ) -> int:
         """How many objects follow `after`, at this moment."""
         row = self._db.execute(
             "SELECT count(*) FROM object WHERE resource=? AND (? OR namespace=?)"
@@ -218,28 +264,86 @@ class Store:
         ).fetchone()
         return int(row[0])
 
-    def events_after(self, resource: str, rv: int) -> list[Event]:
-        """The changes since `rv`; Expired when the log does not reach back so far."""
+    def events_after(
+        self, resource: str, rv: int, *, until: int | None = None, limit: int = -1
+    ) -> list[Event]:
+        """The changes since `rv`; Expired when the history does not reach back so far."""
         self._require_known(rv)
         rows = self._db.execute(
             "SELECT rv, change, namespace, name, body, previous FROM event"
-            " WHERE resource=? AND rv>? ORDER BY rv",
-            (resource, rv),
+            " WHERE resource=? AND rv>? AND rv<=? ORDER BY rv LIMIT ?",
+            (resource, rv, self._rv if until is None else until, limit),
         )
         return [
             Event(number, change, Key(resource, namespace, name), body, previous)
             for number, change, namespace, name, body, previous in rows
         ]
 
-    def dependents(self, uid: str) -> list[Key]:
-        """The objects that name `uid` as an owner."""
-        rows = self._db.execute("SELECT resource, namespace, name FROM owner WHERE uid=?", (uid,))
+    # Owners.
+
+    def dependents(
+        self, uid: str, *, after: Key = FIRST, limit: int = -1, blocking: bool = False
+    ) -> list[Key]:
+        """Objects that name `uid` as an owner, in order; those that block its deletion alone."""
+        rows = self._db.execute(
+            "SELECT resource, namespace, name FROM owner WHERE uid=? AND blocking IN (1, ?)"
+            " AND (resource, namespace, name) > (?,?,?)"
+            " ORDER BY resource, namespace, name LIMIT ?",
+            (uid, 1 if blocking else 0, *after, limit),
+        )
         return [Key(*row) for row in rows]
+
+    def owned(self, after: Key, limit: int) -> list[Key]:
+        """Objects that have owners, in order."""
+        rows = self._db.execute(
+            "SELECT DISTINCT resource, namespace, name FROM owner"
+            " WHERE (resource, namespace, name) > (?,?,?)"
+            " ORDER BY resource, namespace, name LIMIT ?",
+            (*after, limit),
+        )
+        return [Key(*row) for row in rows]
+
+    # Work.
+
+    def enqueue(self, key: Key, uid: str = "") -> None:
+        """Look at this later. What waits already goes to the end, under a new number."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO work(resource, namespace, name, uid) VALUES(?,?,?,?)",
+            (*key, uid),
+        )
+        self._worked = True
+
+    def work(self, after: int = 0, limit: int = 50) -> list[Work]:
+        rows = self._db.execute(
+            "SELECT number, resource, namespace, name, uid FROM work WHERE number>?"
+            " ORDER BY number LIMIT ?",
+            (after, limit),
+        )
+        return [Work(row[0], Key(*row[1:4]), row[4]) for row in rows]
+
+    def finish(self, work: Work) -> None:
+        """It is done, unless it was asked for again in the meantime."""
+        self._db.execute("DELETE FROM work WHERE number=?", (work.number,))
+
+    # Upkeep.
+
+    def tidy(self) -> bool:
+        """Forget what is old and give back free pages, a little of both; whether more is left."""
+        before = self._oldest
+        with self.transaction():
+            self._compact()
+        free = self._db.execute("PRAGMA freelist_count").fetchone()[0] - SPARE_PAGES
+        if free > 0:
+            self._db.execute(f"PRAGMA incremental_vacuum({min(free, COMPACT_AT_MOST)})").fetchall()
+        return self._oldest != before or free > COMPACT_AT_MOST
 
     def _require_known(self, rv: int) -> None:
         """A version to come is no better than one forgotten: it is of another store."""
         if not self._oldest <= rv <= self._rv:
             raise ApiError(410, "Expired", f"too old resource version: {rv} ({self._oldest})")
+
+    def _now(self) -> int:
+        return int(self._clock() - self._began)
 
     def _index_owners(
         self, change: EventType, key: Key, new: dict[str, Any], before: bytes | None
@@ -251,14 +355,34 @@ class Store:
             self._db.execute("DELETE FROM owner WHERE (resource, namespace, name)=(?,?,?)", key)
         if owners:
             self._db.executemany(
-                "INSERT OR IGNORE INTO owner VALUES(?,?,?,?)",
-                [(owner["uid"], *key) for owner in owners],
+                "INSERT OR IGNORE INTO owner VALUES(?,?,?,?,?)",
+                [(owner["uid"], bool(owner.get("blockOwnerDeletion")), *key) for owner in owners],
             )
 
     def _compact(self) -> None:
-        if self._rv - self._oldest >= self._history + COMPACT_EVERY:
-            self._oldest = self._rv - self._history
+        """Forget a few of the changes that are beyond a bound; all bounds grow with rv."""
+        row = self._db.execute(
+            "SELECT rv, time, total FROM event WHERE rv<=? AND (rv<=? OR total<=? OR time<=?)"
+            " ORDER BY rv DESC LIMIT 1",
+            (
+                self._oldest + COMPACT_AT_MOST,
+                self._rv - self._history,
+                self._total - self._history_bytes,
+                self._now() - self._history_seconds,
+            ),
+        ).fetchone()
+        if row is not None:
+            self._oldest = row[0]
+            self._db.execute("UPDATE mark SET (rv, time, total) = (?,?,?)", row)
             self._db.execute("DELETE FROM event WHERE rv<=?", (self._oldest,))
+
+
+def _nothing(*_: Any) -> Iterable[tuple[Key, str]]:
+    return ()
+
+
+def _ignore() -> None:
+    pass
 
 
 def _encode(value: dict[str, Any]) -> bytes:
@@ -271,52 +395,3 @@ def _encode(value: dict[str, Any]) -> bytes:
         text = f"the object is too large: {len(body)} bytes, the limit is {OBJECT_LIMIT}"
         raise ApiError(413, "RequestEntityTooLarge", text)
     return body
-
-
-def _open(path: str) -> sqlite3.Connection:
-    advice = "choose another data directory, or move the file away to start afresh"
-    try:
-        # Secrets lie in it: nobody else may read it, also not before SQLite has it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(path, isolation_level=None, timeout=1)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"cannot open {path}: {error}") from error
-    try:
-        _prepare(db, path, advice)
-    except sqlite3.DatabaseError as error:
-        db.close()
-        if "locked" in str(error):
-            raise StoreError(
-                f"{path} is in use by another process: stop it, or choose another data directory"
-            ) from error
-        raise StoreError(f"{path} is not a usable store ({error}): {advice}") from error
-    except StoreError:
-        db.close()
-        raise
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: str, advice: str) -> None:
-    db.execute("PRAGMA locking_mode=EXCLUSIVE")
-    db.execute("PRAGMA page_size=8192")
-    if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-        # Read before anything is written: a foreign file is left as it is.
-        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreError(f"{path} is not a store of Laneway: {advice}")
-        db.execute("PRAGMA journal_mode=WAL")
-        db.executescript(
-            f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id={APPLICATION_ID};"
-            f" PRAGMA user_version={FORMAT}; COMMIT"
-        )
-    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise StoreError(f"{path} is not a store of Laneway: {advice}")
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found != FORMAT:
-        raise StoreError(
-            f"{path} is in format {found}, this version of Laneway reads format {FORMAT}: "
-            f"use the version that wrote it, or {advice}"
-        )
-    db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=NORMAL")
-    db.execute("BEGIN IMMEDIATE")
-    db.execute("COMMIT")

@@ -89,7 +89,7 @@ def test_another_format_is_refused(path: str) -> None:
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version=99")
     other.close()
-    with pytest.raises(StoreError, match="format 99, this version of Laneway reads format 1"):
+    with pytest.raises(StoreError, match="format 99, this version of Laneway reads format 2"):
         Store(path)
 
 

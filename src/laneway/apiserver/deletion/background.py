@@ -1,0 +1,106 @@
+"""The parts of deletion put together: what the rest of the server uses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from laneway.apiserver.deletion import verb
+from laneway.apiserver.deletion.collector import Collector
+from laneway.apiserver.deletion.follow import Follow
+from laneway.apiserver.deletion.verb import Deleted, Stale
+from laneway.apiserver.deletion.worker import Worker
+from laneway.apiserver.errors import ApiError, NotFound
+from laneway.apiserver.events import as_object
+from laneway.apiserver.objects import key_of
+
+if TYPE_CHECKING:
+    from laneway.apiserver.deletion.options import DeleteOptions
+    from laneway.apiserver.events import Key
+    from laneway.apiserver.kinds import Kind
+    from laneway.apiserver.objects import Object
+    from laneway.apiserver.registry import Registry
+    from laneway.apiserver.store import Store, Stored
+
+    Review = Callable[[Kind, Object, DeleteOptions], Awaitable[None]]
+
+
+class Deletion:
+    """The verb delete, and everything that follows from it.
+
+    `review` sees each object before it is deleted, also by what follows from another deletion,
+    and raises ApiError to keep it.
+    """
+
+    def __init__(self, store: Store, registry: Registry, review: Review | None = None) -> None:
+        self.review = review
+        self._store = store
+        self._registry = registry
+        self._worker = Worker(store)
+        self._collector = Collector(store, registry, self._follow_up, self._worker.turn)
+        store.on_change(Follow(store, registry), self._wake)
+
+    def start(self) -> None:
+        """Go on with what was begun before the last stop or crash."""
+        self._wake()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+
+    def look(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Object:
+        """The object that is to be deleted. Raises NotFound, Conflict or Forbidden."""
+        return verb.look(self._store, kind, namespace, name, options)[0]
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        *,
+        seen: Object | None = None,
+    ) -> Deleted:
+        """Delete the object; raises Stale when it is not the one that was `seen` any more."""
+        obj, stored = verb.look(self._store, kind, namespace, name, options)
+        if seen is not None and seen["metadata"] != obj["metadata"]:
+            raise Stale
+        return verb.delete(self._store, key_of(kind, namespace, name), options, stored)
+
+    async def reviewed(
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions
+    ) -> Deleted:
+        """Delete the object after its review, and review it again when it changed meanwhile."""
+        while self.review is not None:
+            seen = self.look(kind, namespace, name, options)
+            await self.review(kind, seen, options)
+            with contextlib.suppress(Stale):
+                return self.delete(kind, namespace, name, options, seen=seen)
+        return self.delete(kind, namespace, name, options)
+
+    def settle(self, key: Key, obj: Object, stored: Stored) -> bytes:
+        """Store what an update made of an object, or remove it when that released it."""
+        return verb.settle(self._store, key, obj, stored)
+
+    def remove(self, key: Key, obj: Object, stored: Stored) -> bytes:
+        """Take the object out of the store."""
+        return self._store.commit("DELETED", key, obj, stored).body
+
+    def _wake(self) -> None:
+        self._worker.wake(self._collector.do)
+
+    async def _follow_up(self, key: Key, options: DeleteOptions) -> None:
+        """Delete an object because another went; it may be gone or replaced by now."""
+        kind = self._registry.of_resource(key.resource)
+        try:
+            if kind is not None:
+                await self.reviewed(kind, key.namespace, key.name, options)
+            elif (stored := self._store.get(key)) is not None:
+                verb.delete(self._store, key, options, stored)  # no version of it is served
+        except NotFound:
+            pass
+        except ApiError:
+            stored = self._store.get(key)
+            replaced = stored is None or as_object(stored.body)["metadata"]["uid"] != options.uid
+            if not (options.uid and replaced):
+                raise

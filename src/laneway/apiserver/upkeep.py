@@ -1,0 +1,36 @@
+"""Keeps the store small while nobody writes: old history goes, free pages are given back.
+
+Every few seconds it takes steps of some milliseconds, with a turn for everybody else in between,
+until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laneway.apiserver.store import Store
+
+EVERY_SECONDS = 10.0
+
+
+class Upkeep:
+    """One task, from start to stop."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            more = self._store.tidy()
+            await asyncio.sleep(0 if more else EVERY_SECONDS)
