@@ -11,6 +11,7 @@ The embedded server is started as `laneway up` starts it: TLS, tokens, access ru
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import threading
 import uuid
@@ -75,6 +76,9 @@ BUILT_IN = {
     "selfsubjectreviews": ("authentication.k8s.io/v1", "SelfSubjectReview", False),
 }
 
+CUSTOM = yaml.safe_load_all((Path(__file__).parent / "custom.yaml").read_text())
+CRDS = {crd["spec"]["names"]["plural"]: crd for crd in CUSTOM}
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -102,6 +106,12 @@ class Answer:
         assert (status["kind"], status["apiVersion"]) == ("Status", "v1")
         assert (status["status"], status["code"]) == ("Failure", self.status)
         return self.status, status.get("reason", ""), status.get("message", "")
+
+    @property
+    def unwanted(self) -> str:
+        """The message of a refusal whose code the real server takes less care of than we do."""
+        assert 400 <= self.status < 500 or (REAL and self.status == 500), (self.status, self.body)
+        return str(self.json["message"])
 
     @property
     def causes(self) -> list[tuple[str, str, str]]:
@@ -161,8 +171,14 @@ class Kube:
         kind = {"Content-Type": "application/json"} if data is not None else {}
         sent = self.headers | kind | dict(headers or {})
         url = f"{self.url}{path}"
+        source = None if data is None else io.BytesIO(data)
         async with self.session.request(
-            method, url, data=data, params=params, headers=sent, skip_auto_headers=["Content-Type"]
+            method,
+            url,
+            data=source,
+            params=params,
+            headers=sent,
+            skip_auto_headers=["Content-Type"],
         ) as answer:
             return Answer(answer.status, dict(answer.headers), await answer.read())
 
@@ -258,6 +274,12 @@ class Kube:
         """Make a CRD, wait until its kind is served; it is removed after the test."""
         await self.outside(self.of("customresourcedefinitions"), crd)
         return await self.serving(crd)
+
+    async def shared(self, plural: str) -> Resource:
+        """A kind of all tests: it is made by the first and never removed."""
+        made = await self.post(self.of("customresourcedefinitions").path(), CRDS[plural])
+        assert made.status in (201, 409), made.body
+        return await self.serving(CRDS[plural])
 
     async def serving(self, crd: dict[str, Any]) -> Resource:
         """The first version of a CRD, once it is served in full: in discovery and in lists."""
@@ -374,27 +396,17 @@ async def kube(admin: Kube) -> AsyncIterator[Kube]:
 
 # ---- custom kinds ----
 
-CUSTOM = yaml.safe_load_all((Path(__file__).parent / "custom.yaml").read_text())
-CRDS = {crd["spec"]["names"]["plural"]: crd for crd in CUSTOM}
-
 
 @pytest.fixture
 async def widgets(kube: Kube) -> Resource:
     """A namespaced kind with status, scale, lists of all types, defaults and formats."""
-    return await _shared(kube, CRDS["widgets"])
+    return await kube.shared("widgets")
 
 
 @pytest.fixture
 async def gadgets(kube: Kube) -> Resource:
     """A cluster-wide kind without a status or any rule."""
-    return await _shared(kube, CRDS["gadgets"])
-
-
-async def _shared(kube: Kube, crd: dict[str, Any]) -> Resource:
-    """A kind of all tests: it is made by the first and never removed."""
-    made = await kube.post(kube.of("customresourcedefinitions").path(), crd)
-    assert made.status in (201, 409), made.body
-    return await kube.serving(crd)
+    return await kube.shared("gadgets")
 
 
 @pytest.fixture
@@ -529,5 +541,3 @@ async def api(kubeconfig: str) -> AsyncIterator[Api]:
         found = Api(client)
         yield found
         await found.clean()
-
-
