@@ -16,13 +16,13 @@ from aiohttp import web
 
 from laneway.apiserver import authn, discovery, negotiation, openapi
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.handlers import no_such_path, not_allowed
+from laneway.apiserver.handlers import Handlers, no_such_path, not_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from laneway.apiserver.authn import Authenticator
-    from laneway.apiserver.handlers import Handlers
+    from laneway.apiserver.handlers import Services
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store
 
@@ -33,15 +33,14 @@ KUBERNETES = ("1", "32")
 """The release of Kubernetes whose behaviour this follows."""
 
 
-def make(
-    store: Store, registry: Registry, handlers: Handlers, authenticator: Authenticator | None
-) -> web.Application:
+def make(services: Services, authenticator: Authenticator | None) -> web.Application:
     """The application; without an authenticator everybody may do everything."""
     middlewares: list[Any] = [_answer_errors]
     if authenticator is not None:
         middlewares.append(authn.middleware(authenticator))
     app = web.Application(middlewares=middlewares, client_max_size=REQUEST_LIMIT)
-    pages = Pages(store, registry)
+    pages = Pages(services.store, services.registry)
+    handlers = Handlers(services)
     router = app.router
     for path in ("/healthz", "/livez", "/readyz"):
         router.add_get(path, pages.health)

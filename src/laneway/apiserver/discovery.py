@@ -15,8 +15,17 @@ from typing import Any
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 
-VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-STATUS_VERBS = ("get", "patch", "update")
+_CHANGE = ("get", "patch", "update")
+_CREATE = ("create",)
+_PARTS: dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]] = {
+    "binding": (("", "v1", "Binding"), _CREATE),
+    "eviction": (("policy", "v1", "Eviction"), _CREATE),
+    "finalize": (None, ("update",)),
+    "scale": (("autoscaling", "v1", "Scale"), _CHANGE),
+    "status": (None, _CHANGE),
+    "token": (("authentication.k8s.io", "v1", "TokenRequest"), _CREATE),
+}
+"""Subresources: the kind of their objects, where it is not that of the resource, and their verbs."""
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
@@ -59,30 +68,21 @@ def group(kinds: Iterable[Kind], name: str) -> dict[str, Any]:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, found)}
 
 
-def resources(kinds: Iterable[Kind], name: str, version: str) -> dict[str, Any]:
+def resources(kinds: Iterable[Kind], group: str, version: str) -> dict[str, Any]:
     """The document of `/api/v1` and `/apis/GROUP/VERSION`."""
-    chosen = [kind for kind in kinds if (kind.group, kind.version) == (name, version)]
+    chosen = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
     if not chosen:
         raise _not_found()
     found = []
     for kind in chosen:
         common = {"namespaced": kind.namespaced, "kind": kind.kind}
-        entry = {
-            "name": kind.plural,
-            "singularName": kind.singular,
-            **common,
-            "verbs": list(VERBS),
-        }
-        found.append(entry | _names(kind))
-        if kind.has_status:
-            found.append(
-                {
-                    "name": f"{kind.plural}/status",
-                    "singularName": "",
-                    **common,
-                    "verbs": list(STATUS_VERBS),
-                }
-            )
+        entry = {"name": kind.plural, "singularName": kind.singular, **common}
+        found.append(entry | {"verbs": list(kind.verbs)} | _names(kind))
+        for part, other, verbs in _parts(kind):
+            entry = {"name": f"{kind.plural}/{part}", "singularName": "", **common}
+            if other is not None:
+                entry |= {key: value for key, value in _gvk(*other).items() if value}
+            found.append(entry | {"verbs": list(verbs)})
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -135,19 +135,38 @@ def content_type(version: str) -> str:
 
 
 def _aggregated(kind: Kind) -> dict[str, Any]:
-    response = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    response = _gvk(kind.group, kind.version, kind.kind)
     entry: dict[str, Any] = {
         "resource": kind.plural,
         "responseKind": response,
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": list(VERBS),
+        "verbs": list(kind.verbs),
     }
-    if kind.has_status:
-        entry["subresources"] = [
-            {"subresource": "status", "responseKind": response, "verbs": list(STATUS_VERBS)}
-        ]
+    parts = [
+        {
+            "subresource": part,
+            "responseKind": response if other is None else _gvk(*other),
+            "verbs": list(verbs),
+        }
+        for part, other, verbs in _parts(kind)
+    ]
+    if parts:
+        entry["subresources"] = parts
     return entry | _names(kind)
+
+
+def _gvk(group: str, version: str, kind: str) -> dict[str, str]:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _parts(kind: Kind) -> list[tuple[str, tuple[str, str, str] | None, tuple[str, ...]]]:
+    names = {*kind.subresources}
+    if kind.has_status:
+        names.add("status")
+    if kind.scale is not None:
+        names.add("scale")
+    return [(name, *_PARTS[name]) for name in sorted(names)]
 
 
 def _names(kind: Kind) -> dict[str, list[str]]:

@@ -58,6 +58,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """False: a question that is answered, such as SelfSubjectAccessReview, and never kept."""
     storage_version: str = ""
     """The version in which objects are stored; empty means this one."""
+    warnings: tuple[str, ...] = ()
+    """What every client is told, such as that the version is deprecated."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
 

@@ -1,8 +1,8 @@
 """ObjectMeta: what the client may say, what the server decides, and the rules for both.
 
 The server owns uid, creationTimestamp, generation, resourceVersion and the deletion fields: what
-a client sends there is replaced, never trusted. managedFields are dropped: nothing here reads
-them. Rules and texts are those of Kubernetes.
+a client sends there is replaced, never trusted. managedFields are the business of `apply`. Rules
+and texts are those of Kubernetes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def decode(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     if wrong:
         what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
         raise ApiError(400, "BadRequest", f"{what}: metadata.{wrong[0].field}: {wrong[0].message}")
-    obj["metadata"] = {k: v for k, v in meta.items() if v is not None and k != "managedFields"}
+    obj["metadata"] = {k: v for k, v in meta.items() if v is not None}
     for field in _CLIENT:
         if not obj["metadata"].get(field, True):
             del obj["metadata"][field]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from laneway.apiserver import builtin, crds, metadata, schema, validation
+from laneway.apiserver.authn import SYSTEM, User
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import Key
 from laneway.apiserver.negotiation import DEPTH_LIMIT
@@ -19,15 +20,31 @@ from laneway.apiserver.problems import rejected
 if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.registry import Registry
+    from laneway.apiserver.subresources import Subresource
 
 Object = dict[str, Any]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a write is to be done."""
+    """How a write is to be done, and by whom."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
+    manager: str = "laneway"
+    """Who owns the fields that are written: `fieldManager`, or the first word of the user agent."""
+    force: bool = False
+    """Of an apply: take over fields that others own."""
+    user: User = SYSTEM
+
+    def as_sent(self, operation: str) -> Object:
+        """`CreateOptions` or `UpdateOptions`, as webhooks are shown them."""
+        found: Object = {
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": f"{operation.capitalize()}Options",
+            "fieldManager": self.manager,
+            "fieldValidation": self.field_validation,
+        }
+        return found | ({"dryRun": ["All"]} if self.dry_run else {})
 
 
 class Outcome(NamedTuple):
@@ -141,3 +158,41 @@ def desired(kind: Kind, obj: Object) -> Object:
     """What `generation` counts the changes of: everything but metadata and status."""
     hidden = ("apiVersion", "metadata", "status") if kind.has_status else ("apiVersion", "metadata")
     return {name: value for name, value in obj.items() if name not in hidden}
+
+
+class Target(NamedTuple):
+    """One object to be changed, at one of its addresses."""
+
+    kind: Kind
+    at: Subresource
+    namespace: str
+    name: str
+
+
+def match(what: Target, sent: Object, old: Object) -> None:
+    """Refuse what was meant for another object, or for another state of this one."""
+    meta, before = sent["metadata"], old["metadata"]
+    require_name(what, meta)
+    if meta.get("resourceVersion") not in (None, "", before["resourceVersion"]):
+        raise conflict(what.kind, what.name, MODIFIED)
+    if meta.get("uid") not in (None, "", before["uid"]):
+        why = (
+            f"Precondition failed: UID in precondition: {meta['uid']}, "
+            f"UID in object meta: {before['uid']}"
+        )
+        raise conflict(what.kind, what.name, why)
+
+
+def require_name(what: Target, meta: dict[str, Any]) -> None:
+    """The name in the data, if any, must be that of the address."""
+    name = meta.setdefault("name", what.name)
+    if name != what.name:
+        text = f"the name of the object ({name}) does not match the name on the URL ({what.name})"
+        raise ApiError(400, "BadRequest", text)
+
+
+def settle(kind: Kind, obj: Object, old: Object | None) -> None:
+    """Fill in the parts that follow from the others, of an object that is known to be good."""
+    if kind.resource == builtin.CRDS:
+        obj["status"] = crds.established(obj, old)
+    builtin.fill_in(kind, obj, old)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from laneway.apiserver import listing, negotiation, selectors, watch
-from laneway.apiserver.deletion import DeleteOptions
+from laneway.apiserver import listing, negotiation, problems, selectors, watch
+from laneway.apiserver.authn import SYSTEM, USER
+from laneway.apiserver.deletion import options
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.objects import Options
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from multidict import MultiMapping
 
     from laneway.apiserver.address import Address
+    from laneway.apiserver.deletion.options import DeleteOptions
     from laneway.apiserver.kinds import Kind
 
 _VALIDATION = ("Strict", "Warn", "Ignore")
+_MANAGER_LIMIT = 128
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
@@ -91,24 +94,58 @@ def _dry_run(values: list[str]) -> bool:
     return bool(values)
 
 
-def write_options(query: MultiMapping[str]) -> Options:
+def write_options(request: web.Request, *, patching: bool = False) -> Options:
+    """How to create, replace or patch, and in whose name."""
+    query = request.query
+    if "force" in query and patching:
+        raise _options_invalid("PatchOptions", "force", "may not be specified for non-apply patch")
+    return Options(
+        dry_run=_dry_run(query.getall("dryRun", [])),
+        field_validation=_field_validation(query),
+        manager=_manager(query) or _first_word(request.headers.get("User-Agent", "")),
+        user=request.get(USER, SYSTEM),
+    )
+
+
+def apply_options(request: web.Request) -> Options:
+    """How to apply; whoever applies must give a name."""
+    query = request.query
+    manager = _manager(query)
+    if not manager:
+        text = "is required for apply patch"
+        raise _options_invalid("PatchOptions", "fieldManager", text, required=True)
+    written = write_options(request)
+    return msgspec.structs.replace(written, manager=manager, force=flag(query, "force"))
+
+
+def _field_validation(query: Mapping[str, str]) -> str:
     level = query.get("fieldValidation") or "Warn"
     if level not in _VALIDATION:
-        text = f'fieldValidation: Unsupported value: "{level}": supported values: {_VALIDATION}'
-        raise ApiError(400, "BadRequest", text)
-    return Options(dry_run=_dry_run(query.getall("dryRun", [])), field_validation=level)
+        problem = problems.not_supported("fieldValidation", level, ("Ignore", "Strict", "Warn"))
+        raise problems.rejected_options("PatchOptions", [problem])
+    return level
 
 
-class _Preconditions(msgspec.Struct):
-    uid: str | None = None
-    resource_version: str | None = msgspec.field(default=None, name="resourceVersion")
+def _manager(query: Mapping[str, str]) -> str:
+    name = query.get("fieldManager", "")
+    if len(name) > _MANAGER_LIMIT:
+        problem = problems.too_long("fieldManager", _MANAGER_LIMIT)
+        raise problems.rejected_options("PatchOptions", [problem])
+    if not name.isprintable():
+        text = "should not contain any non-printable characters"
+        raise _options_invalid("PatchOptions", "fieldManager", text)
+    return name
 
 
-class _DeleteBody(msgspec.Struct, rename="camel"):
-    propagation_policy: str | None = None
-    orphan_dependents: bool | None = None
-    dry_run: list[str] | None = None
-    preconditions: _Preconditions | None = None
+def _first_word(user_agent: str) -> str:
+    """A client that gives no name is known by its program's, as in `kubectl/v1.32.0`."""
+    word = user_agent.partition("/")[0][:_MANAGER_LIMIT]
+    return "".join(filter(str.isprintable, word)) or "unknown"
+
+
+def _options_invalid(kind: str, field: str, text: str, *, required: bool = False) -> ApiError:
+    make = problems.required if required else problems.forbidden
+    return problems.rejected_options(kind, [make(field, text)])
 
 
 async def _decoded(request: web.Request) -> Any:
@@ -127,22 +164,21 @@ async def body_object(request: web.Request) -> dict[str, Any]:
     return value
 
 
+async def applied_object(request: web.Request) -> dict[str, Any]:
+    """The object of an apply patch, which is YAML whatever it looks like."""
+    body = await request.read()
+    value = await asyncio.to_thread(negotiation.decode, body, _yaml_or_json(body))
+    if not isinstance(value, dict):
+        raise ApiError(400, "BadRequest", "the applied configuration must be an object")
+    return value
+
+
+def _yaml_or_json(body: bytes) -> str:
+    """JSON is YAML as well, and read a hundred times faster as what it is."""
+    return negotiation.JSON if body.lstrip()[:1] == b"{" else negotiation.YAML
+
+
 async def delete_options(request: web.Request) -> DeleteOptions:
-    """From the body, the query, or both."""
-    decoded = await _decoded(request) if await request.read() else {}
-    try:
-        sent = msgspec.convert(decoded, _DeleteBody)
-    except msgspec.ValidationError as error:
-        raise ApiError(400, "BadRequest", f"DeleteOptions: {error}") from error
-    query = request.query
-    policy = query.get("propagationPolicy") or sent.propagation_policy or ""
-    if policy not in ("", "Background", "Foreground", "Orphan"):
-        text = f'propagationPolicy: Unsupported value: "{policy}"'
-        raise ApiError(422, "Invalid", text)
-    before = sent.preconditions or _Preconditions()
-    return DeleteOptions(
-        dry_run=_dry_run([*query.getall("dryRun", []), *(sent.dry_run or ())]),
-        orphan=policy == "Orphan" or bool(sent.orphan_dependents),
-        uid=before.uid or "",
-        resource_version=before.resource_version or "",
-    )
+    """From the body or, without one, from the query."""
+    body = await _decoded(request) if await request.read() else None
+    return options.parse(body, request.query)

@@ -77,5 +77,18 @@ def rejected(kind: Kind, name: str, problems: Sequence[Problem]) -> ApiError:
     )
 
 
+def rejected_options(kind: str, problems: Sequence[Problem]) -> ApiError:
+    """The `Invalid` answer for the options of a request, of a kind such as PatchOptions."""
+    texts = ", ".join(f"{p.field}: {p.message}" for p in problems)
+    return ApiError(
+        422,
+        "Invalid",
+        f'{kind}.meta.k8s.io "" is invalid: {texts}',
+        group="meta.k8s.io",
+        kind=kind,
+        causes=[p._asdict() for p in problems],
+    )
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from laneway.apiserver import builtin, crds
+from laneway.apiserver.admission.kinds import KINDS as ADMISSION
 from laneway.apiserver.events import as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.events import Event
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.store import Store
+
+
+BUILTIN = (*builtin.KINDS, *ADMISSION)
 
 
 class Registry:
@@ -56,7 +60,7 @@ class Registry:
 
     def _rebuild(self) -> None:
         custom = [kind for name in sorted(self._custom) for kind in self._custom[name]]
-        kinds = [*builtin.KINDS, *custom]
+        kinds = [*BUILTIN, *custom]
         self._kinds = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._by_resource = {kind.resource: kind for kind in reversed(kinds)}
         self._by_kind = {(kind.group, kind.kind): kind for kind in reversed(kinds)}

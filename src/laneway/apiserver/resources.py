@@ -1,18 +1,24 @@
-"""Create, update and patch: one object, one transaction.
+"""Create, update, patch and apply: one object, one transaction.
 
-A write takes the object in, fills in what the server decides, checks it and commits it. A write
-that changes nothing commits nothing, so it wakes nobody. An update sees the object it replaces and
-is refused when the client had seen another (`Conflict`). The status subresource writes nothing but
-status, and the object itself everything but status. A dry run does all of it and rolls back.
+A write takes the object in, fills in what the server decides, lets webhooks change it, checks it
+and commits it. A write that changes nothing commits nothing, so it wakes nobody. An update sees
+the object it replaces and is refused when the client had seen another (`Conflict`); one that did
+not say what it had seen is done anew on an object that changed meanwhile. A dry run does all of it
+and stores nothing.
+
+Only webhooks are waited for. Where none is concerned, everything from the reading of the object to
+its commit is one step of the event loop.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from laneway.apiserver import builtin, crds, metadata
+from laneway.apiserver import metadata, namespaces
+from laneway.apiserver.admission.attributes import Attributes
+from laneway.apiserver.apply import manage
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Key, as_object, in_version
 from laneway.apiserver.objects import (
@@ -20,37 +26,59 @@ from laneway.apiserver.objects import (
     Object,
     Options,
     Outcome,
+    Target,
     check,
     complete,
     conflict,
     desired,
     has_generation,
     key_of,
+    match,
     not_found,
+    require_name,
+    settle,
     take_in,
     to_storage,
 )
 from laneway.apiserver.problems import invalid, rejected
+from laneway.apiserver.subresources import STATUS
 from laneway.apiserver.validation import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from laneway.apiserver.deletion import Deletion
+    from laneway.apiserver.admission.dispatch import Admission
+    from laneway.apiserver.authn import User
+    from laneway.apiserver.deletion.background import Deletion
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store, Stored
 
-STATUS = "status"
+    Guard = Callable[[Kind, Object, Object | None, User], None]
+
+ATTEMPTS = 5
+"""How often an update may find that others changed the object while webhooks were asked."""
+
+GONE = "the object was removed; an apply that names a resourceVersion cannot create it"
 
 
 class Resources:
     """The writing verbs but delete."""
 
-    def __init__(self, store: Store, registry: Registry, deletion: Deletion) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        deletion: Deletion,
+        admission: Admission,
+        guard: Guard | None = None,
+    ) -> None:
+        """`guard` refuses objects that give their writer more rights than he has."""
         self._store = store
         self._registry = registry
         self._deletion = deletion
+        self._admission = admission
+        self._guard = guard
 
     def get(self, kind: Kind, namespace: str, name: str) -> Stored:
         stored = self._store.get(key_of(kind, namespace, name))
@@ -58,22 +86,86 @@ class Resources:
             raise not_found(kind, name)
         return stored
 
-    def create(self, kind: Kind, namespace: str, sent: Object, options: Options) -> Outcome:
+    async def create(self, kind: Kind, namespace: str, sent: Object, options: Options) -> Outcome:
         obj = take_in(kind, namespace, sent)
+        return await self._create(kind, namespace, obj, options)
+
+    async def replace(
+        self, what: Target, sent: Object, options: Options, *, unconditional: bool
+    ) -> Outcome:
+        """Put `sent` in the place of what is there.
+
+        Unless `unconditional`, it must say which resourceVersion it is based on.
+        """
+
+        def change(old: Object) -> Object:
+            new = take_in(what.at.kind, what.namespace, sent)
+            if not unconditional and not new["metadata"].get("resourceVersion"):
+                problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+                raise rejected(what.kind, what.name, [problem])
+            match(what, new, old)
+            return what.at.merge(old, new)
+
+        return await self._update(what, change, options)
+
+    async def patch(
+        self, what: Target, changed: Callable[[Object], Object], options: Options
+    ) -> Outcome:
+        """Put `changed` of what is there in its place."""
+
+        def change(old: Object) -> Object:
+            new = take_in(what.at.kind, what.namespace, changed(what.at.show(old)))
+            match(what, new, old)
+            return what.at.merge(old, new)
+
+        return await self._update(what, change, options)
+
+    async def apply(self, what: Target, sent: Object, options: Options) -> tuple[Outcome, bool]:
+        """Make the fields of `sent` this manager's; whether the object is new.
+
+        Raises a Conflict that names whoever else owns them, unless the options force it.
+        """
+        kind, at = what.kind, what.at
+        new = take_in(at.kind, what.namespace, sent)
+        found = self._store.get(key_of(kind, what.namespace, what.name))
+        if found is None and not at.name:
+            if new["metadata"].get("resourceVersion"):
+                raise conflict(kind, what.name, GONE)
+            require_name(what, new["metadata"])
+            obj = self._applied(what, None, at.part(new), options)
+            return await self._create(kind, what.namespace, obj, options, owned=True), True
+
+        def change(old: Object) -> Object:
+            match(what, new, old)
+            return self._applied(what, old, at.part(new), options)
+
+        return await self._update(what, change, options, owned=True), False
+
+    async def _create(
+        self, kind: Kind, namespace: str, obj: Object, options: Options, *, owned: bool = False
+    ) -> Outcome:
+        """Store a new object; `owned` says that its managedFields are settled."""
         meta = obj["metadata"]
         if meta.get("resourceVersion"):
-            raise ApiError(
-                400, "BadRequest", "resourceVersion should not be set on objects to be created"
-            )
+            text = "resourceVersion should not be set on objects to be created"
+            raise ApiError(400, "BadRequest", text)
         metadata.for_create(meta, generation=has_generation(kind))
-        if kind.namespaced:
-            self._require_namespace(kind, namespace, meta.get("name", ""))
+        namespaces.require(self._store, kind, namespace, meta.get("name", ""))
         if kind.custom and kind.has_status:
             obj.pop(STATUS, None)
         warnings = complete(kind, obj, options)
-        check(kind, obj, None, self._registry)
-        self._settle(kind, obj, None)
-        key = key_of(kind, namespace, meta["name"])
+        if not owned:
+            _own(kind, obj, None, options)
+        write = self._write("CREATE", kind, obj, None, options)
+        if write:
+            obj, said = await self._mutated(write)
+            warnings += said
+        self._check(kind, obj, None, options)
+        settle(kind, obj, None)
+        if write:
+            warnings += await self._validated(write, obj)
+            namespaces.require(self._store, kind, namespace, obj["metadata"]["name"])
+        key = key_of(kind, namespace, obj["metadata"]["name"])
         with self._store.transaction(dry_run=options.dry_run):
             if self._store.get(key):
                 text = f'{kind.resource} "{key.name}" already exists'
@@ -81,124 +173,140 @@ class Resources:
                 raise ApiError(409, "AlreadyExists", text, **details)
             stored = self._store.commit("ADDED", key, to_storage(kind, obj), None)
         if options.dry_run:
-            del meta["resourceVersion"]
+            del obj["metadata"]["resourceVersion"]
             return Outcome(msgspec.json.encode(obj), warnings)
-        self._deletion.collect_if_orphaned(key, obj)
         return Outcome(stored.body, warnings)
 
-    def update(
+    async def _update(
+        self, what: Target, change: Callable[[Object], Object], options: Options, **how: bool
+    ) -> Outcome:
+        """Replace the object by what `change` makes of it."""
+        for _ in range(ATTEMPTS):
+            stored = self.get(what.kind, what.namespace, what.name)
+            try:
+                return await self._attempt(what, stored, change, options, **how)
+            except _Moved:  # while webhooks were asked
+                continue
+        raise conflict(what.kind, what.name, MODIFIED)
+
+    async def _attempt(
         self,
-        kind: Kind,
-        namespace: str,
-        name: str,
+        what: Target,
+        stored: Stored,
         change: Callable[[Object], Object],
         options: Options,
         *,
-        subresource: str = "",
-        unconditional: bool = True,
+        owned: bool = False,
     ) -> Outcome:
-        """Replace the object by what `change` makes of it.
-
-        Unless `unconditional`, the result must say which resourceVersion it is based on.
-        """
-        stored = self.get(kind, namespace, name)
+        kind = what.kind
         body = in_version(stored.body, kind.api_version)
         old = as_object(body)
-        # A patch shares parts with what it is applied to, and those are changed in place below.
-        obj = take_in(kind, namespace, change(as_object(body)))
-        self._match(kind, name, obj, old, unconditional=unconditional)
-        obj = _isolated(kind, obj, old, subresource)
+        # What is made of an object shares parts with it, and those are changed in place below.
+        obj = change(as_object(body))
         warnings = complete(kind, obj, options)
-        _restore(kind, obj, old)
-        check(kind, obj, old, self._registry)
-        self._settle(kind, obj, old)
+        metadata.for_update(obj["metadata"], old["metadata"])
+        if not owned:
+            _own(kind, obj, old, options, what.at.name)
+        write = self._write("UPDATE", kind, obj, old, options, what.at.name)
+        if write:
+            obj, said = await self._mutated(write)
+            metadata.for_update(obj["metadata"], old["metadata"])
+            warnings += said
+        self._check(kind, obj, old, options)
+        settle(kind, obj, old)
         if has_generation(kind) and not same(desired(kind, obj), desired(kind, old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if write:
+            warnings += await self._validated(write, obj)
+        manage.keep_times(old, obj)
         if same(obj, old):
             return Outcome(stored.body, warnings)
-        key = key_of(kind, namespace, name)
+        key = key_of(kind, what.namespace, what.name)
         with self._store.transaction(dry_run=options.dry_run):
-            new = to_storage(kind, obj)
-            if _is_released(obj):
-                result = self._deletion.remove(key, new, stored)
-            else:
-                result = self._store.commit("MODIFIED", key, new, stored).body
+            if write:
+                self._require_unmoved(key, stored)
+            result = self._deletion.settle(key, to_storage(kind, obj), stored)
         if options.dry_run:
             obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
             return Outcome(msgspec.json.encode(obj), warnings)
-        if obj["metadata"].get("ownerReferences") != old["metadata"].get("ownerReferences"):
-            self._deletion.collect_if_orphaned(key, obj)
         return Outcome(result, warnings)
 
-    def _require_namespace(self, kind: Kind, namespace: str, name: str) -> None:
-        stored = self._store.get(Key(builtin.NAMESPACES, "", namespace))
-        if stored is None:
-            text = f'namespaces "{namespace}" not found'
-            raise ApiError(404, "NotFound", text, name=namespace, kind=builtin.NAMESPACES)
-        if b'"deletionTimestamp"' not in stored.body:
-            return
-        if "deletionTimestamp" in as_object(stored.body)["metadata"]:
-            text = (
-                f'{kind.resource} "{name}" is forbidden: unable to create new content in '
-                f"namespace {namespace} because it is being terminated"
-            )
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {namespace} is being terminated",
-                "field": "metadata.namespace",
-            }
-            details = {"name": name, "group": kind.group, "kind": kind.plural, "causes": [cause]}
-            raise ApiError(403, "Forbidden", text, **details)
+    def _require_unmoved(self, key: Key, seen: Stored) -> None:
+        now = self._store.get(key)
+        if now is None or now.rv != seen.rv:
+            raise _Moved
 
-    @staticmethod
-    def _match(kind: Kind, name: str, obj: Object, old: Object, *, unconditional: bool) -> None:
-        meta, before = obj["metadata"], old["metadata"]
-        if meta.setdefault("name", name) != name:
-            text = (
-                f"the name of the object ({meta['name']}) does not match "
-                f"the name on the URL ({name})"
-            )
-            raise ApiError(400, "BadRequest", text)
-        if not meta.get("resourceVersion") and not unconditional:
-            field = "metadata.resourceVersion"
-            problem = invalid(field, 0, "must be specified for an update")
-            raise rejected(kind, name, [problem])
-        if meta.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-            raise conflict(kind, name, MODIFIED)
-        if meta.get("uid", before["uid"]) != before["uid"]:
-            why = (
-                f"Precondition failed: UID in precondition: {meta['uid']}, "
-                f"UID in object meta: {before['uid']}"
-            )
-            raise conflict(kind, name, why)
+    def _check(self, kind: Kind, obj: Object, old: Object | None, options: Options) -> None:
+        check(kind, obj, old, self._registry)
+        if self._guard is not None:
+            self._guard(kind, obj, old, options.user)
 
-    @staticmethod
-    def _settle(kind: Kind, obj: Object, old: Object | None) -> None:
-        """The parts that follow from the others, of an object that is known to be good."""
-        if kind.resource == builtin.CRDS:
-            obj[STATUS] = crds.established(obj, old)
-        builtin.fill_in(kind, obj, new=old is None)
+    # Webhooks.
 
+    def _write(
+        self,
+        operation: Literal["CREATE", "UPDATE"],
+        kind: Kind,
+        obj: Object,
+        old: Object | None,
+        options: Options,
+        subresource: str = "",
+    ) -> Attributes | None:
+        """The write as webhooks are to see it; None where none wants to."""
+        if not self._admission.concerns(kind, operation, subresource):
+            return None
+        return Attributes(
+            operation=operation,
+            kind=kind,
+            name=obj["metadata"].get("name", ""),
+            namespace=obj["metadata"].get("namespace", ""),
+            subresource=subresource,
+            object=obj,
+            old_object=old,
+            user=options.user,
+            dry_run=options.dry_run,
+            options=options.as_sent(operation),
+        )
 
-def _isolated(kind: Kind, obj: Object, old: Object, subresource: str) -> Object:
-    """Only the part of the object that this address writes."""
-    if subresource == STATUS:
-        changed = {name: value for name, value in old.items() if name != STATUS}
-        changed["metadata"] = dict(old["metadata"])
-        return changed | ({STATUS: obj[STATUS]} if STATUS in obj else {})
-    if not kind.has_status:
-        return obj
-    kept = {name: value for name, value in obj.items() if name != STATUS}
-    return kept | ({STATUS: old[STATUS]} if STATUS in old else {})
+    async def _mutated(self, write: Attributes) -> tuple[Object, tuple[str, ...]]:
+        obj, warnings = await self._admission.mutate(write)
+        assert obj is not None  # noqa: S101 - only a deletion has none
+        return obj, warnings
+
+    async def _validated(self, write: Attributes, obj: Object) -> tuple[str, ...]:
+        return await self._admission.validate(msgspec.structs.replace(write, object=obj))
+
+    def _applied(self, what: Target, old: Object | None, sent: Object, options: Options) -> Object:
+        return manage.applied(
+            what.kind.schema,
+            old,
+            sent,
+            kind=what.kind.kind,
+            manager=options.manager,
+            force=options.force,
+            subresource=what.at.name,
+            now=metadata.now(),
+            api_version=what.kind.api_version,
+        )
 
 
-def _restore(kind: Kind, obj: Object, old: Object) -> None:
-    metadata.for_update(obj["metadata"], old["metadata"])
-    if kind.resource == builtin.NAMESPACES:
-        obj["spec"] = old.get("spec", {})
+class _Moved(Exception):  # noqa: N818 - nothing is wrong, it is done again
+    """The object was changed by others while its update was under way."""
 
 
-def _is_released(obj: Object) -> bool:
-    """Whether the last finalizer of a deleted object was just taken away."""
-    meta = obj["metadata"]
-    return "deletionTimestamp" in meta and not meta.get("finalizers")
+def _own(
+    kind: Kind, obj: Object, old: Object | None, options: Options, subresource: str = ""
+) -> None:
+    """Write down whose the changed fields are."""
+    entries = manage.updated(
+        kind.schema,
+        old,
+        obj,
+        manager=options.manager,
+        subresource=subresource,
+        now=metadata.now(),
+    )
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)

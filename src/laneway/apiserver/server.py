@@ -6,19 +6,25 @@ does so over HTTP(S) like everybody else.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from laneway.apiserver import app, builtin
-from laneway.apiserver.deletion import Deletion
+from laneway.apiserver.actions import Actions
+from laneway.apiserver.admission.dispatch import Admission
+from laneway.apiserver.deletion.background import Deletion
 from laneway.apiserver.events import Key
-from laneway.apiserver.handlers import Handlers
+from laneway.apiserver.handlers import Services
 from laneway.apiserver.objects import Options
 from laneway.apiserver.registry import Registry
+from laneway.apiserver.removal import Removal
 from laneway.apiserver.resources import Resources
 from laneway.apiserver.store import HISTORY, Store
+from laneway.apiserver.upkeep import Upkeep
+from laneway.apiserver.writing import Writing
 
 if TYPE_CHECKING:
     import ssl
@@ -54,6 +60,7 @@ class ApiServer:
         self._authenticator = authenticator
         self._history = history
         self._store: Store | None = None
+        self._background = contextlib.AsyncExitStack()
         self._runner: web.AppRunner | None = None
 
     @property
@@ -65,12 +72,7 @@ class ApiServer:
         """Open the store and listen. Raises StoreError or ListenError."""
         self._store = store = Store(self._path, history=self._history)
         try:
-            registry = Registry(store)
-            deletion = Deletion(store, registry)
-            resources = Resources(store, registry, deletion)
-            _seed(registry, resources, store)
-            handlers = Handlers(store, registry, resources, deletion)
-            application = app.make(store, registry, handlers, self._authenticator)
+            application = await self._application(store)
             # A client that goes ends its watch.
             self._runner = web.AppRunner(
                 application,
@@ -91,9 +93,33 @@ class ApiServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+        await self._background.aclose()
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    async def _application(self, store: Store) -> web.Application:
+        """All parts, put together and at work."""
+        registry = Registry(store)
+        deletion = Deletion(store, registry)
+        admission = Admission(store, registry)
+        upkeep = Upkeep(store)
+        for stop in (admission.stop, deletion.stop, upkeep.stop):
+            self._background.push_async_callback(stop)
+        resources = Resources(store, registry, deletion, admission)
+        removal = Removal(deletion, admission)
+        services = Services(
+            store=store,
+            registry=registry,
+            resources=resources,
+            writing=Writing(resources),
+            removal=removal,
+            actions=Actions(resources, removal),
+        )
+        await _seed(services)
+        deletion.start()
+        upkeep.start()
+        return app.make(services, self._authenticator)
 
     async def _listen(self, runner: web.AppRunner) -> None:
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._tls, reuse_address=True)
@@ -108,11 +134,10 @@ class ApiServer:
         self.port = runner.addresses[0][1]
 
 
-def _seed(registry: Registry, resources: Resources, store: Store) -> None:
+async def _seed(services: Services) -> None:
     """The namespaces that every cluster has."""
-    kind = registry.of_resource(builtin.NAMESPACES)
+    kind = services.registry.of_resource(builtin.NAMESPACES)
     assert kind is not None  # noqa: S101 - built in
-    with store.transaction():
-        for name in builtin.SYSTEM_NAMESPACES:
-            if store.get(Key(builtin.NAMESPACES, "", name)) is None:
-                resources.create(kind, "", {"metadata": {"name": name}}, Options())
+    for name in builtin.SYSTEM_NAMESPACES:
+        if services.store.get(Key(builtin.NAMESPACES, "", name)) is None:
+            await services.resources.create(kind, "", {"metadata": {"name": name}}, Options())

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 class Deletion:
     """The verb delete, and everything that follows from it.
 
-    `review` sees each object before it is deleted, also by what follows from another deletion,
-    and raises ApiError to keep it.
+    `review` is asked before an object is deleted because another was, and raises ApiError to keep
+    it; it is tried again later.
     """
 
-    def __init__(self, store: Store, registry: Registry, review: Review | None = None) -> None:
-        self.review = review
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self.review: Review | None = None
         self._store = store
         self._registry = registry
         self._worker = Worker(store)
@@ -68,12 +68,17 @@ class Deletion:
         return verb.delete(self._store, key_of(kind, namespace, name), options, stored)
 
     async def reviewed(
-        self, kind: Kind, namespace: str, name: str, options: DeleteOptions
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        review: Review | None,
     ) -> Deleted:
         """Delete the object after its review, and review it again when it changed meanwhile."""
-        while self.review is not None:
+        while review is not None:
             seen = self.look(kind, namespace, name, options)
-            await self.review(kind, seen, options)
+            await review(kind, seen, options)
             with contextlib.suppress(Stale):
                 return self.delete(kind, namespace, name, options, seen=seen)
         return self.delete(kind, namespace, name, options)
@@ -94,7 +99,7 @@ class Deletion:
         kind = self._registry.of_resource(key.resource)
         try:
             if kind is not None:
-                await self.reviewed(kind, key.namespace, key.name, options)
+                await self.reviewed(kind, key.namespace, key.name, options, self.review)
             elif (stored := self._store.get(key)) is not None:
                 verb.delete(self._store, key, options, stored)  # no version of it is served
         except NotFound:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.problems import Problem, invalid
+from laneway.apiserver.problems import Problem, invalid, rejected_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,20 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a pod has to end; None leaves it to the pod."""
     uid: str | None = None
     resource_version: str | None = None
+
+    def as_sent(self) -> dict[str, Any]:
+        """`DeleteOptions` as webhooks are shown them."""
+        before = {"uid": self.uid, "resourceVersion": self.resource_version}
+        fields = {
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": "DeleteOptions",
+            "dryRun": ["All"] if self.dry_run else None,
+            "propagationPolicy": self.policy or None,
+            "orphanDependents": self.orphan,
+            "gracePeriodSeconds": self.grace,
+            "preconditions": {k: v for k, v in before.items() if v is not None} or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class _Preconditions(msgspec.Struct):
@@ -57,7 +71,7 @@ def parse(body: object, query: MultiMapping[str]) -> DeleteOptions:
             raise ApiError(400, "BadRequest", f"DeleteOptions: {error}") from error
     problems = list(_problems(sent))
     if problems:
-        raise _rejected(problems)
+        raise rejected_options("DeleteOptions", problems)
     before = sent.preconditions or _Preconditions()
     return DeleteOptions(
         dry_run=bool(sent.dry_run),
@@ -107,19 +121,3 @@ def _unsupported(field: str, shown: str, supported: Sequence[str]) -> Problem:
 
 def _quoted(values: Sequence[str]) -> str:
     return ", ".join(map(json.dumps, values))
-
-
-def _rejected(problems: list[Problem]) -> ApiError:
-    return rejected("DeleteOptions", problems)
-
-
-def rejected(kind: str, problems: Sequence[Problem]) -> ApiError:
-    """The `Invalid` answer for options of meta/v1 with these problems."""
-    texts = [f"{p.field}: {p.message}" for p in problems]
-    summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details: dict[str, Any] = {
-        "group": "meta.k8s.io",
-        "kind": kind,
-        "causes": [p._asdict() for p in problems],
-    }
-    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {summary}', **details)

@@ -1,0 +1,113 @@
+"""What a POST does besides creating an object: bind a pod, evict it, issue a token.
+
+Each is a subresource that is written to and never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from multidict import MultiDict
+
+from laneway.apiserver import answers, metadata, subresources
+from laneway.apiserver.deletion import options as deletion_options
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.objects import Target
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from laneway.apiserver.authn import User
+    from laneway.apiserver.kinds import Kind
+    from laneway.apiserver.negotiation import Form
+    from laneway.apiserver.objects import Object, Options
+    from laneway.apiserver.removal import Removal
+    from laneway.apiserver.resources import Resources
+
+
+class Subject(NamedTuple):
+    """The object to which something is to be done."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+
+Action = Callable[["Subject", "Object", "Options", "Form"], Awaitable["web.Response"]]
+
+
+class Actions:
+    """The actions by the resource and the subresource that they belong to."""
+
+    def __init__(self, resources: Resources, removal: Removal) -> None:
+        self._resources = resources
+        self._removal = removal
+        self._known: dict[tuple[str, str], Action] = {
+            ("pods", "binding"): self._bind,
+            ("pods", "eviction"): self._evict,
+        }
+
+    def add(self, resource: str, name: str, action: Action) -> None:
+        """Take in an action of another part of the server."""
+        self._known[resource, name] = action
+
+    def find(self, kind: Kind, name: str) -> Action | None:
+        return self._known.get((kind.resource, name)) if name in kind.subresources else None
+
+    def answer(self, kind: Kind, namespace: str, body: Object, user: User) -> Object:
+        """What a question is answered with."""
+        raise NotImplementedError
+
+    async def _bind(
+        self, subject: Subject, body: Object, options: Options, form: Form
+    ) -> web.Response:
+        """Say on which node a pod is to run, as a scheduler does."""
+        target = body.get("target")
+        node = target.get("name") if isinstance(target, dict) else None
+        if not node or not isinstance(node, str):
+            raise ApiError(400, "BadRequest", "binding: target.name must name a node")
+        annotations = (body.get("metadata") or {}).get("annotations") or {}
+
+        def bound(pod: Object) -> Object:
+            spec = pod.get("spec") or {}
+            problem = ""
+            if "deletionTimestamp" in pod["metadata"]:
+                problem = f"pod {subject.name} is being deleted, cannot be assigned to a host"
+            elif spec.get("nodeName"):
+                problem = f'pod {subject.name} is already assigned to node "{spec["nodeName"]}"'
+            if problem:
+                text = f'Operation cannot be fulfilled on pods/binding "{subject.name}": {problem}'
+                raise ApiError(409, "Conflict", text, name=subject.name, kind="pods/binding")
+            meta = pod["metadata"]
+            meta = {**meta, "annotations": {**(meta.get("annotations") or {}), **annotations}}
+            return {
+                **pod,
+                "metadata": meta,
+                "spec": {**spec, "nodeName": node},
+                "status": _scheduled(pod.get("status") or {}),
+            }
+
+        at = subresources.everything(subject.kind)
+        await self._resources.patch(Target(subject.kind, at, *subject[1:]), bound, options)
+        return answers.success(form, status=201)
+
+    async def _evict(
+        self, subject: Subject, body: Object, options: Options, form: Form
+    ) -> web.Response:
+        """Delete a pod in the way of `kubectl drain`; there are no disruption budgets here."""
+        sent = body.get("deleteOptions")
+        wanted = deletion_options.parse(sent or {}, MultiDict())
+        await self._removal.delete(*subject, wanted, options.user)
+        return answers.success(form, status=201)
+
+
+def _scheduled(status: dict[str, Any]) -> dict[str, Any]:
+    others = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": metadata.now(),
+    }
+    return {**status, "conditions": [*others, condition]}
