@@ -1,0 +1,81 @@
+"""What a mutating webhook's patch makes of an object.
+
+A patch that does not apply, or leaves what cannot be read as an object, ends the request as the
+server's failure, whatever the webhook's failure policy says. A webhook may name a new object anew;
+an object that exists keeps its name and uid, and neither leaves its kind or its namespace. What
+else the server decides (`metadata.for_create`, `for_update`) is its own business afterwards. All
+of that is as in Kubernetes, texts included.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from laneway.apiserver import metadata, patch, schema
+from laneway.apiserver.admission.attributes import internal
+from laneway.apiserver.admission.review import converted
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.problems import invalid, rejected
+from laneway.apiserver.validation import same
+
+if TYPE_CHECKING:
+    from laneway.apiserver.admission.attributes import Attributes, Object
+    from laneway.apiserver.admission.matching import Match
+
+_IMMUTABLE = ("name", "uid")
+
+
+def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -> Object | None:
+    """The changed object; None where the patch changes nothing."""
+    if not operations:
+        return None
+    asked, before = attributes.kind, attributes.object
+    if before is None:
+        raise internal(
+            f'admission webhook "{match.webhook.name}" attempted to modify the object, '
+            "which is not supported for this operation"
+        )
+    shown = converted(before, asked, match.kind)
+    result = _applied(attributes, shown, operations)
+    _check_identity(attributes, shown, result)
+    obj = converted(result, match.kind, asked)
+    if asked.schema is not None and (obj["apiVersion"], obj["kind"]) == (
+        asked.api_version,
+        asked.kind,
+    ):
+        schema.default(asked.schema, obj)
+        schema.prune(asked.schema, obj)
+    return None if same(obj, before) else obj
+
+
+def _applied(attributes: Attributes, obj: Object, operations: tuple[Any, ...]) -> Object:
+    try:
+        result = patch.apply(patch.JSON, obj, list(operations))
+        metadata.decode(attributes.kind, result)
+    except ApiError as error:
+        raise internal(error.message) from error
+    return result
+
+
+def _check_identity(attributes: Attributes, before: Object, after: Object) -> None:
+    kind = attributes.kind
+    for field in ("apiVersion", "kind"):
+        if field not in after and not kind.custom:
+            after[field] = before[field]  # a program that knows the kind does not miss it
+        elif after.get(field) != before[field]:
+            problem = invalid(field, after.get(field, ""), f"must be {before[field]}")
+            raise rejected(kind, attributes.name, [problem])
+    meta, old = after["metadata"], before["metadata"]
+    if (meta.get("namespace") or attributes.namespace) != attributes.namespace:
+        text = (
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+        raise ApiError(400, "BadRequest", text)
+    if attributes.operation == "UPDATE":
+        problems = [
+            invalid(f"metadata.{field}", meta.get(field, ""), "field is immutable")
+            for field in _IMMUTABLE
+            if field in old and meta.get(field) != old[field]
+        ]
+        if problems:
+            raise rejected(kind, attributes.name, problems)

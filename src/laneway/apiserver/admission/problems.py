@@ -1,0 +1,134 @@
+"""What is wrong with a webhook configuration, in the words of Kubernetes.
+
+One thing more is refused than there: `matchConditions`, because this server does not evaluate
+them, and a webhook that sees what it was not to see is worse than one that cannot be configured.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from laneway.apiserver import metadata
+from laneway.apiserver.admission import locations, rules
+from laneway.apiserver.admission.configuration import REVIEW_VERSIONS
+from laneway.apiserver.admission.kinds import GROUP, MUTATING
+from laneway.apiserver.admission.names import subdomain
+from laneway.apiserver.problems import Problem, forbidden, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from laneway.apiserver.kinds import Kind
+
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "failurePolicy": ("Fail", "Ignore"),
+    "matchPolicy": ("Equivalent", "Exact"),
+}
+_REINVOCATION: dict[str, tuple[str, ...]] = {"reinvocationPolicy": ("IfNeeded", "Never")}
+_VERSION = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
+_VERSION_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_UNEVALUATED = (
+    "match conditions are not evaluated by this server: leave them out, and let the webhook "
+    "decide which requests concern it"
+)
+
+
+def problems(kind: Kind, obj: dict[str, Any]) -> Iterator[Problem]:
+    """What is wrong with a configuration whose fields have the right types."""
+    if kind.group != GROUP:
+        return
+    choices = _CHOICES | (_REINVOCATION if kind.kind == MUTATING else {})
+    names: set[str] = set()
+    for index, webhook in enumerate(obj.get("webhooks") or ()):
+        at, name = f"webhooks[{index}]", webhook.get("name") or ""
+        yield from _webhook(at, webhook, choices)
+        yield from _versions(f"{at}.admissionReviewVersions", webhook)
+        if name in names:
+            yield Problem(
+                "FieldValueDuplicate", f"Duplicate value: {json.dumps(name)}", f"{at}.name"
+            )
+        elif name:
+            names.add(name)
+
+
+def _webhook(
+    at: str, webhook: dict[str, Any], choices: dict[str, tuple[str, ...]]
+) -> Iterator[Problem]:
+    yield from _name(f"{at}.name", webhook.get("name") or "")
+    for index, rule in enumerate(webhook.get("rules") or ()):
+        yield from rules.problems(f"{at}.rules[{index}]", rule)
+    for field, values in choices.items():
+        if webhook.get(field) not in (None, *values):
+            yield not_supported(f"{at}.{field}", webhook[field], values)
+    if webhook.get("sideEffects") is None:
+        text = f"must specify one of {', '.join(_SIDE_EFFECTS)}"
+        yield required(f"{at}.sideEffects", text)
+    elif webhook["sideEffects"] not in _SIDE_EFFECTS:
+        yield not_supported(f"{at}.sideEffects", webhook["sideEffects"], _SIDE_EFFECTS)
+    seconds = webhook.get("timeoutSeconds")
+    if seconds is not None and not 1 <= seconds <= 30:
+        text = "the timeout value must be between 1 and 30 seconds"
+        yield invalid(f"{at}.timeoutSeconds", seconds, text)
+    for field in ("namespaceSelector", "objectSelector"):
+        yield from _selector(f"{at}.{field}", webhook.get(field) or {})
+    yield from locations.problems(f"{at}.clientConfig", webhook.get("clientConfig") or {})
+    if webhook.get("matchConditions"):
+        yield forbidden(f"{at}.matchConditions", _UNEVALUATED)
+
+
+def _name(field: str, name: str) -> Iterator[Problem]:
+    if not name:
+        yield required(field)
+        return
+    found = list(subdomain(name))
+    for text in found:
+        yield invalid(field, name, text)
+    if not found and name.count(".") < 2:
+        text = "should be a domain with at least three segments separated by dots"
+        yield invalid(field, name, text)
+
+
+def _versions(field: str, webhook: dict[str, Any]) -> Iterator[Problem]:
+    versions: Sequence[str] = webhook.get("admissionReviewVersions") or ()
+    known = ", ".join(REVIEW_VERSIONS)
+    if not versions:
+        yield required(field, f"must specify one of {known}")
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{field}[{index}]", version, "duplicate version")
+        elif not _VERSION.fullmatch(version):
+            yield invalid(f"{field}[{index}]", version, _VERSION_TEXT)
+    if not set(versions) & set(REVIEW_VERSIONS):
+        yield rules.invalid_list(field, versions, f"must include at least one of {known}")
+
+
+def _selector(at: str, selector: dict[str, Any]) -> Iterator[Problem]:
+    for key, value in (selector.get("matchLabels") or {}).items():
+        yield from metadata.qualified_name(f"{at}.matchLabels", key)
+        yield from metadata.label_value(f"{at}.matchLabels", value)
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        yield from _expression(f"{at}.matchExpressions[{index}]", expression)
+
+
+def _expression(at: str, expression: dict[str, Any]) -> Iterator[Problem]:
+    operator, values = expression.get("operator") or "", expression.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            text = "must be specified when `operator` is 'In' or 'NotIn'"
+            yield required(f"{at}.values", text)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield forbidden(f"{at}.values", text)
+    else:
+        yield invalid(f"{at}.operator", operator, "not a valid selector operator")
+    yield from metadata.qualified_name(f"{at}.key", expression.get("key") or "")
+    for index, value in enumerate(values):
+        yield from metadata.label_value(f"{at}.values[{index}]", value)
