@@ -16,7 +16,7 @@ from laneway.core.uevent import Uevent
 
 
 class UeventsUnavailableError(Exception):
-    """Kernel events cannot be received here; the text says why."""
+    """Kernel events cannot be received here; the text is the reason alone."""
 
 
 class Host(Protocol):

@@ -37,7 +37,7 @@ async def kernel_uevents(obstacle: str = "") -> AsyncIterator[AsyncIterator[Ueve
     """Subscribe to this machine's kernel events; refused with the `obstacle` if there is one."""
     obstacle = obstacle or _namespace_obstacle("/proc/self/ns/net")
     if obstacle:
-        raise UeventsUnavailableError(f"kernel events cannot be received: {obstacle}")
+        raise UeventsUnavailableError(obstacle)
     with _subscribe() as sock:
         async with aclosing(_events(sock)) as events:
             yield events
@@ -88,9 +88,7 @@ def _subscribe() -> socket.socket:
 
 
 def _refused(error: OSError) -> UeventsUnavailableError:
-    return UeventsUnavailableError(
-        f"kernel events cannot be received: no netlink socket ({error.strerror})"
-    )
+    return UeventsUnavailableError(f"no netlink socket ({error.strerror})")
 
 
 def _enlarge_buffer(sock: socket.socket) -> None:

@@ -24,7 +24,8 @@ def wanted(inventory: Inventory, node: str, uevents_unavailable: str) -> Mapping
             type="KernelEvents",
             status="False",
             reason="Unavailable",
-            message=f"{uevents_unavailable}. Changes are found by a scan every 30 s instead.",
+            message=f"Kernel events cannot be received: {uevents_unavailable}. "
+            "Changes are found by a scan every 30 s instead.",
         )
     else:
         events = Condition(
