@@ -255,7 +255,7 @@ class Kube:
         answer = None
         try:
             async with asyncio.timeout(SECONDS):
-                while not holds(answer := await self.get(path, **params)):
+                while not holds(answer := await self.get(path, **params)):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         except TimeoutError:
             pytest.fail(f"{path} stays {answer and (answer.status, answer.body)!r}")

@@ -85,7 +85,7 @@ async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "reason", "message"),
+    "case",
     [
         (b"", 400, "BadRequest", ""),
         (b"{", 400, "BadRequest", ""),
@@ -122,9 +122,9 @@ async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> 
         ),
     ],
 )
-async def test_a_body_that_is_no_configmap(
-    kube: Any, body: Any, code: int, reason: str, message: str
-) -> None:
+async def test_a_body_that_is_no_configmap(kube: Any, case: tuple[Any, int, str, str]) -> None:
+    body, code, reason, message = case
+
     answer = (await kube.post(kube.of("configmaps").path(), body)).refusal
 
     assert answer[:2] == (code, reason)
@@ -132,7 +132,7 @@ async def test_a_body_that_is_no_configmap(
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "reason", "message"),
+    "case",
     [
         ({"kind": "Gadget"}, 422, "Invalid", 'kind: Invalid value: "Gadget": must be Widget'),
         ({"apiVersion": "contract.laneway.example/v2"}, 400, "BadRequest", ""),
@@ -150,8 +150,9 @@ async def test_a_body_that_is_no_configmap(
     ],
 )
 async def test_a_body_that_is_no_widget(
-    kube: Any, widgets: Any, change: Any, code: int, reason: str, message: str
+    kube: Any, widgets: Any, case: tuple[Any, int, str, str]
 ) -> None:
+    change, code, reason, message = case
     body = {**widgets.new("x", spec={}), **change}
 
     answer = (await kube.post(widgets.path(), body)).refusal
