@@ -68,12 +68,17 @@ class RealHost:
 
     def write(self, path: str, data: str) -> None:
         raw = data.encode()
-        fd = self._open(path, os.O_WRONLY)
         try:
-            if os.write(fd, raw) != len(raw):
-                raise OSError(errno.EIO, "the kernel took only a part of the value", path)
-        finally:
-            os.close(fd)
+            fd = self._open(path, os.O_WRONLY)
+            try:
+                complete = os.write(fd, raw) == len(raw)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            # The system call knows a descriptor only; people need the attribute.
+            raise OSError(error.errno, error.strerror, path) from error
+        if not complete:
+            raise OSError(errno.EIO, "the kernel took only a part of the value", path)
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
         return kernel_uevents(

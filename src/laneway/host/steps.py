@@ -157,4 +157,5 @@ def _verify(host: Host, step: Step) -> bool:
 def _words(error: OSError) -> str:
     name = errno.errorcode.get(error.errno or 0, "")
     text = error.strerror or os.strerror(error.errno or errno.EIO)
-    return f"{text} ({name})" if name else text
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{text} ({name})" if name else f"{where}{text}"

@@ -105,6 +105,18 @@ def test_a_write_changes_what_is_there_and_makes_nothing(host: RealHost) -> None
     assert not host.exists("/sys/new")
 
 
+def test_a_refused_write_names_the_file_and_what_the_kernel_said() -> None:
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as refused:
+        RealHost().write("/dev/full", "1")
+    assert refused.value.filename == "/dev/full"
+
+
+def test_a_write_that_finds_nothing_names_the_file_as_on_the_node(host: RealHost) -> None:
+    with pytest.raises(FileNotFoundError) as refused:
+        host.write("/sys/new", "1")
+    assert refused.value.filename == "/sys/new"
+
+
 def test_long_files_are_read_to_their_end(files: Write) -> None:
     long = "0123456789abcdef" * 20_000
     host = RealHost(files({"/proc/1/mountinfo": long, "/sys/long": long, "/sys/page": "x" * 4096}))
