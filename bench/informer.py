@@ -100,7 +100,8 @@ async def measure(port: int, count: int) -> list[tuple[str, str]]:
 
         def on_change(old: VGPUDevice | None, new: VGPUDevice | None) -> None:
             nonlocal changed
-            queue.add(key_of(new or old))
+            if obj := new or old:
+                queue.add(key_of(obj))
             changed += old is not None
             if changed == count:
                 done.set()
