@@ -25,7 +25,8 @@ _TYPES = "mdev_supported_types"
 _CURRENT = "nvidia/current_vgpu_type"
 _HEADER = "ID    : vGPU Name\n"
 
-_UUID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\n?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_LENGTH = 36
 _INTEGER = re.compile(r"\+?(0[xX][0-9a-fA-F]{1,64}|[0-9]{1,64})\n?")
 _TYPE_ID = re.compile(r"[0-9]{1,9}")
 _UNKNOWN_SIZE = 0
@@ -119,10 +120,7 @@ class VgpuDriver:
             return b"1\n" if kind in card.creatable(home) else b"0\n"
 
         def create(data: str) -> None:
-            match = _UUID.fullmatch(data)
-            if match is None:
-                raise _error(errno.EINVAL)
-            uuid = match[1].lower()
+            uuid = _parse_uuid(data)
             if self._tree.exists(f"/sys/bus/mdev/devices/{uuid}"):
                 raise _error(errno.EEXIST)
             self._create_mdev(card, home, kind, uuid)
@@ -219,6 +217,15 @@ class VgpuDriver:
 def _kind(card: Card, number: int) -> CardType:
     """The type that a dump shows as configured; one that nobody knows has a size of its own."""
     return card.types.get(number) or CardType(number, "", _UNKNOWN_SIZE, 1)
+
+
+def _parse_uuid(data: str) -> str:
+    """A UUID as the kernel reads it: one more byte may follow, a newline as a rule."""
+    uuid = data[:_UUID_LENGTH]
+    extra = len(data.encode()) - _UUID_LENGTH
+    if extra not in (0, 1) or not _UUID.fullmatch(uuid):
+        raise _error(errno.EINVAL)
+    return uuid.lower()
 
 
 def _parse_u32(data: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from laneway.core.plan import Plan, undo
 from laneway.core.uevent import Uevent
-from laneway.core.vgpu import Satisfied, VgpuWish, decide
+from laneway.core.vgpu import Satisfied, VgpuWish, decide, mdev_uuid
 from laneway.host.steps import StepError, execute
 
 
@@ -119,9 +119,27 @@ def test_a_malformed_uuid_is_refused(only: Any) -> None:
     function, kind = gpu.functions()[0], gpu.profile("-4Q")
     path = f"/sys/bus/pci/devices/{function.address}/mdev_supported_types/{kind.id}/create"
 
-    for wrong in ("x", "0" * 36, f"{uuid.UUID(int=1)}xx"):
+    for wrong in (
+        "x",
+        "0" * 36,
+        f"{uuid.UUID(int=1)}xx",
+        f"{uuid.UUID(int=1)}é",
+        str(uuid.UUID(int=1))[:-1],
+    ):
         assert errno_of(gpu.host.write, path, wrong) == errno.EINVAL
     assert gpu.functions()[0].configured is None
+
+
+@pytest.mark.parametrize("extra", ["", "\n", "x", "0"])
+def test_a_uuid_may_be_followed_by_any_one_byte(only: Any, extra: str) -> None:
+    gpu = only("mdev")
+    function, kind = gpu.functions()[0], gpu.profile("-4Q")
+    path = f"/sys/bus/pci/devices/{function.address}/mdev_supported_types/{kind.id}/create"
+    asked = mdev_uuid("node", function)
+
+    gpu.host.write(path, asked.upper() + extra)
+
+    assert gpu.functions()[0].configured.uuid == asked
 
 
 def test_an_unknown_type_is_refused_and_clears_the_function(only: Any) -> None:

@@ -136,7 +136,7 @@ def test_a_new_vgpu_is_found_everywhere_and_nowhere_once_removed(
     [
         ("nonsense", "EINVAL"),
         (ONE[:-1], "EINVAL"),
-        (ONE + "0", "EINVAL"),
+        (ONE + "00", "EINVAL"),
         (f"../../{ONE}", "EINVAL"),
         (f"{ONE}\n\n", "EINVAL"),
         (TWO, "EEXIST"),
