@@ -17,16 +17,16 @@ from laneway.apiserver.errors import ApiError
 from laneway.apiserver.objects import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from aiohttp import web
-    from multidict import MultiMapping
 
     from laneway.apiserver.address import Address
     from laneway.apiserver.deletion.options import DeleteOptions
     from laneway.apiserver.kinds import Kind
+    from laneway.apiserver.problems import Problem
 
-_VALIDATION = ("Strict", "Warn", "Ignore")
+_VALIDATION = ("Ignore", "Strict", "Warn")
 _MANAGER_LIMIT = 128
 
 
@@ -88,64 +88,57 @@ def watch_options(request: web.Request) -> watch.WatchOptions:
     )
 
 
-def _dry_run(values: list[str]) -> bool:
-    if any(value != "All" for value in values):
-        raise ApiError(400, "BadRequest", 'dryRun: the only supported value is "All"')
-    return bool(values)
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
-def write_options(request: web.Request, *, patching: bool = False) -> Options:
-    """How to create, replace or patch, and in whose name."""
+def write_options(request: web.Request) -> Options:
+    """How to create, replace, patch or apply, and in whose name. Raises a 422."""
     query = request.query
-    if "force" in query and patching:
-        raise _options_invalid("PatchOptions", "force", "may not be specified for non-apply patch")
+    dry_run = query.getall("dryRun", [])
+    level = query.get("fieldValidation") or "Warn"
+    found = [
+        *_dry_run_problems(dry_run),
+        *_manager_problems(query.get("fieldManager", "")),
+        *(_apply_problems(request) if request.method == "PATCH" else ()),
+    ]
+    if level not in _VALIDATION:
+        found.append(problems.not_supported("fieldValidation", level, _VALIDATION))
+    if found:
+        raise problems.rejected_options(_OPTIONS[request.method], found)
     return Options(
-        dry_run=_dry_run(query.getall("dryRun", [])),
-        field_validation=_field_validation(query),
-        manager=_manager(query) or _first_word(request.headers.get("User-Agent", "")),
+        dry_run=bool(dry_run),
+        field_validation=level,
+        manager=query.get("fieldManager") or _first_word(request.headers.get("User-Agent", "")),
+        force=flag(query, "force"),
         user=request.get(USER, SYSTEM),
     )
 
 
-def apply_options(request: web.Request) -> Options:
-    """How to apply; whoever applies must give a name."""
-    query = request.query
-    manager = _manager(query)
-    if not manager:
-        text = "is required for apply patch"
-        raise _options_invalid("PatchOptions", "fieldManager", text, required=True)
-    written = write_options(request)
-    return msgspec.structs.replace(written, manager=manager, force=flag(query, "force"))
+def _apply_problems(request: web.Request) -> Iterator[Problem]:
+    if request.content_type == negotiation.APPLY:
+        if not request.query.get("fieldManager"):
+            yield problems.required("fieldManager", "is required for apply patch")
+    elif "force" in request.query:
+        yield problems.forbidden("force", "may not be specified for non-apply patch")
 
 
-def _field_validation(query: Mapping[str, str]) -> str:
-    level = query.get("fieldValidation") or "Warn"
-    if level not in _VALIDATION:
-        problem = problems.not_supported("fieldValidation", level, ("Ignore", "Strict", "Warn"))
-        raise problems.rejected_options("PatchOptions", [problem])
-    return level
+def _dry_run_problems(values: list[str]) -> Iterator[Problem]:
+    if values and set(values) != {"All"}:
+        yield problems.not_supported("dryRun", values, ("All",))
 
 
-def _manager(query: Mapping[str, str]) -> str:
-    name = query.get("fieldManager", "")
+def _manager_problems(name: str) -> Iterator[Problem]:
     if len(name) > _MANAGER_LIMIT:
-        problem = problems.too_long("fieldManager", _MANAGER_LIMIT)
-        raise problems.rejected_options("PatchOptions", [problem])
+        yield problems.too_long("fieldManager", _MANAGER_LIMIT)
     if not name.isprintable():
-        text = "should not contain any non-printable characters"
-        raise _options_invalid("PatchOptions", "fieldManager", text)
-    return name
+        text = "should only contain printable characters"
+        yield problems.invalid("fieldManager", name, text)
 
 
 def _first_word(user_agent: str) -> str:
     """A client that gives no name is known by its program's, as in `kubectl/v1.32.0`."""
     word = user_agent.partition("/")[0][:_MANAGER_LIMIT]
     return "".join(filter(str.isprintable, word)) or "unknown"
-
-
-def _options_invalid(kind: str, field: str, text: str, *, required: bool = False) -> ApiError:
-    make = problems.required if required else problems.forbidden
-    return problems.rejected_options(kind, [make(field, text)])
 
 
 async def _decoded(request: web.Request) -> Any:

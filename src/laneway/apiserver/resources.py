@@ -156,7 +156,7 @@ class Resources:
         warnings = complete(kind, obj, options)
         if not owned:
             _own(kind, obj, None, options)
-        write = self._write("CREATE", kind, obj, None, options)
+        write = self._write(kind, obj, None, options)
         if write:
             obj, said = await self._mutated(write)
             warnings += said
@@ -207,7 +207,7 @@ class Resources:
         metadata.for_update(obj["metadata"], old["metadata"])
         if not owned:
             _own(kind, obj, old, options, what.at.name)
-        write = self._write("UPDATE", kind, obj, old, options, what.at.name)
+        write = self._write(kind, obj, old, options, what.at.name)
         if write:
             obj, said = await self._mutated(write)
             metadata.for_update(obj["metadata"], old["metadata"])
@@ -245,7 +245,6 @@ class Resources:
 
     def _write(
         self,
-        operation: Literal["CREATE", "UPDATE"],
         kind: Kind,
         obj: Object,
         old: Object | None,
@@ -253,6 +252,7 @@ class Resources:
         subresource: str = "",
     ) -> Attributes | None:
         """The write as webhooks are to see it; None where none wants to."""
+        operation: Literal["CREATE", "UPDATE"] = "CREATE" if old is None else "UPDATE"
         if not self._admission.concerns(kind, operation, subresource):
             return None
         return Attributes(

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from laneway.apiserver.resources import Resources
     from laneway.apiserver.subresources import Subresource
 
-APPLY = "application/apply-patch+yaml"
-
 
 class Writing:
     """POST, PUT and PATCH."""
@@ -64,11 +62,11 @@ class Writing:
         form = answers.form_of(request)
         media_type = request.content_type
         target = Target(kind, at, where.namespace, where.name)
-        if media_type == APPLY:
+        if media_type == negotiation.APPLY:
             return await self._apply(request, target, form)
         if media_type not in patch.accepted(kind):
-            raise negotiation.unsupported([*patch.accepted(kind), APPLY])
-        options = parameters.write_options(request, patching=True)
+            raise negotiation.unsupported([*patch.accepted(kind), negotiation.APPLY])
+        options = parameters.write_options(request)
         change = negotiation.decode(await request.read(), negotiation.JSON)
         done = await self._resources.patch(
             target, lambda old: patch.apply(media_type, old, change), options
@@ -76,7 +74,7 @@ class Writing:
         return _answer(target, done, form)
 
     async def _apply(self, request: web.Request, target: Target, form: Form) -> web.Response:
-        options = parameters.apply_options(request)
+        options = parameters.write_options(request)
         sent = await parameters.applied_object(request)
         done, new = await self._resources.apply(target, sent, options)
         return _answer(target, done, form, status=201 if new else 200)

@@ -196,8 +196,8 @@ async def test_bad_parameters_are_named(api: Any, params: dict[str, str]) -> Non
 
 async def test_bad_write_parameters(api: Any) -> None:
     body = {"metadata": {"name": "a"}}
-    assert (await api("POST", CONFIGMAPS, body, dryRun="Some")).status == 400
-    assert (await api("POST", CONFIGMAPS, body, fieldValidation="Some")).status == 400
+    assert (await api("POST", CONFIGMAPS, body, dryRun="Some")).status == 422
+    assert (await api("POST", CONFIGMAPS, body, fieldValidation="Some")).status == 422
     await api("POST", CONFIGMAPS, body)
     policy = {"propagationPolicy": "Some"}
     assert (await api("DELETE", f"{CONFIGMAPS}/a", **policy)).status == 422

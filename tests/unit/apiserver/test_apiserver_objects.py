@@ -215,7 +215,7 @@ async def test_only_known_patch_types_are_taken(api: Any, widgets: str, make_wid
     strategic = await api.patch(f"{widgets}/a", {}, "strategic-merge-patch")
     assert strategic.status == 415
     assert strategic.body["message"].endswith(
-        "application/json-patch+json, application/merge-patch+json"
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     )
     applied = await api("PATCH", f"{widgets}/a", {}, content_type="application/apply-patch+yaml")
     assert applied.status == 415
