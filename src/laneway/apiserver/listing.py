@@ -2,7 +2,8 @@
 
 A plain list is the stored bytes joined, nothing is decoded. A page's continue token holds the
 resourceVersion at which the list began and the last key it showed; the next page shows the state
-of that moment, or is refused as Expired when the log does not reach back to it.
+of that moment. When the history does not reach back to it, the page is refused as Expired with
+another token, which goes on from the same key in the state of now.
 """
 
 from __future__ import annotations
@@ -50,37 +51,59 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class _Token(msgspec.Struct):
+    """As Kubernetes makes it: the next page begins at `start`; rv -1 is the latest."""
+
+    v: str
     rv: int
-    namespace: str
-    name: str
+    start: str
+
+
+class _ExpiredPage(ApiError):  # noqa: N818 - named as the reason it carries
+    """The list cannot go on as it began, but in another way."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__(410, "Expired", _TOO_OLD)
+        self._token = token
+
+    def status(self) -> dict[str, Any]:
+        return super().status() | {"metadata": {"continue": self._token}}
+
+
+_VERSION = "meta.k8s.io/v1"
+_LATEST = -1
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
 
 
 def page(store: Store, kind: Kind, query: Query) -> Page:
     """The objects that the query asks for, up to its limit."""
     after, at = ("", ""), query.at
     if query.token:
-        token = _decode(query.token)
-        after, at = (token.namespace, token.name), token.rv
+        at, after = _decode(query.token, query.namespace)
     rv = store.rv if at is None else at
     try:
         rows = store.rows(kind.resource, query.namespace, after=after, at=rv)
     except ApiError as error:
         if query.token:
-            text = (
-                "The provided continue parameter is too old to display a consistent list result. "
-                "You must start a new list without the continue parameter."
-            )
-            raise ApiError(410, "Expired", text) from error
-        raise
+            raise _ExpiredPage(_encode(_LATEST, query.namespace, after)) from error
+        text = "The resourceVersion for the provided list is too old."
+        raise ApiError(410, "Expired", text) from error
     bodies: list[bytes] = []
     last: Row | None = None
     for row in _selected(rows, query.selector):
         if query.limit and len(bodies) == query.limit and last is not None:
             where = (last.namespace, last.name)
             remaining = (
-                None if query.selector else store.count(kind.resource, query.namespace, where)
+                None
+                if query.selector
+                else store.count(kind.resource, query.namespace, where, at=rv)
             )
-            return Page(bodies, rv, _encode(_Token(rv, *where)), remaining)
+            return Page(bodies, rv, _encode(rv, query.namespace, where), remaining)
         bodies.append(in_version(row.body, kind.api_version))
         last = row
     return Page(bodies, rv, "", None)
@@ -113,13 +136,25 @@ def _selected(rows: Iterator[Row], selector: Any) -> Iterator[Row]:
     return (row for row in rows if selector(as_object(row.body)))
 
 
-def _encode(token: _Token) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+def _encode(rv: int, namespace: str | None, last: tuple[str, str]) -> str:
+    """The key after the last one: names hold no zero byte, so nothing lies between."""
+    start = last[1] if namespace is not None or not last[0] else "/".join(last)
+    raw = msgspec.json.encode(_Token(_VERSION, rv, f"{start}\0"))
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _decode(text: str) -> _Token:
+def _decode(text: str, namespace: str | None) -> tuple[int | None, tuple[str, str]]:
+    """The moment, and the key after which to go on."""
+    bad = ApiError(400, "BadRequest", "invalid continue token: continue key is not valid")
     try:
-        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        return msgspec.json.decode(raw, type=_Token)
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        token = msgspec.json.decode(raw, type=_Token)
+        start = token.start.removesuffix("\0")
     except (ValueError, binascii.Error) as error:
-        raise ApiError(400, "BadRequest", "continue key is not valid") from error
+        raise bad from error
+    if token.v != _VERSION or not (token.rv > 0 or token.rv == _LATEST) or not start:
+        raise bad
+    within, _, name = start.rpartition("/")
+    if namespace is not None:
+        within = namespace
+    return None if token.rv == _LATEST else token.rv, (within, name)

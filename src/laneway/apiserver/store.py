@@ -28,6 +28,7 @@ from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Event, Fanout, Key
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
     from laneway.apiserver.events import EventType
@@ -68,6 +69,9 @@ WHERE previous IS NOT NULL
 ORDER BY namespace, name
 """
 
+
+_COUNT = f"SELECT count(*) FROM ({_NOW})"  # noqa: S608 - both parts are constants
+_COUNT_AT = f"SELECT count(*) FROM ({_AT})"  # noqa: S608
 
 FIRST = Key("", "", "")
 """Before every key."""
@@ -114,8 +118,10 @@ class Store:
         self._history_bytes = history_bytes
         self._history_seconds = history_seconds
         self._db = database.connect(path)
+        self._oldest: int
+        self._total: int
         self._oldest, at, self._total = self._db.execute("SELECT * FROM mark").fetchone()
-        self._rv: int = self._oldest
+        self._rv = self._oldest
         newest = self._db.execute("SELECT rv, time, total FROM event ORDER BY rv DESC LIMIT 1")
         if (row := newest.fetchone()) is not None:
             self._rv, at, self._total = row
@@ -238,31 +244,20 @@ class Store:
         at: int | None = None,
     ) -> Iterator[Row]:
         """The objects of a resource in order, now or as they were at resourceVersion `at`."""
-        at = self._rv if at is None else at
-        self._require_known(at)
-        rows = self._db.execute(
-            _NOW if at == self._rv else _AT,
-            {
-                "resource": resource,
-                "all": namespace is None,
-                "namespace": namespace,
-                "after_namespace": after[0],
-                "after_name": after[1],
-                "at": at,
-            },
-        )
+        rows = self._select((_NOW, _AT), resource, namespace, after, at)
         return map(Row._make, rows)
 
     def count(
-        self, resource: str, namespace: str | None = None, after: tuple[str, str] = ("", "")
+        self,
+        resource: str,
+        namespace: str | None = None,
+        after: tuple[str, str] = ("", ""),
+        *,
+        at: int | None = None,
     ) -> int:
-        """How many objects follow `after`, at this moment."""
-        row = self._db.execute(
-            "SELECT count(*) FROM object WHERE resource=? AND (? OR namespace=?)"
-            " AND (namespace, name) > (?,?)",
-            (resource, namespace is None, namespace, *after),
-        ).fetchone()
-        return int(row[0])
+        """How many objects follow `after`, now or as of `at`."""
+        found = self._select((_COUNT, _COUNT_AT), resource, namespace, after, at).fetchone()
+        return int(found[0])
 
     def events_after(
         self, resource: str, rv: int, *, until: int | None = None, limit: int = -1
@@ -278,6 +273,29 @@ class Store:
             Event(number, change, Key(resource, namespace, name), body, previous)
             for number, change, namespace, name, body, previous in rows
         ]
+
+    def _select(
+        self,
+        statements: tuple[str, str],
+        resource: str,
+        namespace: str | None,
+        after: tuple[str, str],
+        at: int | None,
+    ) -> sqlite3.Cursor:
+        """Run the statement for now, or the one for a moment of the past."""
+        at = self._rv if at is None else at
+        self._require_known(at)
+        return self._db.execute(
+            statements[at != self._rv],
+            {
+                "resource": resource,
+                "all": namespace is None,
+                "namespace": namespace,
+                "after_namespace": after[0],
+                "after_name": after[1],
+                "at": at,
+            },
+        )
 
     # Owners.
 

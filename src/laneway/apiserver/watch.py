@@ -1,15 +1,17 @@
 """Watch: every change of a resource from a resourceVersion on, as a stream of JSON lines.
 
-The log and the live events join without a gap: subscribing and reading the log happen in one step
-of the event loop. With a selector a watch shows the selected set: an object that begins to match
-is ADDED, one that stops matching is DELETED, whatever happened to it. A history that has been
-compacted is answered with an ERROR event of code 410 inside the stream, as clients expect it.
+The history and the live events join without a gap: a watch subscribes first, and reads the history
+up to that moment, in pieces, so that a long one delays nobody else. With a selector a watch shows
+the selected set: an object that begins to match is ADDED, one that stops matching is DELETED,
+whatever happened to it. A history that has been compacted is answered with an ERROR event of code
+410 inside the stream, as clients expect it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 import socket
 import struct
@@ -18,20 +20,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from laneway.apiserver import listing, tables
+from laneway.apiserver import listing, moments, negotiation, tables
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Event, Key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 
     from laneway.apiserver.events import Subscription
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.listing import Query
-    from laneway.apiserver.negotiation import Shape
+    from laneway.apiserver.negotiation import Form, Shape
     from laneway.apiserver.store import Store
 
 BOOKMARK_SECONDS = 55.0
+PIECE = 500
+"""Objects or changes of the beginning that are sent at once."""
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -42,9 +46,38 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A resourceVersion; "" and "0" begin with what exists."""
     bookmarks: bool = False
     initial_events: bool = False
+    """Begin with what exists, and mark where that ends."""
+    only_new: bool = False
+    """Leave out what exists, even if `since` says that it is to be shown."""
     timeout: float | None = None
     shape: Shape = "object"
     include: str = "Metadata"
+
+
+def options(query: Mapping[str, str], form: Form, latest: int) -> WatchOptions:
+    """How a client wants its stream. Raises ApiError for what cannot be."""
+    moments.check(query, watch=True)
+    wanted, initial = moments.version(query), moments.initial_events(query)
+    if form.media_type == negotiation.YAML:
+        raise ApiError(406, "NotAcceptable", _FORMS)
+    if initial and wanted > latest:
+        raise moments.too_large(wanted, latest)
+    timeout = moments.number(query, "timeoutSeconds")
+    return WatchOptions(
+        since=str(wanted or ""),
+        bookmarks=moments.flag(query, "allowWatchBookmarks"),
+        initial_events=bool(initial),
+        only_new=initial is False,
+        timeout=float(timeout) or None,
+        shape=form.shape,
+        include=query.get("includeObject", "Metadata"),
+    )
+
+
+_FORMS = (
+    "only the following media types are accepted: application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
+)
 
 
 class Encoder:
@@ -152,12 +185,12 @@ async def _lines(
     encoder = Encoder(kind, query, options)
     rv = store.rv
     try:
-        first = b"".join(_beginning(encoder, store, kind, query, options))
+        async for lines in _beginning(encoder, store, kind, query, options):
+            if lines:
+                yield lines
     except ApiError as error:
         yield error_line(error)
         return
-    if first:
-        yield first
     clock = asyncio.get_running_loop().time
     # As in Kubernetes the end is spread out, so that clients do not come back all at once.
     seconds = options.timeout or random.uniform(1800, 3600)  # noqa: S311 - not a secret
@@ -165,31 +198,39 @@ async def _lines(
     next_bookmark = clock() + BOOKMARK_SECONDS
     while not subscription.done and (left := end - clock()) > 0:
         events = await subscription.batch(min(left, max(0.0, next_bookmark - clock())))
-        if events:
-            rv = events[-1].rv
-            lines = encoder.lines(events)
-            if lines:
-                yield lines
-        elif options.bookmarks and clock() >= next_bookmark:
-            # Nothing waits, so everything up to the store's latest change has been seen.
-            rv = store.rv
-            yield encoder.bookmark(rv)
+        if lines := encoder.lines(events):
+            yield lines
+        # When nothing waits, everything up to the store's latest change has been seen.
+        rv = events[-1].rv if events else store.rv
         if clock() >= next_bookmark:
             next_bookmark = clock() + BOOKMARK_SECONDS
+            if options.bookmarks:
+                yield encoder.bookmark(rv)
     if options.bookmarks:
         yield encoder.bookmark(rv)
 
 
-def _beginning(
+async def _beginning(
     encoder: Encoder, store: Store, kind: Kind, query: Query, options: WatchOptions
-) -> Iterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """What comes before the live events."""
-    if options.since in ("", "0") or options.initial_events:
-        yield encoder.lines(
-            Event(0, "ADDED", Key(kind.resource, row.namespace, row.name), row.body, None)
-            for row in store.rows(kind.resource, query.namespace)
-        )
+    now = store.rv
+    if options.initial_events or (options.since in ("", "0") and not options.only_new):
+        after: tuple[str, str] | None = ("", "")
+        while after is not None:
+            found = store.rows(kind.resource, query.namespace, after=after, at=now)
+            rows = list(itertools.islice(found, PIECE))
+            after = (rows[-1].namespace, rows[-1].name) if len(rows) == PIECE else None
+            yield encoder.lines(
+                Event(0, "ADDED", Key(kind.resource, row.namespace, row.name), row.body, None)
+                for row in rows
+            )
+            await asyncio.sleep(0)
         if options.initial_events and options.bookmarks:
-            yield encoder.bookmark(store.rv, initial_end=True)
-        return
-    yield encoder.lines(store.events_after(kind.resource, int(options.since)))
+            yield encoder.bookmark(now, initial_end=True)
+    elif options.since not in ("", "0"):
+        since = int(options.since)
+        while events := store.events_after(kind.resource, since, until=now, limit=PIECE):
+            since = events[-1].rv
+            yield encoder.lines(events)
+            await asyncio.sleep(0)

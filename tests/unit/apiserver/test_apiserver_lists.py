@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
@@ -74,17 +75,57 @@ async def test_a_page_whose_moment_is_compacted_is_expired(
     assert (late.status, late.body["reason"]) == (410, "Expired")
     assert "start a new list" in late.body["message"]
 
+    # What comes with the refusal goes on from the same place, in the state of now.
+    await api("POST", widgets, make_widget("w05"))
+    await api("DELETE", f"{widgets}/w1")
+    rest = await api("GET", widgets, **_continue(late))
+    assert names(rest) == ["w05", "w2"]
+    newest = (await api("GET", widgets)).body["metadata"]["resourceVersion"]
+    assert rest.body["metadata"]["resourceVersion"] == newest
+
+
+async def test_pages_go_on_over_all_namespaces(api: Any, widgets: str, make_widget: Any) -> None:
+    other = widgets.replace("default", "kube-system")
+    for path, name in ((widgets, "b"), (widgets, "a"), (other, "c"), (other, "a")):
+        await api("POST", path, make_widget(name))
+    every = "/apis/lab.example.com/v1/widgets"
+    found: list[str] = []
+    page = await api("GET", every, limit=1)
+    assert page.body["metadata"]["remainingItemCount"] == 3
+    found += names(page)
+    while "continue" in page.body["metadata"]:
+        page = await api("GET", every, limit=1, **_continue(page))
+        found += names(page)
+    assert found == ["a", "b", "a", "c"]
+
+
+async def test_what_remains_is_counted_as_of_the_first_page(
+    api: Any, widgets: str, make_widget: Any
+) -> None:
+    await fill(api, widgets, make_widget, 5)
+    first = await api("GET", widgets, limit=1)
+    await api("DELETE", f"{widgets}/w4")
+    await api("POST", widgets, make_widget("x1"))
+    await api("POST", widgets, make_widget("x2"))
+    second = await api("GET", widgets, limit=1, **_continue(first))
+    assert second.body["metadata"]["remainingItemCount"] == 3
+
 
 async def test_a_made_up_token_is_refused(api: Any, widgets: str) -> None:
-    for token in ("abc", "e30", "%%%"):
+    for token in ("abc", "e30", "%%%", _token(rv=0), _token(rv=-2), _token(start="")):
         reply = await api("GET", widgets, **{"continue": token})
-        assert (reply.status, reply.body["message"]) == (400, "continue key is not valid")
+        text = "invalid continue token: continue key is not valid"
+        assert (reply.status, reply.body["message"]) == (400, text)
+
+
+def _token(rv: int = 5, start: str = "b\0") -> str:
+    raw = json.dumps({"v": "meta.k8s.io/v1", "rv": rv, "start": start})
+    return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
 async def test_a_token_of_another_store_is_expired(api: Any, widgets: str) -> None:
     """The store was made anew between two pages, and has not come as far as the first."""
-    to_come = base64.urlsafe_b64encode(b'{"rv": 999999, "namespace": "a", "name": "b"}').decode()
-    reply = await api("GET", widgets, **{"continue": to_come})
+    reply = await api("GET", widgets, **{"continue": _token(rv=999_999)})
     assert (reply.status, reply.body["reason"]) == (410, "Expired")
 
 
