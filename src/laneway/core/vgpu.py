@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from laneway.core.catalogue import profile_named
+from laneway.core.catalogue import VgpuProfile, profile_named
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, Step
@@ -108,17 +108,22 @@ def _find(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | None:
 def _unlisted(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | None:
     """A type, without its id, that the driver leaves out of its lists while others run.
 
-    Only vendor VFIO does so; a card that carries nothing lists everything that it can do.
+    Only vendor VFIO does so; a card that carries nothing lists everything that it can do. The board
+    is told by what the card carries and still lists; where all of that is new to the catalogue, the
+    profile is given the benefit of the doubt.
     """
-    named = profile_named(profile)
-    carried = (profile_named(name) for name, _ in _carried(siblings))
-    if named is None or any(sibling.framework == "mdev" for sibling in siblings):
+    carried = {name for name, _ in _carried(siblings)}
+    if not carried or any(sibling.framework == "mdev" for sibling in siblings):
         return None
-    alike = any(
-        one is not None and (one.board, one.mig_backed) == (named.board, named.mig_backed)
-        for one in carried
-    )
-    return VgpuType("", profile) if alike else None
+    named = profile_named(profile)
+    listed = {kind.name for sibling in siblings for kind in sibling.supported}
+    shown = {_board(one) for one in map(profile_named, carried | listed) if one is not None}
+    alike = named is not None and (not shown or _board(named) in shown)
+    return VgpuType("", profile) if alike or profile in carried else None
+
+
+def _board(profile: VgpuProfile) -> tuple[str, bool]:
+    return profile.board, profile.mig_backed
 
 
 def _carried(siblings: tuple[VgpuFunction, ...]) -> tuple[tuple[str, int], ...]:

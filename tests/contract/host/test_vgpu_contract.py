@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from laneway.core.plan import Plan, undo
+from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
 from laneway.core.vgpu import Satisfied, VgpuWish, decide, mdev_uuid
 from laneway.host.steps import StepError, execute
@@ -193,6 +194,30 @@ async def test_a_wish_is_carried_out_and_taken_back(gpu: Any) -> None:
     await execute(gpu.host, plan)
 
     assert gpu.functions()[5].configured is None
+
+
+async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any) -> None:
+    small, large = gpu.profile("-1Q"), gpu.profile("-4Q")
+    first, *_ = gpu.functions()
+    gpu.create(first, small)
+    functions = gpu.functions()
+    wish = VgpuWish(first.address, enabled=True, profile=large.name, explicit=True)
+
+    plan = decide(wish, "node", functions[0], functions)
+    assert isinstance(plan, Plan)
+    await execute(gpu.host, plan)
+
+    assert gpu.functions()[0].configured.type_name == large.name
+
+
+def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu: Any) -> None:
+    small, large = gpu.profile("-1Q"), gpu.profile("-4Q")
+    first, second, *_ = gpu.functions()
+    gpu.create(first, small)
+    functions = gpu.functions()
+    for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileUnknown)):
+        wish = VgpuWish(second.address, enabled=True, profile=profile, explicit=True)
+        assert isinstance(decide(wish, "node", functions[1], functions), reason)
 
 
 async def test_a_change_that_does_not_fit_leaves_the_vgpu_that_was_there(gpu: Any) -> None:

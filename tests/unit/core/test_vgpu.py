@@ -34,12 +34,13 @@ def function(
     configured: ConfiguredVgpu | None = None,
     framework: str = "mdev",
     address: PciAddress = VF,
+    supported: tuple[VgpuType, ...] = (Q4, Q8),
 ) -> VgpuFunction:
     return VgpuFunction(
         address=address,
         parent=GPU,
         framework=framework,  # type: ignore[arg-type]
-        supported=(Q4, Q8),
+        supported=supported,
         creatable=creatable,
         configured=configured,
     )
@@ -129,6 +130,62 @@ def test_an_exhausted_profile_names_what_the_gpu_carries():
 
     assert isinstance(refusal, ProfileExhausted)
     assert "1 x NVIDIA A2-8Q" in explain(refusal)
+
+
+def vendor_card(carried: str, *listed: str) -> tuple[VgpuFunction, VgpuFunction]:
+    """A free function of a card on vendor VFIO, and its sibling with the one vGPU."""
+    types = tuple(VgpuType(str(at), name) for at, name in enumerate(listed, 1000))
+    free = function(framework="vendor-vfio", creatable=types, supported=types)
+    busy = function(
+        address=PciAddress.parse("0000:08:00.5"),
+        framework="vendor-vfio",
+        creatable=(),
+        supported=(),
+        configured=ConfiguredVgpu("990", carried),
+    )
+    return free, busy
+
+
+@pytest.mark.parametrize(
+    ("carried", "listed", "asked", "reason"),
+    [
+        ("NVIDIA L40S-8Q", ("NVIDIA L40S-8A",), "NVIDIA L40S-48Q", ProfileExhausted),
+        ("NVIDIA L40S-8Q", (), "NVIDIA L40S-8Q", ProfileExhausted),
+        ("NVIDIA L40S-8Q", (), "NVIDIA L40S-48Q", ProfileExhausted),
+        ("NVIDIA L40S-8Q", (), "NVIDIA A2-4Q", ProfileUnknown),
+        ("NVIDIA L40S-8Q", (), "NVIDIA L40S-99Q", ProfileUnknown),
+        ("NVIDIA NEW-8Q", (), "NVIDIA NEW-8Q", ProfileExhausted),
+        ("NVIDIA NEW-8Q", (), "NVIDIA NEW-48Q", ProfileUnknown),
+        # The driver's id is new to the catalogue, so what runs has no name.
+        ("", ("NVIDIA L40S-8A",), "NVIDIA L40S-48Q", ProfileExhausted),
+        ("", ("NVIDIA L40S-8A",), "NVIDIA A2-4Q", ProfileUnknown),
+        ("", (), "NVIDIA L40S-48Q", ProfileExhausted),
+        ("", (), "", ProfileMissing),
+        ("", (), "nonsense", ProfileUnknown),
+    ],
+)
+def test_a_vendor_profile_that_is_not_listed_now_is_known_all_the_same(
+    carried, listed, asked, reason
+):
+    free, busy = vendor_card(carried, *listed)
+
+    assert isinstance(decide(wish(asked), "node1", free, [free, busy]), reason)
+
+
+@pytest.mark.parametrize("listed", [(), ("NVIDIA L40S-8A", "NVIDIA L40S-8Q")])
+def test_the_one_vendor_vgpu_gets_another_size_in_one_plan_that_can_be_undone(listed):
+    free, busy = vendor_card("NVIDIA L40S-8Q", *listed)
+    asked = VgpuWish(busy.address, True, "NVIDIA L40S-48Q", explicit=True)
+
+    plan = decide(asked, "node1", busy, [free, busy])
+
+    assert plan == Plan(
+        (
+            SetVgpuType(busy.address, "0", "990", "NVIDIA L40S-8Q"),
+            SetVgpuType(busy.address, "", "0", "NVIDIA L40S-48Q"),
+        )
+    )
+    assert undo(plan.steps[0]) == SetVgpuType(busy.address, "990", "0", "NVIDIA L40S-8Q")
 
 
 def test_a_missing_function_is_no_problem_for_a_disabled_vgpu():
