@@ -14,6 +14,7 @@ import msgspec
 from jsonpath.exceptions import JSONPatchError, JSONPointerError
 from jsonpath.patch import JSONPatch, OpCopy
 
+from laneway.apiserver import strategic
 from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
@@ -28,26 +29,16 @@ COPY_LIMIT = 3 * 1024 * 1024
 """Bytes that the copies of one patch may add up to: copies of copies double with each."""
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
-_MERGE_KEYS = {
-    "addresses": "type",
-    "conditions": "type",
-    "imagePullSecrets": "name",
-    "ownerReferences": "uid",
-    "secrets": "name",
-}
-"""Lists of the built-in kinds that are merged by a key of their elements."""
-
-_SETS = frozenset({"finalizers", "podCIDRs"})
-"""Lists of plain values that are merged."""
-
 
 def accepted(kind: Kind) -> tuple[str, ...]:
     """The media types that a patch of this kind may have."""
     return (JSON, MERGE) if kind.custom else (JSON, MERGE, STRATEGIC)
 
 
-def apply(media_type: str, target: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """The patched object."""
+def apply(
+    media_type: str, target: dict[str, Any], patch: Any, schema: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The patched object; the schema tells a strategic merge how lists are merged."""
     if media_type == JSON:
         return _json_patch(target, patch)
     if not isinstance(patch, dict):
@@ -55,7 +46,7 @@ def apply(media_type: str, target: dict[str, Any], patch: Any) -> dict[str, Any]
     if media_type == MERGE:
         result: dict[str, Any] = _merge(target, patch)
         return result
-    return _strategic(target, patch)
+    return strategic.apply(schema, target, patch)
 
 
 def _merge(target: Any, patch: Any) -> Any:
@@ -98,65 +89,4 @@ def _json_patch(target: dict[str, Any], patch: Any) -> dict[str, Any]:
         raise ApiError(422, "Invalid", text) from error
     if not isinstance(result, dict):
         raise ApiError(422, "Invalid", "the patched object is not an object any more")
-    return result
-
-
-def _strategic(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    directive = patch.get("$patch")
-    if directive == "replace":
-        return {key: value for key, value in patch.items() if key != "$patch"}
-    if directive == "delete":
-        return {}
-    if directive not in (None, "merge"):
-        raise ApiError(400, "BadRequest", f"unknown patch directive {directive!r}")
-    result = dict(target)
-    for key, value in patch.items():
-        if key.startswith("$"):
-            _directive(result, key, value)
-        elif value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            before = result.get(key)
-            result[key] = _strategic(before if isinstance(before, dict) else {}, value)
-        elif isinstance(value, list):
-            result[key] = _list(key, result.get(key), value)
-        else:
-            result[key] = value
-    return result
-
-
-def _directive(result: dict[str, Any], key: str, value: Any) -> None:
-    name, _, field = key.partition("/")
-    before = result.get(field)
-    if name == "$deleteFromPrimitiveList" and isinstance(before, list) and isinstance(value, list):
-        result[field] = [item for item in before if item not in value]
-    elif name == "$retainKeys" and isinstance(value, list):
-        for other in [other for other in result if other not in value]:
-            del result[other]
-    # $setElementOrder only orders what is merged: the order here is that of the merge.
-
-
-def _list(field: str, before: Any, patch: list[Any]) -> list[Any]:
-    old = before if isinstance(before, list) else []
-    if field in _SETS:
-        return [*old, *(item for item in patch if item not in old)]
-    key = _MERGE_KEYS.get(field)
-    if key is None or any(isinstance(i, dict) and i.get("$patch") == "replace" for i in patch):
-        return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
-    result = list(old)
-    for item in patch:
-        if not isinstance(item, dict) or key not in item:
-            text = f"map: {item!r} does not contain declared merge key: {key}"
-            raise ApiError(400, "BadRequest", text)
-        place = next(
-            (n for n, x in enumerate(result) if isinstance(x, dict) and x.get(key) == item[key]),
-            None,
-        )
-        if item.get("$patch") == "delete":
-            if place is not None:
-                del result[place]
-        elif place is None:
-            result.append(_strategic({}, item))
-        else:
-            result[place] = _strategic(result[place], item)
     return result
