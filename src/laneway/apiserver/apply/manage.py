@@ -15,6 +15,7 @@ from laneway.apiserver.apply.entries import UPDATE, Entry, Managed, Manager, Own
 from laneway.apiserver.apply.fieldset import EMPTY, FieldSet
 from laneway.apiserver.apply.items import SchemaMismatch
 from laneway.apiserver.apply.merge import merge, remove
+from laneway.apiserver.apply.reconcile import reconciled
 from laneway.apiserver.errors import ApiError
 
 Object = dict[str, Any]
@@ -121,11 +122,16 @@ def applied(
     if owners:
         meta = merged.get("metadata") or {}
         merged["metadata"] = {**meta, "managedFields": entries.encode(owners)}
+    if live is not None:
+        keep_times(live, merged)
     return merged
 
 
 def keep_times(live: Object, obj: Object) -> None:
-    """Let an object that differs from the live one in nothing but times of entries keep those."""
+    """Let an object that differs from the live one in nothing but times of entries keep those.
+
+    To be called again where pruning and defaulting may have undone what an apply changed.
+    """
     before, after = _entries(live), _entries(obj)
     if before == after or _timeless(before) != _timeless(after):
         return
@@ -157,7 +163,9 @@ class _Write(NamedTuple):
     reset: FieldSet
 
     def update(self, live: Object, new: Object, managed: Managed, name: str) -> Managed:
-        change = trees.compare(self.kind, _bare(live), _bare(new)).without(self.reset)
+        live = _bare(live)
+        managed = reconciled(self.kind, live, managed)
+        change = trees.compare(self.kind, live, _bare(new)).without(self.reset)
         touched = change.touched
         owners = _lose(managed, touched, change.removed)
         taken = touched - NEVER_OWNED
@@ -192,8 +200,6 @@ class _Write(NamedTuple):
         if conflicts and not force:
             raise Conflicts(conflicts)
         owners = _lose(owners, touched, change.removed)
-        if not trees.same(live, merged):
-            own = own._replace(time=self.now)
         if fields := own.fields - NEVER_OWNED:
             owners[manager] = own._replace(fields=fields)
         return merged, owners
@@ -201,11 +207,11 @@ class _Write(NamedTuple):
     def _merged(
         self, live: Object, sent: Object, managed: Managed, manager: Manager
     ) -> tuple[Object, Managed]:
+        managed = reconciled(self.kind, live, managed)
         merged = merge(self.kind, live, sent)
         owned = trees.fields(self.kind, sent).without(self.reset)
         last = managed.get(manager)
-        own = Owned(owned, self.api_version, last.time if last else None)
-        owners = {**managed, manager: own}
+        owners = {**managed, manager: Owned(owned, self.api_version, self.now)}
         if last:
             merged = self._pruned(merged, owners, last.fields)
         return merged, owners
