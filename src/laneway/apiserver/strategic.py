@@ -61,22 +61,22 @@ def _map(schema: Schema, old: Object, patch: Object) -> Object:
     for key, value in fields.items():
         if value is None:
             result.pop(key, None)
+            continue
+        made = _value(_sub(schema, key), result.get(key), value)
+        if made is None:
+            result.pop(key, None)
         else:
-            result[key] = _value(_sub(schema, key), result.get(key), value)
+            result[key] = made
     return result
 
 
 def _value(schema: Schema, old: Any, patch: Any) -> Any:
-    merged = "merge" in _strategies(schema)
-    if isinstance(patch, dict):
-        if isinstance(old, dict) and "replace" not in _strategies(schema):
-            return _map(schema, old, patch)
-        return _plain(patch)
-    if isinstance(patch, list):
-        if merged and isinstance(old, list):
-            return _list(schema, old, patch)
-        return _plain(patch)
-    return patch
+    strategies = _strategies(schema)
+    if isinstance(patch, dict) and isinstance(old, dict) and "replace" not in strategies:
+        return _map(schema, old, patch)
+    if isinstance(patch, list) and isinstance(old, list) and "merge" in strategies:
+        return _list(schema, old, patch)
+    return _fresh(patch)
 
 
 def _retained(old: Object, patch: Object) -> Object:
@@ -87,8 +87,7 @@ def _retained(old: Object, patch: Object) -> Object:
         raise _bad("invalid patch format of retainKeys")
     given = {key for key, value in patch.items() if not key.startswith("$") and value is not None}
     if not given <= set(names):
-        text = f"the keys in the patch {sorted(given)} must all be in {_RETAIN}: {names}"
-        raise _bad(text)
+        raise _bad("patch content doesn't match retainKeys list", 422)
     return {key: value for key, value in old.items() if key in names}
 
 
@@ -114,12 +113,20 @@ def _ordered(schema: Schema, result: Object, name: str, patch: Any, order: Any) 
 
 
 def _require_order(schema: Schema, patch: list[Any], order: list[Any]) -> None:
+    """What the patch adds or changes must come in the order that it asks for."""
+    if not patch or not order:
+        return
     key = _key_of(schema)
-    places = [key(item) for item in order]
-    wanted = [key(item) for item in patch if not (isinstance(item, dict) and _PATCH in item)]
-    if any(item not in places for item in wanted):
+    places = iter([key(item) for item in order])
+    if not all(key(item) in places for item in patch if not _has_directive(item)):
         text = f"The order in patch list:\n{patch}\n doesn't match {_ORDER[:-1]} list:\n{order}\n"
         raise _bad(text)
+
+
+def _has_directive(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _PATCH in value or any(map(_has_directive, value.values()))
+    return isinstance(value, list) and any(map(_has_directive, value))
 
 
 def _list(schema: Schema, old: list[Any], patch: list[Any]) -> list[Any]:
@@ -160,7 +167,7 @@ def _list_of_maps(schema: Schema, old: list[Object], patch: list[Object]) -> lis
         wanted = key(item)
         place = next((at for at, other in enumerate(merged) if key(other) == wanted), None)
         if place is None:
-            merged.append(_plain(item))
+            merged.append(_verbatim(item))
         else:
             merged[place] = _map(items, merged[place], item)
     return _arranged(schema, merged, changes, kept)
@@ -203,18 +210,25 @@ def _key_of(schema: Schema) -> Callable[[Any], str]:
     return key
 
 
-def _plain(value: Any) -> Any:
-    """A value that meets nothing old: without nulls and directives."""
+def _fresh(value: Any) -> Any:
+    """A value that meets nothing old: without nulls, and without what a directive is for."""
     if isinstance(value, dict):
-        if value.get(_PATCH) == "delete":
-            return {}
-        return {
-            key: _plain(item)
-            for key, item in value.items()
-            if item is not None and not key.startswith("$")
-        }
+        if _PATCH in value:
+            return None
+        made = {key: _fresh(item) for key, item in value.items() if not key.startswith("$")}
+        return {key: item for key, item in made.items() if item is not None}
     if isinstance(value, list):
-        return [_plain(item) for item in value if not (isinstance(item, dict) and _PATCH in item)]
+        made_items = [_fresh(item) for item in value]
+        return [item for item in made_items if item is not None]
+    return value
+
+
+def _verbatim(value: Any) -> Any:
+    """A new element of a list: Kubernetes takes even what a directive in it would delete."""
+    if isinstance(value, dict):
+        return {k: _verbatim(v) for k, v in value.items() if v is not None and k[:1] != "$"}
+    if isinstance(value, list):
+        return [_verbatim(item) for item in value]
     return value
 
 

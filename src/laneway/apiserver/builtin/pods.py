@@ -122,7 +122,7 @@ def _container(
         name, at = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             yield problem.required(f"{where}.name")
-        elif name not in volumes:
+        if name not in volumes:
             yield problem.Problem("FieldValueNotFound", f'Not found: "{name}"', f"{where}.name")
         if not at:
             yield problem.required(f"{where}.mountPath")
