@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 FIELD: Final = "f:"
 _KEY: Final = "k:"
@@ -93,8 +96,14 @@ def _plain(content: Any) -> Any:
     return content
 
 
-def rank(element: str) -> tuple[int, Any]:
-    """Sorts steps as Kubernetes does: fields, keys, values, positions."""
+def ranked(found: Collection[str]) -> list[str]:
+    """Sorted as Kubernetes does: fields, keys, values, positions."""
+    if found and max(found) < "g":  # fields alone, as nearly everywhere
+        return sorted(found)
+    return sorted(found, key=_place)
+
+
+def _place(element: str) -> tuple[int, Any]:
     if element.startswith(FIELD):
         return 0, element
     return _rank(element)

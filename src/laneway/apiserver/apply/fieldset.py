@@ -61,7 +61,7 @@ class FieldSet:
     def encode(self) -> dict[str, Any]:
         """FieldsV1, sorted as Kubernetes sorts it."""
         fields: dict[str, Any] = {}
-        for element in sorted(self.members | self.children.keys(), key=elements.rank):
+        for element in elements.ranked(self.members | self.children.keys()):
             below = self.children.get(element)
             if below is None:
                 fields[element] = {}
@@ -100,9 +100,9 @@ class FieldSet:
 
     def __iter__(self) -> Iterator[Path]:
         """Every path, those of a level before those beneath it."""
-        for element in sorted(self.members, key=elements.rank):
+        for element in elements.ranked(self.members):
             yield (element,)
-        for element in sorted(self.children, key=elements.rank):
+        for element in elements.ranked(self.children):
             for path in self.children[element]:
                 yield (element, *path)
 

@@ -171,10 +171,10 @@ class _Write(NamedTuple):
         taken = touched - NEVER_OWNED
         if taken:
             manager = entries.updater(name, self.api_version, self.subresource)
-            before = owners.get(manager)
-            if before is not None:
-                taken |= before.fields
-            owners[manager] = Owned(taken, self.api_version, self.now)
+            before = managed.get(manager)
+            if manager in owners:
+                taken |= owners[manager].fields
+            owners[manager] = entries.written(before, taken, self.api_version, self.now)
         return _capped(owners)
 
     def apply(
@@ -201,7 +201,9 @@ class _Write(NamedTuple):
             raise Conflicts(conflicts)
         owners = _lose(owners, touched, change.removed)
         if fields := own.fields - NEVER_OWNED:
-            owners[manager] = own._replace(fields=fields)
+            owners[manager] = entries.written(
+                managed.get(manager), fields, self.api_version, self.now
+            )
         return merged, owners
 
     def _merged(
@@ -211,7 +213,7 @@ class _Write(NamedTuple):
         merged = merge(self.kind, live, sent)
         owned = trees.fields(self.kind, sent).without(self.reset)
         last = managed.get(manager)
-        owners = {**managed, manager: Owned(owned, self.api_version, self.now)}
+        owners = {**managed, manager: entries.written(last, owned, self.api_version, self.now)}
         if last:
             merged = self._pruned(merged, owners, last.fields)
         return merged, owners

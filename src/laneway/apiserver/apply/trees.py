@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from laneway.apiserver.apply.fieldset import EMPTY, FieldSet, Path
 from laneway.apiserver.apply.items import SchemaMismatch, elements_of, scalar_problem
 from laneway.apiserver.apply.types import DEDUCED
@@ -180,7 +182,7 @@ class _Compare:
             right = after.get(name, ABSENT)
             if left is right:
                 continue
-            if type(left) is type(right) and type(left) in _SCALARS and left == right:
+            if type(left) is type(right) and _alike(left, right):
                 continue
             self.visit(child_type(kind, name), left, right, (*path, f"f:{name}"))
         for name, right in after.items():
@@ -206,6 +208,15 @@ class _Compare:
                 if left:
                     self.visit(kind.element, left[0], ABSENT, here)
                 self.added.append(here)
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Whether two values of one type are surely the same, found out at the speed of C."""
+    if type(left) in _SCALARS:
+        return bool(left == right)
+    # Unlike `==` this tells true from 1. It also tells apart what is only ordered differently, but
+    # then the values are gone through one by one.
+    return msgspec.json.encode(left) == msgspec.json.encode(right)
 
 
 def _grouped(kind: ListType, items: list[Any]) -> dict[str, list[Any]]:
