@@ -72,8 +72,8 @@ def test_the_moment_of_a_list(query: dict[str, str], wanted: Span) -> None:
         (
             {"resourceVersionMatch": "Exact", "resourceVersion": "3", "continue": "x"},
             (
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is "
-                "provided"
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when "
+                "continue is provided"
             ),
         ),
         (
@@ -92,8 +92,8 @@ def test_what_does_not_go_together_in_a_list(query: dict[str, str], problem: str
         (
             {"resourceVersionMatch": "NotOlderThan"},
             (
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
-                "sendInitialEvents is provided"
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch "
+                "unless sendInitialEvents is provided"
             ),
         ),
         (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import builtin
-from laneway.apiserver.deletion import definitions, namespaces, owners
+from laneway.apiserver.deletion import definitions, namespaces, owners, reports
 from laneway.apiserver.deletion.options import DeleteOptions
 from laneway.apiserver.deletion.verb import FOREGROUND, ORPHAN, settle
 from laneway.apiserver.errors import ApiError
@@ -63,6 +63,10 @@ class Collector:
         elif work.key.resource == builtin.CRDS:
             # Owners of this kind can be judged from now on.
             await self._each(lambda after: self._store.owned(after, CHUNK))
+        if owners.references(obj) and (
+            ref := owners.misplaced(self._store, self._registry, work.key, obj)
+        ):
+            reports.misplaced(self._store, work.key, obj, ref)
         await self._look_at(work.key)
 
     async def _each(self, chunk: Callable[[Key], list[Key]]) -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laneway.apiserver import builtin, metadata
+from laneway.apiserver import metadata
 from laneway.apiserver.deletion.conditions import set_condition
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.objects import Object
-    from laneway.apiserver.store import Store
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -58,13 +56,7 @@ def is_pending(obj: Object) -> bool:
     return "deletionTimestamp" in meta and CLEANUP in meta.get("finalizers", ())
 
 
-def refuse_create(store: Store, kind: Kind) -> None:
-    """Raise MethodNotAllowed when the definition of this kind is being deleted."""
-    if not kind.custom:
-        return
-    stored = store.get(Key(builtin.CRDS, "", kind.resource))
-    if stored is None or b'"deletionTimestamp"' not in stored.body:
-        return
-    if "deletionTimestamp" in as_object(stored.body)["metadata"]:
-        text = "create not allowed while custom resource definition is terminating"
-        raise ApiError(405, "MethodNotAllowed", text, group=kind.group, kind=kind.plural)
+def refused(kind: Kind) -> ApiError:
+    """The answer to the creation of an object whose definition is being deleted."""
+    text = "create not allowed while custom resource definition is terminating"
+    return ApiError(405, "MethodNotAllowed", text, group=kind.group, kind=kind.plural)

@@ -1,7 +1,8 @@
 """Which work follows from a change.
 
 Called for every change inside its transaction, so it is quick for the common ones: an object
-without owners, that is not being deleted, in a namespace that stays.
+without owners, that is not being deleted, in a namespace that stays. A change that must not be,
+since it would add to what is being emptied, is refused here, where nothing can come in between.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import builtin
+from laneway.apiserver.deletion import definitions
 from laneway.apiserver.deletion.verb import FOREGROUND, ORPHAN
 from laneway.apiserver.events import Key, as_object
 from laneway.apiserver.objects import key_of
@@ -52,12 +54,15 @@ class Follow:
         if key.resource == builtin.CRDS and change == "ADDED":
             yield key, ""
         if self._emptied:
-            for holder in (
-                Key(builtin.NAMESPACES, "", key.namespace),
-                Key(builtin.CRDS, "", key.resource),
-            ):
-                if holder in self._emptied:
-                    yield holder, ""
+            yield from self._of_content(change, key)
+
+    def _of_content(self, change: EventType, key: Key) -> Iterator[tuple[Key, str]]:
+        namespace = Key(builtin.NAMESPACES, "", key.namespace)
+        definition = Key(builtin.CRDS, "", key.resource)
+        kind = self._registry.of_resource(key.resource)
+        if definition in self._emptied and change == "ADDED" and kind is not None:
+            raise definitions.refused(kind)
+        yield from ((key, "") for key in (namespace, definition) if key in self._emptied)
 
     def _of_owners(
         self, change: EventType, key: Key, meta: Meta, old: Meta

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from laneway.apiserver import builtin
 from laneway.apiserver.deletion.verb import FOREGROUND
 from laneway.apiserver.events import as_object
 from laneway.apiserver.objects import key_of
@@ -65,14 +66,20 @@ def classify(store: Store, registry: Registry, key: Key, obj: Object) -> Owners:
     return found
 
 
-def misplaced(registry: Registry, key: Key, obj: Object) -> Reference | None:
-    """A reference from a cluster-scoped object to a namespaced owner."""
-    if key.namespace:
-        return None
+def misplaced(store: Store, registry: Registry, key: Key, obj: Object) -> Reference | None:
+    """A reference to an owner in another namespace, or from a cluster-scoped object to any."""
     for ref in references(obj):
         kind = registry.of_kind(ref["apiVersion"], ref["kind"])
-        if kind is not None and kind.namespaced:
+        if kind is None or not kind.namespaced:
+            continue
+        if not key.namespace:
             return ref
+        if store.get(key_of(kind, key.namespace, ref["name"])) is not None:
+            continue
+        for row in store.rows(builtin.NAMESPACES):
+            stored = store.get(key_of(kind, row.name, ref["name"]))
+            if stored is not None and as_object(stored.body)["metadata"]["uid"] == ref["uid"]:
+                return ref
     return None
 
 
