@@ -60,7 +60,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 @pytest.mark.parametrize("authorization", ["Bearer s3cret-token", "bearer  s3cret-token "])
 async def test_a_token_tells_the_user(server: Server, authorization: str) -> None:
-    assert await server.ask(authorization=authorization) == (200, ["admin", ["system:masters"]])
+    assert await server.ask(authorization=authorization) == (200, ["admin", ["system:masters", "system:authenticated"]])
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ async def test_everyone_else_gets_a_status(server: Server, authorization: str | 
 
 async def test_a_certificate_tells_the_user(server: Server) -> None:
     user = User("alice", ("dev", "ops"))
-    assert await server.ask(user=user) == (200, ["alice", ["dev", "ops"]])
+    assert await server.ask(user=user) == (200, ["alice", ["dev", "ops", "system:authenticated"]])
 
 
 async def test_a_certificate_counts_before_a_token(server: Server) -> None:
     code, body = await server.ask(user=User("alice"), authorization="Bearer s3cret-token")
-    assert (code, body) == (200, ["alice", []])
+    assert (code, body) == (200, ["alice", ["system:authenticated"]])
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz?verbose", "/version"])

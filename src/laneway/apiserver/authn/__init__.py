@@ -1,0 +1,24 @@
+"""Who is asking: a client certificate signed by our CA, or a bearer token.
+
+`Authenticator` recognises users, `ServiceAccountTokens` makes and checks the tokens of service
+accounts. What a user may do is decided in `authorization`.
+"""
+
+from __future__ import annotations
+
+from laneway.apiserver.authn.authenticator import USER, Authenticator, middleware
+from laneway.apiserver.authn.keys import SigningKey
+from laneway.apiserver.authn.tokens import InvalidToken, ServiceAccountTokens
+from laneway.apiserver.authn.users import ANONYMOUS, SYSTEM, User
+
+__all__ = [
+    "ANONYMOUS",
+    "SYSTEM",
+    "USER",
+    "Authenticator",
+    "InvalidToken",
+    "ServiceAccountTokens",
+    "SigningKey",
+    "User",
+    "middleware",
+]

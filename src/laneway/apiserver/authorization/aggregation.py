@@ -1,0 +1,90 @@
+"""ClusterRoles that gather the rules of others: `admin` from all that carry its label.
+
+The rules of such a role follow from the other roles alone, so what somebody writes into them does
+not last. They are computed from scratch: once at the start, which finishes what a crash has cut
+off, and after each change of a ClusterRole. Roles that gather each other have the rules of all of
+them, in an order that does not depend on history, so this comes to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from laneway.apiserver.authorization.authorizer import CLUSTER_ROLES
+from laneway.apiserver.builtin.rules import chooses
+from laneway.apiserver.events import Key, as_object
+
+if TYPE_CHECKING:
+    from laneway.apiserver.events import Event
+    from laneway.apiserver.store import Store
+
+Object = dict[str, Any]
+
+
+class Aggregation:
+    """Keeps the rules of the aggregated ClusterRoles of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._busy = False
+        self.settle()
+        store.on_commit(self._follow)
+
+    def settle(self) -> None:
+        """Write the rules that are not what they should be, all or none of them."""
+        stored = {row.name: as_object(row.body) for row in self._store.rows(CLUSTER_ROLES)}
+        changed = [
+            (name, rules)
+            for name, role in stored.items()
+            if role.get("aggregationRule")
+            and (rules := gathered(name, stored)) != (role.get("rules") or [])
+        ]
+        if not changed:
+            return
+        self._busy = True
+        try:
+            with self._store.transaction():
+                for name, rules in changed:
+                    self._write(name, rules)
+        finally:
+            self._busy = False
+
+    def _write(self, name: str, rules: list[Object]) -> None:
+        key = Key(CLUSTER_ROLES, "", name)
+        before = self._store.get(key)
+        if before is not None:
+            role = as_object(before.body)
+            role["rules"] = rules
+            self._store.commit("MODIFIED", key, role, before)
+
+    def _follow(self, event: Event) -> None:
+        if event.key.resource == CLUSTER_ROLES and not self._busy:
+            self.settle()
+
+
+def gathered(name: str, roles: Mapping[str, Object]) -> list[Object]:
+    """The rules that an aggregated role should have, each once, by the names of their roles."""
+    found: list[Object] = []
+    for role in _sources(name, roles):
+        found += [rule for rule in role.get("rules") or () if rule not in found]
+    return found
+
+
+def _sources(name: str, roles: Mapping[str, Object]) -> Iterator[Object]:
+    """The roles with rules of their own that a role gathers, directly or through others."""
+    seen = {name}
+
+    def visit(role: Object) -> Iterator[Object]:
+        for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
+            for other in sorted(roles):
+                labels = roles[other]["metadata"].get("labels") or {}
+                if other in seen or not chooses(selector, labels):
+                    continue
+                seen.add(other)
+                if roles[other].get("aggregationRule"):
+                    yield from visit(roles[other])
+                else:
+                    yield roles[other]
+
+    yield from visit(roles[name])

@@ -1,0 +1,198 @@
+"""Nobody gives what they do not have.
+
+Whoever writes a role must hold every permission in it, and whoever writes a binding every
+permission of the role it grants; the verbs `escalate` and `bind` are the exceptions that a role
+can make. What is not held is named in Kubernetes' words, so that it can be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from laneway.apiserver.authn.users import MASTERS, User
+from laneway.apiserver.authorization import rules
+from laneway.apiserver.authorization.attributes import Attributes
+from laneway.apiserver.authorization.authorizer import GROUP
+from laneway.apiserver.authorization.gotext import quoted, quoted_list
+from laneway.apiserver.authorization.refusal import refused
+from laneway.apiserver.authorization.rules import EVERYTHING, Rule, url_covers
+from laneway.apiserver.errors import NotFound
+
+if TYPE_CHECKING:
+    from laneway.apiserver.authorization.authorizer import Authorizer
+    from laneway.apiserver.kinds import Kind
+
+Object = dict[str, Any]
+
+_FULL = (
+    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
+    Rule(verbs=("*",), non_resource_urls=("*",)),
+)
+
+
+def check(
+    authorizer: Authorizer,
+    user: User,
+    kind: Kind,
+    new: Object,
+    old: Object | None,
+    *,
+    namespace: str,
+    name: str,
+) -> None:
+    """Raise a 403 where this write would give away what the user does not hold.
+
+    `name` is that of the URL: empty when an object is created. Of kinds that grant nothing, nothing
+    is asked.
+    """
+    if kind.group != GROUP or MASTERS in user.groups:
+        return
+    if old is not None and _is_only_bookkeeping(new, old):
+        return
+    if kind.plural in ("roles", "clusterroles"):
+        escalate = Attributes(
+            user=user,
+            verb="escalate",
+            group=GROUP,
+            version="*",
+            resource=kind.plural,
+            namespace=namespace,
+            name=name,
+        )
+        _check_role(authorizer, escalate, new, old)
+    else:
+        _check_binding(authorizer, user, kind.plural, namespace, new)
+
+
+def _check_role(
+    authorizer: Authorizer, escalate: Attributes, new: Object, old: Object | None
+) -> None:
+    if authorizer.decide(escalate).allowed:
+        return
+    user, namespace = escalate.user, escalate.namespace
+    name = new["metadata"].get("name", "")
+    if lacking := _lacking(authorizer, user, namespace, rules.read(new.get("rules"))):
+        raise refused(GROUP, escalate.resource, name, lacking)
+    # It can gather the rules of any role there will ever be.
+    gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
+    if gathers and _lacking(authorizer, user, namespace, _FULL):
+        text = "must have cluster-admin privileges to use the aggregationRule"
+        raise refused(GROUP, escalate.resource, name, text)
+
+
+def _check_binding(
+    authorizer: Authorizer, user: User, resource: str, namespace: str, new: Object
+) -> None:
+    ref = new.get("roleRef") or {}
+    kind, name = ref.get("kind", ""), ref.get("name", "")
+    granted = "roles" if kind == "Role" else "clusterroles"
+    bind = Attributes(
+        user=user,
+        verb="bind",
+        group=ref.get("apiGroup") or GROUP,
+        version="*",
+        resource=granted,
+        namespace=namespace,
+        name=name,
+    )
+    if authorizer.decide(bind).allowed:
+        return
+    held = authorizer.role(kind, namespace, name)
+    if held is None:
+        what = "role" if kind == "Role" else "clusterrole"
+        text = f'{what}s.{GROUP} "{name}" not found'
+        raise NotFound(text, name=name, group=GROUP, kind=f"{what}s")
+    if lacking := _lacking(authorizer, user, namespace, held):
+        raise refused(GROUP, resource, new["metadata"].get("name", ""), lacking)
+
+
+def _lacking(authorizer: Authorizer, user: User, namespace: str, wanted: Iterable[Rule]) -> str:
+    """What of these rules the user does not hold, as the text of the refusal; or nothing."""
+    held = authorizer.rules(user, namespace)
+    missing = uncovered(held.rules, wanted)
+    if not missing:
+        return ""
+    lines = sorted({_described(rule) for rule in _compact(missing)})
+    text = (
+        f"user {quoted(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC "
+        "permissions not currently held:\n" + "\n".join(lines)
+    )
+    return f"{text}; resolution errors: [{' '.join(held.errors)}]" if held.errors else text
+
+
+def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """The smallest parts of the wanted rules that no held rule allows by itself."""
+    holding = tuple(held)
+    return [
+        part
+        for rule in wanted
+        for part in _parts(rule)
+        if not any(_covers(owned, part) for owned in holding)
+    ]
+
+
+def _parts(rule: Rule) -> Iterator[Rule]:
+    """The rule as one rule for each combination that it allows."""
+    names: tuple[tuple[str, ...], ...] = tuple((name,) for name in rule.resource_names) or ((),)
+    for group, resource, verb, name in product(rule.api_groups, rule.resources, rule.verbs, names):
+        yield Rule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=name)
+    for url, verb in product(rule.non_resource_urls, rule.verbs):
+        yield Rule(verbs=(verb,), non_resource_urls=(url,))
+
+
+def _covers(held: Rule, part: Rule) -> bool:
+    if part.verbs[0] not in held.verbs and EVERYTHING not in held.verbs:
+        return False
+    if part.non_resource_urls:
+        return any(url_covers(url, part.non_resource_urls[0]) for url in held.non_resource_urls)
+    resource, (group,) = part.resources[0], part.api_groups
+    _, slash, subresource = resource.partition("/")
+    return (
+        (group in held.api_groups or EVERYTHING in held.api_groups)
+        and (
+            EVERYTHING in held.resources
+            or resource in held.resources
+            or (bool(slash) and f"*/{subresource}" in held.resources)
+        )
+        and (not held.resource_names or bool(part.resource_names))
+        and (not held.resource_names or part.resource_names[0] in held.resource_names)
+    )
+
+
+def _compact(parts: Iterable[Rule]) -> Iterator[Rule]:
+    """Parts that differ in nothing but their verb as one rule."""
+    verbs: dict[Rule, list[str]] = {}
+    for part in parts:
+        if part.non_resource_urls:
+            yield part
+        else:
+            verbs.setdefault(msgspec.structs.replace(part, verbs=()), []).append(part.verbs[0])
+    for rule, listed in verbs.items():
+        yield msgspec.structs.replace(rule, verbs=tuple(listed))
+
+
+def _described(rule: Rule) -> str:
+    fields = {
+        "APIGroups": rule.api_groups,
+        "Resources": rule.resources,
+        "NonResourceURLs": rule.non_resource_urls,
+        "ResourceNames": rule.resource_names,
+        "Verbs": rule.verbs,
+    }
+    texts = [f"{name}:{quoted_list(values)}" for name, values in fields.items() if values]
+    return "{" + ", ".join(texts) + "}"
+
+
+def _is_only_bookkeeping(new: Object, old: Object) -> bool:
+    """Whether a write changes no more than what the garbage collector must be able to change."""
+    return _substance(new) == _substance(old)
+
+
+def _substance(obj: Object) -> Object:
+    ignored = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
+    meta = {name: value for name, value in obj["metadata"].items() if name not in ignored}
+    return {**obj, "metadata": meta}

@@ -1,0 +1,42 @@
+"""Values as Go prints them: Kubernetes' texts about permissions are made so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SHORT = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+def quoted(text: str) -> str:
+    """What `%q` makes of a string."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(map(_character, text)) + '"'
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """What `%q` makes of a list of strings."""
+    return f"[{' '.join(map(quoted, texts))}]"
+
+
+def _character(char: str) -> str:
+    code = ord(char)
+    if char in _SHORT:
+        return _SHORT[char]
+    if 0xD800 <= code < 0xE000:  # no character, but what bytes that are no text become in Python
+        return "\\ufffd"
+    if char.isprintable():
+        return char
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

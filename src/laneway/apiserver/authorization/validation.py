@@ -1,0 +1,139 @@
+"""What is wrong with a role or a binding beyond its schema.
+
+The texts are those of Kubernetes. A binding's role never changes: whoever could change it would
+turn the consent to one role into another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from laneway.apiserver import metadata
+from laneway.apiserver import problems as problem
+from laneway.apiserver.authorization.authorizer import GROUP
+from laneway.apiserver.authorization.gotext import quoted
+from laneway.apiserver.builtin import rules as builtin
+from laneway.apiserver.problems import Problem
+
+if TYPE_CHECKING:
+    from laneway.apiserver.kinds import Kind
+
+Object = dict[str, Any]
+
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")
+_BINDINGS = ("rolebindings", "clusterrolebindings")
+
+
+def is_ours(kind: Kind) -> bool:
+    """Whether these functions are about a kind; its objects have path segments for names."""
+    return kind.group == GROUP
+
+
+def name_problems(field: str, name: str) -> Iterator[Problem]:
+    """What keeps a name from being a segment of a path: colons and capitals are welcome."""
+    if name in (".", ".."):
+        yield problem.invalid(field, name, f"may not be '{name}'")
+    for char in ("/", "%"):
+        if char in name:
+            yield problem.invalid(field, name, f"may not contain '{char}'")
+
+
+def problems(kind: Kind, obj: Object, old: Object | None) -> Iterator[Problem]:
+    """What is wrong with an object that its schema has found to be well formed."""
+    if kind.group != GROUP:
+        return
+    if kind.plural in _BINDINGS:
+        yield from _binding(obj, namespaced=kind.namespaced)
+        if old is not None and obj.get("roleRef") != old.get("roleRef"):
+            shown = ", ".join(
+                f"{title}:{quoted(str((obj.get('roleRef') or {}).get(name, '')))}"
+                for title, name in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+            )
+            text = f"Invalid value: rbac.RoleRef{{{shown}}}: cannot change roleRef"
+            yield Problem("FieldValueInvalid", text, "roleRef")
+        return
+    for index, rule in enumerate(obj.get("rules") or ()):
+        yield from _rule(f"rules[{index}]", rule, namespaced=kind.namespaced)
+    if obj.get("aggregationRule") is not None:
+        yield from _aggregation("aggregationRule.clusterRoleSelectors", obj["aggregationRule"])
+
+
+def _rule(field: str, rule: Object, *, namespaced: bool) -> Iterator[Problem]:
+    if not rule.get("verbs"):
+        yield problem.required(f"{field}.verbs", "verbs must contain at least one value")
+    urls = rule.get("nonResourceURLs")
+    if urls:
+        field = f"{field}.nonResourceURLs"
+        if namespaced:
+            text = "namespaced rules cannot apply to non-resource URLs"
+            yield _invalid_list(field, urls, text)
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            text = "rules cannot apply to both regular resources and non-resource URLs"
+            yield _invalid_list(field, urls, text)
+        return
+    if not rule.get("apiGroups"):
+        text = "resource rules must supply at least one api group"
+        yield problem.required(f"{field}.apiGroups", text)
+    if not rule.get("resources"):
+        text = "resource rules must supply at least one resource"
+        yield problem.required(f"{field}.resources", text)
+
+
+def _invalid_list(field: str, values: list[str], text: str) -> Problem:
+    shown = ", ".join(map(quoted, values))
+    return Problem("FieldValueInvalid", f"Invalid value: []string{{{shown}}}: {text}", field)
+
+
+def _aggregation(field: str, aggregation: Object) -> Iterator[Problem]:
+    selectors = aggregation.get("clusterRoleSelectors")
+    if not selectors:
+        text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield problem.required(field, text)
+    for index, selector in enumerate(selectors or ()):
+        found = list(builtin.selector(f"{field}[{index}]", selector))
+        yield from found
+        if found:
+            yield problem.invalid(f"{field}[{index}]", "null", "invalid label selector.")
+
+
+def _binding(obj: Object, *, namespaced: bool) -> Iterator[Problem]:
+    ref = obj.get("roleRef") or {}
+    if ref.get("apiGroup") != GROUP:
+        yield problem.not_supported("roleRef.apiGroup", ref.get("apiGroup", ""), [GROUP])
+    kinds = ["Role", "ClusterRole"] if namespaced else ["ClusterRole"]
+    if ref.get("kind") not in kinds:
+        yield problem.not_supported("roleRef.kind", ref.get("kind", ""), kinds)
+    if not ref.get("name"):
+        yield problem.required("roleRef.name")
+    else:
+        yield from name_problems("roleRef.name", ref["name"])
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        yield from _subject(f"subjects[{index}]", subject, namespaced=namespaced)
+
+
+def _account_name(field: str, name: str) -> Iterator[Problem]:
+    if len(name) > 253:
+        yield problem.invalid(field, name, "must be no more than 253 characters")
+    if not _SUBDOMAIN.fullmatch(name):
+        yield problem.invalid(field, name, metadata.SUBDOMAIN_TEXT)
+
+
+def _subject(field: str, subject: Object, *, namespaced: bool) -> Iterator[Problem]:
+    kind, name, group = (subject.get(key) or "" for key in ("kind", "name", "apiGroup"))
+    if not name:
+        yield problem.required(f"{field}.name")
+    if kind == "ServiceAccount":
+        if name:
+            yield from _account_name(f"{field}.name", name)
+        if group:
+            yield problem.not_supported(f"{field}.apiGroup", group, [""])
+        if not namespaced and not subject.get("namespace"):
+            yield problem.required(f"{field}.namespace")
+    elif kind in ("User", "Group"):
+        if group != GROUP:
+            yield problem.not_supported(f"{field}.apiGroup", group, [GROUP])
+    else:
+        yield problem.not_supported(f"{field}.kind", kind, ["ServiceAccount", "User", "Group"])
