@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from laneway.apiserver import listing, negotiation, tables
-from laneway.apiserver.events import as_object, in_version
+from laneway.apiserver.events import as_object, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def stored(
     include: str = "Metadata",
 ) -> web.Response:
     """An object as it lies in the store."""
-    body = in_version(body, kind.api_version)
+    body = in_form(kind, body)
     if form != negotiation.Form():
         body = negotiation.encode(_shaped(kind, as_object(body), form, include), form.media_type)
     response = web.Response(body=body, status=status, content_type=form.media_type)

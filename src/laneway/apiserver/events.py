@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from laneway.apiserver.builtin import convert
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from laneway.apiserver.kinds import Kind
 
 QUEUE_LIMIT = 5_000
 """Events that may wait for one watcher."""
@@ -53,12 +57,12 @@ class Event:
     def previous_object(self) -> dict[str, Any] | None:
         return None if self.previous is None else as_object(self.previous)
 
-    def line(self, change: str, api_version: str) -> bytes:
-        """The event as the watch protocol writes it, in the version the client asked for."""
-        key = (change, api_version)
+    def line(self, change: str, kind: Kind) -> bytes:
+        """The event as the watch protocol writes it, in the form the client asked for."""
+        key = (change, kind.api_version)
         line = self._lines.get(key)
         if line is None:
-            body = in_version(self.body, api_version)
+            body = in_form(kind, self.body)
             line = b'{"type":"%s","object":%s}\n' % (change.encode(), body)
             self._lines[key] = line
         return line
@@ -73,8 +77,11 @@ def as_object(body: bytes) -> dict[str, Any]:
 _HEAD = b'{"apiVersion":"'
 
 
-def in_version(body: bytes, api_version: str) -> bytes:
-    """The same stored object under another apiVersion; bodies are stored with apiVersion first."""
+def in_form(kind: Kind, body: bytes) -> bytes:
+    """A stored object as this kind shows it; bodies are stored with apiVersion first."""
+    if kind.view_of:
+        return msgspec.json.encode(convert.to_view(kind, as_object(body)))
+    api_version = kind.api_version
     wanted = _HEAD + api_version.encode() + b'"'
     if body.startswith(wanted):
         return body

@@ -6,10 +6,18 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from laneway.apiserver import address, answers, listing, parameters, subresources, watch
+from laneway.apiserver import (
+    address,
+    answers,
+    listing,
+    moments,
+    parameters,
+    subresources,
+    watch,
+)
 from laneway.apiserver.authn import SYSTEM, USER
 from laneway.apiserver.errors import ApiError, NotFound
-from laneway.apiserver.events import as_object, in_version
+from laneway.apiserver.events import as_object, in_form
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -72,7 +80,7 @@ class Handlers:
     async def _many(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         match request.method:
             case "GET" | "HEAD":
-                if parameters.flag(request.query, "watch"):
+                if moments.flag(request.query, "watch"):
                     return await self._watch(request, kind, where)
                 return await self._list(request, kind, where)
             case "POST" if where.namespace or not kind.namespaced:
@@ -84,7 +92,7 @@ class Handlers:
     async def _one(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         match request.method:
             case "GET" | "HEAD":
-                if parameters.flag(request.query, "watch"):
+                if moments.flag(request.query, "watch"):
                     return await self._watch(request, kind, where)
                 return self._get(request, kind, where, subresources.itself(kind))
             case "PUT":
@@ -123,7 +131,7 @@ class Handlers:
         include = request.query.get("includeObject", "Metadata")
         if at.kind is kind:
             return answers.stored(kind, stored.body, form, warnings=kind.warnings, include=include)
-        obj = at.show(as_object(in_version(stored.body, kind.api_version)))
+        obj = at.show(as_object(in_form(kind, stored.body)))
         return answers.shown(at.kind, obj, form)
 
     async def _delete(self, request: web.Request, kind: Kind, where: Address) -> web.Response:
@@ -162,8 +170,8 @@ class Handlers:
         return answers.warned(response, kind.warnings)
 
     async def _watch(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
-        options = parameters.watch_options(request)
-        selected = self._query(request, kind, where)
+        options = watch.options(request.query, answers.form_of(request), self._to.store.rv)
+        selected = parameters.selection(request.query, kind, where)
         return await watch.serve(request, self._to.store, kind, selected, options)
 
     def _query(self, request: web.Request, kind: Kind, where: Address) -> listing.Query:

@@ -56,6 +56,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     verbs: tuple[str, ...] = VERBS
     stored: bool = True
     """False: a question that is answered, such as SelfSubjectAccessReview, and never kept."""
+    view_of: str = ""
+    """The resource whose stored objects these are, in another form; empty: they are their own."""
     storage_version: str = ""
     """The version in which objects are stored; empty means this one."""
     warnings: tuple[str, ...] = ()
@@ -71,6 +73,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     def resource(self) -> str:
         """`pcidevices.devices.harvesterhci.io`, the form that error messages use."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage(self) -> str:
+        """The resource under which the objects lie in the store."""
+        return self.view_of or self.resource
 
     @property
     def list_kind(self) -> str:

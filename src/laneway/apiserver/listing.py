@@ -17,7 +17,7 @@ import msgspec
 
 from laneway.apiserver import negotiation, tables
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import as_object, in_version
+from laneway.apiserver.events import as_object, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
         at, after = _decode(query.token, query.namespace)
     rv = store.rv if at is None else at
     try:
-        rows = store.rows(kind.resource, query.namespace, after=after, at=rv)
+        rows = store.rows(kind.storage, query.namespace, after=after, at=rv)
     except ApiError as error:
         if query.token:
             raise _ExpiredPage(_encode(_LATEST, query.namespace, after)) from error
@@ -99,12 +99,10 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
         if query.limit and len(bodies) == query.limit and last is not None:
             where = (last.namespace, last.name)
             remaining = (
-                None
-                if query.selector
-                else store.count(kind.resource, query.namespace, where, at=rv)
+                None if query.selector else store.count(kind.storage, query.namespace, where, at=rv)
             )
             return Page(bodies, rv, _encode(rv, query.namespace, where), remaining)
-        bodies.append(in_version(row.body, kind.api_version))
+        bodies.append(in_form(kind, row.body))
         last = row
     return Page(bodies, rv, "", None)
 

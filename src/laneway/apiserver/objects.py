@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from laneway.apiserver import builtin, crds, metadata, schema, validation
+from laneway.apiserver.admission import problems as admission
 from laneway.apiserver.authn import SYSTEM, User
+from laneway.apiserver.builtin import convert, types
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import Key
 from laneway.apiserver.negotiation import DEPTH_LIMIT
@@ -55,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> Key:
-    return Key(kind.resource, namespace if kind.namespaced else "", name)
+    return Key(kind.storage, namespace if kind.namespaced else "", name)
 
 
 def not_found(kind: Kind, name: str) -> NotFound:
@@ -119,7 +121,9 @@ def _is_deep(obj: Object) -> bool:
 def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
     """Prune and default in place; warnings, or an error, name the fields that are not known."""
     unknown = metadata.unknown(obj["metadata"])
-    if kind.schema is not None:
+    if types.name_of(kind) is not None:
+        unknown += builtin.complete(kind, obj)
+    elif kind.schema is not None:
         schema.default(kind.schema, obj)
         unknown += schema.prune(kind.schema, obj)
     if kind.resource == builtin.CRDS:
@@ -139,12 +143,17 @@ def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> No
         found += validation.problems(kind.schema, obj, before)
     if kind.resource == builtin.CRDS:
         found += crds.problems(obj, old, registry.kinds)
+    elif not kind.custom:
+        found += builtin.problems(kind, obj, old)
+        found += admission.problems(kind, obj)
     if found:
         raise rejected(kind, obj["metadata"].get("name", ""), found)
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
     """The form in which the object is kept, whatever version it was sent in."""
+    if kind.view_of:
+        return convert.to_storage(kind, obj)
     if not kind.storage_version or kind.storage_version == kind.version:
         return obj
     return {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from laneway.apiserver import listing, negotiation, problems, selectors, watch
+from laneway.apiserver import listing, moments, negotiation, problems, selectors
 from laneway.apiserver.authn import SYSTEM, USER
 from laneway.apiserver.deletion import options
 from laneway.apiserver.errors import ApiError
@@ -30,21 +30,18 @@ _VALIDATION = ("Ignore", "Strict", "Warn")
 _MANAGER_LIMIT = 128
 
 
-def flag(query: Mapping[str, str], name: str) -> bool:
-    return query.get(name, "").lower() in ("1", "t", "true")
-
-
-def number(query: Mapping[str, str], name: str) -> int:
-    text = query.get(name) or "0"
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise ApiError(400, "BadRequest", f'{name}: invalid value "{text}": must be a number')
-    return int(text)
-
-
 def list_query(
     query: Mapping[str, str], kind: Kind, where: Address, *, latest: int
 ) -> listing.Query:
-    """Which objects to list or to watch; `latest` is the resourceVersion of now."""
+    """Which objects to list, and as of when; `latest` is the resourceVersion of now."""
+    span = moments.span(query, latest)
+    return msgspec.structs.replace(
+        selection(query, kind, where), limit=span.limit, token=span.token, at=span.at
+    )
+
+
+def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Query:
+    """Which objects to list or to watch."""
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     if where.name:
         fields = f"metadata.name={where.name}" + (f",{fields}" if fields else "")
@@ -56,35 +53,6 @@ def list_query(
     return listing.Query(
         namespace=where.namespace if kind.namespaced and where.namespace else None,
         selector=(lambda obj: all(test(obj) for test in tests)) if tests else None,
-        limit=number(query, "limit"),
-        token=query.get("continue", ""),
-        at=_moment(query, latest),
-    )
-
-
-def _moment(query: Mapping[str, str], latest: int) -> int | None:
-    """The resourceVersion a list must show exactly; one that is to come cannot be shown."""
-    if flag(query, "watch"):
-        return None
-    wanted = number(query, "resourceVersion")
-    if wanted > latest:
-        text = f"Too large resource version: {wanted}, current: {latest}"
-        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        raise ApiError(504, "Timeout", text, causes=[cause], retryAfterSeconds=1)
-    return wanted if query.get("resourceVersionMatch") == "Exact" else None
-
-
-def watch_options(request: web.Request) -> watch.WatchOptions:
-    """How to stream the changes, and since when."""
-    query = request.query
-    number(query, "resourceVersion")
-    return watch.WatchOptions(
-        since=query.get("resourceVersion", ""),
-        bookmarks=flag(query, "allowWatchBookmarks"),
-        initial_events=flag(query, "sendInitialEvents"),
-        timeout=float(number(query, "timeoutSeconds")) or None,
-        shape=negotiation.form(request.headers.get("Accept", "")).shape,
-        include=query.get("includeObject", "Metadata"),
     )
 
 
@@ -109,7 +77,7 @@ def write_options(request: web.Request) -> Options:
         dry_run=bool(dry_run),
         field_validation=level,
         manager=query.get("fieldManager") or _first_word(request.headers.get("User-Agent", "")),
-        force=flag(query, "force"),
+        force=moments.flag(query, "force"),
         user=request.get(USER, SYSTEM),
     )
 

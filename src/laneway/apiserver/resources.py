@@ -20,7 +20,7 @@ from laneway.apiserver import metadata, namespaces
 from laneway.apiserver.admission.attributes import Attributes
 from laneway.apiserver.apply import manage
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object, in_version
+from laneway.apiserver.events import Key, as_object, in_form
 from laneway.apiserver.objects import (
     MODIFIED,
     Object,
@@ -199,7 +199,7 @@ class Resources:
         owned: bool = False,
     ) -> Outcome:
         kind = what.kind
-        body = in_version(stored.body, kind.api_version)
+        body = in_form(kind, stored.body)
         old = as_object(body)
         # What is made of an object shares parts with it, and those are changed in place below.
         obj = change(as_object(body))

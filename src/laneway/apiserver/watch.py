@@ -101,7 +101,7 @@ class Encoder:
         if change is None:
             return
         if self._shape == "object":
-            yield event.line(change, self._kind.api_version)
+            yield event.line(change, self._kind)
             return
         yield msgspec.json.encode({"type": change, "object": self._shaped(event)}) + b"\n"
 
@@ -162,7 +162,7 @@ async def serve(
             request.transport.abort()
 
     await response.prepare(request)
-    subscription = store.fanout.subscribe(kind.resource, cut_off)
+    subscription = store.fanout.subscribe(kind.storage, cut_off)
     stream = _lines(subscription, store, kind, query, options)
     try:
         with contextlib.suppress(ConnectionError):
@@ -171,7 +171,7 @@ async def serve(
             await response.write_eof()
     finally:
         await stream.aclose()
-        store.fanout.unsubscribe(kind.resource, subscription)
+        store.fanout.unsubscribe(kind.storage, subscription)
     return response
 
 
@@ -218,11 +218,11 @@ async def _beginning(
     if options.initial_events or (options.since in ("", "0") and not options.only_new):
         after: tuple[str, str] | None = ("", "")
         while after is not None:
-            found = store.rows(kind.resource, query.namespace, after=after, at=now)
+            found = store.rows(kind.storage, query.namespace, after=after, at=now)
             rows = list(itertools.islice(found, PIECE))
             after = (rows[-1].namespace, rows[-1].name) if len(rows) == PIECE else None
             yield encoder.lines(
-                Event(0, "ADDED", Key(kind.resource, row.namespace, row.name), row.body, None)
+                Event(0, "ADDED", Key(kind.storage, row.namespace, row.name), row.body, None)
                 for row in rows
             )
             await asyncio.sleep(0)
@@ -230,7 +230,7 @@ async def _beginning(
             yield encoder.bookmark(now, initial_end=True)
     elif options.since not in ("", "0"):
         since = int(options.since)
-        while events := store.events_after(kind.resource, since, until=now, limit=PIECE):
+        while events := store.events_after(kind.storage, since, until=now, limit=PIECE):
             since = events[-1].rv
             yield encoder.lines(events)
             await asyncio.sleep(0)

@@ -69,7 +69,7 @@ class Writing:
         options = parameters.write_options(request)
         change = negotiation.decode(await request.read(), negotiation.JSON)
         done = await self._resources.patch(
-            target, lambda old: patch.apply(media_type, old, change), options
+            target, lambda old: patch.apply(media_type, old, change, at.kind.schema), options
         )
         return _answer(target, done, form)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 EVENTS = "events"
-_GROUP = "events.k8s.io"
 _NEW_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -25,11 +24,6 @@ _NEW_NAMES = {
     "count": "deprecatedCount",
 }
 _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
-
-
-def storage_resource(kind: Kind) -> str:
-    """The resource under which objects of a kind are kept: that of the view which is stored."""
-    return EVENTS if kind.resource == f"{EVENTS}.{_GROUP}" else kind.resource
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
@@ -43,7 +37,7 @@ def to_view(kind: Kind, obj: Object) -> Object:
 
 
 def _is_view(kind: Kind) -> bool:
-    return kind.group == _GROUP and kind.plural == EVENTS
+    return kind.view_of == EVENTS
 
 
 def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:

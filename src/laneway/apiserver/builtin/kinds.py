@@ -233,7 +233,9 @@ KINDS: tuple[Kind, ...] = (
         columns=(_column("Holder", ".spec.holderIdentity"), _AGE),
     ),
     # The same objects as v1 events, see `convert`.
-    _kind("events.k8s.io", "Event", "events", short_names=("ev",), columns=_EVENT),
+    _kind(
+        "events.k8s.io", "Event", "events", short_names=("ev",), columns=_EVENT, view_of="events"
+    ),
     _kind(
         "discovery.k8s.io",
         "EndpointSlice",
