@@ -14,6 +14,7 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ import pytest
 from aiohttp import web
 
 from laneway.apiserver import pki
+from laneway.apiserver.server import ApiServer
 from laneway.kube.auth import credentials_for
 from laneway.kube.config import load
 from laneway.kube.tls import client_context
@@ -45,6 +47,8 @@ class Call(NamedTuple):
     query: dict[str, str]
     headers: dict[str, str]
     review: Object
+    peer: Any = None
+    """The other end of the connection."""
 
     @property
     def request(self) -> Object:
@@ -59,11 +63,13 @@ class _Close(Exception):  # noqa: N818 - a wish
 class Hooks:
     """A server of webhooks: `on` says what the one at a path answers."""
 
-    def __init__(self, directory: Path) -> None:
-        self.pki = pki.ensure(str(directory))
+    def __init__(self, directory: Path, *names: str, now: datetime | None = None) -> None:
+        self.pki = pki.ensure(str(directory), names, now=now)
         self.calls: list[Call] = []
         self.base = ""
         self.answers = Answers
+        self.request: web.Request | None = None
+        """The latest: for behaviours that write their answer themselves."""
         self.probed = self.reached = False
         """While a configuration is waited for, everything is allowed and nothing recorded."""
         self._behaviours: dict[str, Behaviour] = {}
@@ -80,6 +86,10 @@ class Hooks:
         """The clientConfig for a path."""
         return {"url": self.base + path, "caBundle": _b64(self.pki.ca_pem)}
 
+    @staticmethod
+    def bundle(pem: bytes) -> str:
+        return _b64(pem)
+
     async def hang(self, _: Object) -> web.Response:
         """Never answers, until the test is over."""
         await self._stop.wait()
@@ -91,16 +101,20 @@ class Hooks:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         review = msgspec.json.decode(await request.read())
+        self.request = request
+        assert request.transport is not None
+        peer = request.transport.get_extra_info("peername")
         if self.probed:
             self.reached |= request.path == "/probe"
             return web.json_response(allow(review))
-        self.calls.append(Call(request.path, dict(request.query), dict(request.headers), review))
+        self.calls.append(
+            Call(request.path, dict(request.query), dict(request.headers), review, peer)
+        )
         result = self._behaviours.get(request.path, allow)(review)
         if not isinstance(result, dict | web.StreamResponse):
             try:
                 result = await result
             except _Close:
-                assert request.transport is not None
                 request.transport.close()
                 return web.Response()
         return web.json_response(result) if isinstance(result, dict) else result
@@ -190,13 +204,19 @@ class Kube:
     """The API server, with a namespace of the test's own."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, url: str, headers: dict[str, str], hooks: Hooks
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        headers: dict[str, str],
+        hooks: Hooks,
+        *,
+        namespace: str,
     ) -> None:
         self.session = session
         self.url = url
         self.headers = headers
         self.hooks = hooks
-        self.namespace = f"a-{uuid.uuid4().hex[:8]}"
+        self.namespace = namespace
         self.minor = 0
         self._made: list[str] = []
 
@@ -280,13 +300,32 @@ class Kube:
         self.hooks.probed = False
         return made.body
 
+    def needs_embedded(self, why: str) -> None:
+        """Skip on a real server."""
+        if REAL:
+            pytest.skip(why)
+
+    async def eventually(self, ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
+        """Ask until the answer is as expected: a real server learns of changes a moment later."""
+        async with asyncio.timeout(SECONDS):
+            while await ask() != expected:  # noqa: ASYNC110 - nothing announces it
+                await asyncio.sleep(0.05)
+
+    async def table(self, path: str) -> Object:
+        accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        async with self.session.get(self.url + path, headers=self.headers | accept) as response:
+            found: Object = await response.json()
+            return found
+
     async def define(self) -> None:
         """Serve widgets in the versions v1 and v2."""
         made = await self.call("POST", CRDS, WIDGETS)
         assert made.status in (201, 409), made.body
-        async with asyncio.timeout(SECONDS):
-            while (await self.call("GET", self.path("widgets", version="v2"))).status != 200:
-                await asyncio.sleep(0.1)
+
+        async def served() -> int:
+            return (await self.call("GET", self.path("widgets", version="v2"))).status
+
+        await self.eventually(served, 200)
 
     async def begin(self) -> None:
         version = (await self.call("GET", "/version")).body
@@ -345,8 +384,14 @@ def answers() -> type[Answers]:
 
 
 @pytest.fixture
-async def hooks(tmp_path: Path) -> AsyncIterator[Hooks]:
-    async with Hooks(tmp_path / "webhooks").running() as found:
+def namespace() -> str:
+    return f"a-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+async def hooks(tmp_path: Path, namespace: str) -> AsyncIterator[Hooks]:
+    """The webhooks, which are also the service `hooks` of the namespace."""
+    async with Hooks(tmp_path / "webhooks", f"hooks.{namespace}.svc").running() as found:
         yield found
 
 
@@ -357,10 +402,16 @@ async def strangers(tmp_path: Path) -> AsyncIterator[Hooks]:
         yield found
 
 
+@pytest.fixture
+async def relics(tmp_path: Path) -> AsyncIterator[Hooks]:
+    """Webhooks whose certificate has expired."""
+    then = datetime.now(UTC) - timedelta(days=400)
+    async with Hooks(tmp_path / "relics", now=then).running() as found:
+        yield found
+
+
 @asynccontextmanager
 async def _embedded(directory: Path) -> AsyncIterator[tuple[str, dict[str, str], Any]]:
-    from laneway.apiserver.server import ApiServer
-
     server = ApiServer(str(directory / "state.db"))
     await server.start()
     try:
@@ -379,13 +430,13 @@ async def _given(_: Path) -> AsyncIterator[tuple[str, dict[str, str], Any]]:
 
 
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def kube(tmp_path: Path, hooks: Hooks) -> AsyncIterator[Kube]:
+async def kube(tmp_path: Path, hooks: Hooks, namespace: str) -> AsyncIterator[Kube]:
     start = _given if REAL else _embedded
     async with (
         start(tmp_path) as (url, headers, tls),
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0)) as session,
     ):
-        found = Kube(session, url, headers, hooks)
+        found = Kube(session, url, headers, hooks, namespace=namespace)
         await found.begin()
         yield found
         await found.clean()

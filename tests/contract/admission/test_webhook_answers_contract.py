@@ -35,11 +35,9 @@ def without(text: str, newer: str) -> str:
         ({"code": 422, "reason": "Invalid", "message": "no"}, (422, "Invalid", f"{DENIED}: no")),
     ],
 )
-async def test_a_refusal(
-    kube: Any, hooks: Any, answers: Any, kind: str, status: Any, refusal: Any
-) -> None:
+async def test_a_refusal(kube: Any, hooks: Any, kind: str, status: Any, refusal: Any) -> None:
     await kube.configure(kind, kube.webhook("/h"))
-    hooks.on("/h", lambda review: answers.deny(review, **status))
+    hooks.on("/h", lambda review: hooks.answers.deny(review, **status))
     reply = await kube.post(kube.path("configmaps"), kube.configmap("x"))
     assert reply.refusal == refusal
     assert reply.body["status"] == "Failure"
@@ -232,7 +230,7 @@ async def test_a_name_that_the_certificate_lacks(kube: Any, hooks: Any) -> None:
     await kube.configure("validating", kube.webhook("/h", clientConfig=config))
     message = (await kube.post(kube.path("configmaps"), kube.configmap("x"))).refusal[2]
     assert "x509: certificate is" in message
-    assert "not 127.0.0.2" in message
+    assert "127.0.0.2" in message.partition("x509: ")[2]
     assert hooks.calls == []
 
 

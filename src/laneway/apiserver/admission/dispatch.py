@@ -97,6 +97,9 @@ class Admission:
 
         All are asked at once, and all answers awaited; the first in order that refuses counts.
         """
+        if not attributes.name and attributes.object is not None:
+            name = attributes.object["metadata"].get("name", "")  # made up by now
+            attributes = msgspec.structs.replace(attributes, name=name)
         plan = self._plan(attributes.kind, attributes.operation, attributes.subresource)
         found = [match for match in plan.validating if self._selected(match, attributes)]
         if found and _left(attributes) <= 0:

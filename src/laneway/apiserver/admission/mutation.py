@@ -3,8 +3,8 @@
 A patch that does not apply, or leaves what cannot be read as an object, ends the request as the
 server's failure, whatever the webhook's failure policy says. A webhook may name a new object anew;
 an object that exists keeps its name and uid, and neither leaves its kind or its namespace. What
-else the server decides (`metadata.for_create`, `for_update`) is its own business afterwards. All
-of that is as in Kubernetes, texts included.
+the server decides about a new object, its uid for one, is not for a webhook to change. All of that
+is as in Kubernetes, texts included.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def _check_identity(attributes: Attributes, before: Object, after: Object) -> No
             "the namespace of the provided object does not match the namespace sent on the request"
         )
         raise ApiError(400, "BadRequest", text)
-    if attributes.operation == "UPDATE":
+    if attributes.operation == "CREATE":
+        metadata.for_update(meta, old)
+    else:
         problems = [
             invalid(f"metadata.{field}", meta.get(field, ""), "field is immutable")
             for field in _IMMUTABLE

@@ -111,7 +111,7 @@ def answer(match: Match, body: bytes, uid: str) -> Answer:
         refusal = denial(match.webhook.name, response.status)
     return Answer(
         patch=_patch(patch) if patch and match.webhook.mutating and refusal is None else (),
-        warnings=tuple(response.warnings or ()),
+        warnings=tuple(text for text in response.warnings or () if text),
         refusal=refusal,
     )
 
