@@ -52,6 +52,8 @@ class WorkQueue(Generic[K]):
         self._timers: dict[K, tuple[float, Timer]] = {}
         self._shut_down = False
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def __len__(self) -> int:
         """How many keys could be taken now."""
@@ -66,6 +68,7 @@ class WorkQueue(Generic[K]):
         if self._shut_down or key in self._dirty:
             return
         self._dirty.add(key)
+        self._idle.clear()
         if key not in self._active:
             self._push(key)
 
@@ -113,6 +116,12 @@ class WorkQueue(Generic[K]):
         self._active.discard(key)
         if key in self._dirty:
             self._push(key)
+        elif not self._dirty and not self._active:
+            self._idle.set()
+
+    async def join(self) -> None:
+        """Wait until nothing is ready or being worked on; what is put off does not count."""
+        await self._idle.wait()
 
     def shut_down(self) -> None:
         """Take nothing more on; what is ready is still handed out, what was put off is dropped."""
