@@ -1,0 +1,81 @@
+"""What an agent costs the API once it has answered: nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from laneway.api import VGPUDevice
+from laneway.controllers import vgpus
+
+VGPU = "node1-000008004"
+SIBLING = "node1-000008005"
+Q4 = "NVIDIA A2-4Q"
+
+
+async def events(cluster: Any, name: str) -> list[tuple[str, int]]:
+    raw = json.loads(await cluster.client.raw("/api/v1/namespaces/default/events"))
+    return [
+        (item["reason"], item["count"])
+        for item in raw["items"]
+        if item["involvedObject"]["name"] == name
+    ]
+
+
+async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, gate):
+    monkeypatch.setattr(vgpus, "RETRY_SECONDS", 0.01)
+    host = gate("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await cluster.ask(VGPU, "NVIDIA A2-99Q")
+    await cluster.answer(VGPU, "ProfileUnknown")
+    await cluster.quiet(agent)
+    host.refused = "create"
+    await cluster.ask(SIBLING, Q4)
+    await cluster.answer(SIBLING, "WriteFailed")
+    await host.written(4)
+    await cluster.stop_agent(agent)
+    await cluster.start_agent("node1", host)
+
+    assert await events(cluster, VGPU) == [("ProfileUnknown", 1)]
+    assert {one for one, _ in await events(cluster, SIBLING)} == {"WriteFailed"}
+
+
+async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
+    host = gate("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.ask(SIBLING, "NVIDIA A2-99Q")
+    await cluster.answer(SIBLING, "ProfileUnknown")
+    host.refused = "create"
+    await cluster.ask("node1-000008006", Q4)
+    await cluster.answer("node1-000008006", "WriteFailed")
+    await cluster.quiet(agent)
+    requests.clear()
+    host.writes.clear()
+
+    for _ in range(3):
+        await agent._observer.rescan()
+        await cluster.quiet(agent)
+
+    assert requests == []
+    assert host.writes == []
+
+
+async def test_a_hundred_impossible_wishes_cost_nothing_once_they_are_answered(
+    cluster, simulated, requests
+):
+    host = simulated("a100", "node1")
+    agent = await cluster.start_agent("node1", host)
+    names = sorted(await cluster.names(VGPUDevice))
+    for name in names:
+        await cluster.ask(name, "NVIDIA A100-99C")
+    for name in names:
+        await cluster.answer(name, "ProfileUnknown")
+    await cluster.quiet(agent)
+    requests.clear()
+
+    await cluster.quiet(agent)
+
+    assert requests == []
+    assert len(names) >= 50
