@@ -91,7 +91,7 @@ def middleware(authenticator: Authenticator) -> Middleware:
     async def authenticated_only(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             user = authenticator.authenticate(request)
-            if user.is_anonymous and request.path not in OPEN_PATHS:
+            if user is ANONYMOUS and request.path not in OPEN_PATHS:
                 raise unauthorized()
         except ApiError as error:
             return web.json_response(error.status(), status=error.code)

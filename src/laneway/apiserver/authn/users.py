@@ -26,10 +26,6 @@ class User(msgspec.Struct, frozen=True):
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = {}
 
-    @property
-    def is_anonymous(self) -> bool:
-        return UNAUTHENTICATED in self.groups
-
 
 SYSTEM = User("system:admin", (MASTERS, AUTHENTICATED))
 """Whoever writes from inside, and everybody where nobody is asked who they are."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from laneway.apiserver import address
-from laneway.apiserver.authn.authenticator import USER, unauthorized
+from laneway.apiserver.authn.authenticator import USER
 from laneway.apiserver.authorization.attributes import (
     from_request,
     is_about,
     is_plain,
 )
 from laneway.apiserver.authorization.impersonation import impersonated
-from laneway.apiserver.authorization.refusal import forbidden
+from laneway.apiserver.authorization.refusal import denied
 from laneway.apiserver.errors import NotFound
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def middleware(authenticator: Authenticator, authorizer: Authorizer) -> Middlewa
         wanted = from_request(request.method, path, request.query, user)
         decision = authorizer.decide(wanted)
         if not decision.allowed:
-            raise unauthorized() if user.is_anonymous else forbidden(wanted, decision.reason)
+            raise denied(wanted, decision.reason)
         if not is_plain(path) or not _is_served_as(wanted, request):
             raise NotFound("the server could not find the requested resource")
         request[USER] = user

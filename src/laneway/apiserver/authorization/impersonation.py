@@ -21,7 +21,7 @@ from laneway.apiserver.authn.users import (
     split_service_account,
 )
 from laneway.apiserver.authorization.attributes import Attributes
-from laneway.apiserver.authorization.refusal import forbidden
+from laneway.apiserver.authorization.refusal import denied
 from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def impersonated(user: User, headers: MultiMapping[str], authorizer: Authorizer)
     for attributes in _needed(user, other):
         decision = authorizer.decide(attributes)
         if not decision.allowed:
-            raise forbidden(attributes, decision.reason)
+            raise denied(attributes, decision.reason)
     return _completed(other)
 
 

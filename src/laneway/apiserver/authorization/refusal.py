@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from laneway.apiserver.authn.authenticator import unauthorized
+from laneway.apiserver.authn.users import ANONYMOUS
 from laneway.apiserver.authorization.gotext import quoted
 from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
     from laneway.apiserver.authorization.attributes import Attributes
+
+
+def denied(wanted: Attributes, reason: str = "") -> ApiError:
+    """The answer to a request: who has not said who they are is asked to."""
+    return unauthorized() if wanted.user is ANONYMOUS else forbidden(wanted, reason)
 
 
 def forbidden(wanted: Attributes, reason: str = "") -> ApiError:
