@@ -18,7 +18,7 @@ from laneway.apiserver.objects import Target
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from laneway.apiserver.authn import User
+    from laneway.apiserver.access import Access
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.negotiation import Form
     from laneway.apiserver.objects import Object, Options
@@ -40,24 +40,17 @@ Action = Callable[["Subject", "Object", "Options", "Form"], Awaitable["web.Respo
 class Actions:
     """The actions by the resource and the subresource that they belong to."""
 
-    def __init__(self, resources: Resources, removal: Removal) -> None:
+    def __init__(self, resources: Resources, removal: Removal, access: Access) -> None:
         self._resources = resources
         self._removal = removal
         self._known: dict[tuple[str, str], Action] = {
             ("pods", "binding"): self._bind,
             ("pods", "eviction"): self._evict,
+            ("serviceaccounts", "token"): access.issue_token,
         }
-
-    def add(self, resource: str, name: str, action: Action) -> None:
-        """Take in an action of another part of the server."""
-        self._known[resource, name] = action
 
     def find(self, kind: Kind, name: str) -> Action | None:
         return self._known.get((kind.resource, name)) if name in kind.subresources else None
-
-    def answer(self, kind: Kind, namespace: str, body: Object, user: User) -> Object:
-        """What a question is answered with."""
-        raise NotImplementedError
 
     async def _bind(
         self, subject: Subject, body: Object, options: Options, form: Form

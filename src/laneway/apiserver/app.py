@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from laneway.apiserver import authn, discovery, negotiation, openapi
+from laneway.apiserver import discovery, negotiation, openapi
+from laneway.apiserver.authn import discovery as issuer
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.handlers import Handlers, no_such_path, not_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laneway.apiserver.authn import Authenticator
+    from laneway.apiserver.authn import SigningKey
+    from laneway.apiserver.authn.authenticator import Middleware
     from laneway.apiserver.handlers import Services
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store
@@ -33,18 +35,22 @@ KUBERNETES = ("1", "32")
 """The release of Kubernetes whose behaviour this follows."""
 
 
-def make(services: Services, authenticator: Authenticator | None) -> web.Application:
-    """The application; without an authenticator everybody may do everything."""
+def make(
+    services: Services, signing_key: SigningKey, gate: Middleware | None
+) -> web.Application:
+    """The application; without a gate everybody may do everything."""
     middlewares: list[Any] = [_answer_errors]
-    if authenticator is not None:
-        middlewares.append(authn.middleware(authenticator))
+    if gate is not None:
+        middlewares.append(gate)
     app = web.Application(middlewares=middlewares, client_max_size=REQUEST_LIMIT)
-    pages = Pages(services.store, services.registry)
+    pages = Pages(services.store, services.registry, signing_key)
     handlers = Handlers(services)
     router = app.router
     for path in ("/healthz", "/livez", "/readyz"):
         router.add_get(path, pages.health)
     router.add_get("/version", pages.version)
+    router.add_get(issuer.CONFIGURATION_PATH, pages.issuer)
+    router.add_get(issuer.KEYS_PATH, pages.issuer_keys)
     router.add_get("/api", pages.api)
     router.add_get("/apis", pages.apis)
     router.add_get("/apis/{group}", pages.group)
@@ -62,9 +68,10 @@ def make(services: Services, authenticator: Authenticator | None) -> web.Applica
 class Pages:
     """What the server says about itself."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: Registry, signing_key: SigningKey) -> None:
         self._store = store
         self._registry = registry
+        self._signing_key = signing_key
 
     async def health(self, request: web.Request) -> web.Response:
         try:
@@ -92,6 +99,13 @@ class Pages:
                 "platform": "linux/amd64",
             }
         )
+
+    async def issuer(self, request: web.Request) -> web.Response:
+        return answer(issuer.configuration(str(request.url.origin())))
+
+    async def issuer_keys(self, _: web.Request) -> web.Response:
+        body = msgspec.json.encode(issuer.key_set(self._signing_key))
+        return web.Response(body=body, content_type=issuer.KEYS_MEDIA_TYPE)
 
     async def api(self, request: web.Request) -> web.Response:
         return self._aggregated(request, core=True) or answer(discovery.versions())

@@ -25,7 +25,7 @@ _PARTS: dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]] = {
     "status": (None, _CHANGE),
     "token": (("authentication.k8s.io", "v1", "TokenRequest"), _CREATE),
 }
-"""Subresources: the kind of their objects, where it is not that of the resource, and their verbs."""
+"""Subresources: the kind of their objects, where that is not the resource's, and their verbs."""
 
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STAGES = {None: 2, "beta": 1, "alpha": 0}

@@ -22,6 +22,7 @@ from laneway.apiserver.events import as_object, in_form
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from laneway.apiserver.access import Access
     from laneway.apiserver.actions import Actions
     from laneway.apiserver.address import Address
     from laneway.apiserver.kinds import Kind
@@ -44,6 +45,7 @@ class Services(NamedTuple):
     writing: Writing
     removal: Removal
     actions: Actions
+    access: Access
 
 
 class Handlers:
@@ -74,7 +76,7 @@ class Handlers:
         parameters.write_options(request)
         body = await parameters.body_object(request)
         user = request.get(USER, SYSTEM)
-        answer = self._to.actions.answer(kind, where.namespace, body, user)
+        answer = self._to.access.answer(kind, where.namespace, body, user)
         return answers.shown(kind, answer, form, status=201)
 
     async def _many(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:

@@ -13,6 +13,7 @@ import msgspec
 from laneway.apiserver import builtin, crds, metadata, schema, validation
 from laneway.apiserver.admission import problems as admission
 from laneway.apiserver.authn import SYSTEM, User
+from laneway.apiserver.authorization import validation as authorization
 from laneway.apiserver.builtin import convert, types
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import Key
@@ -146,6 +147,7 @@ def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> No
     elif not kind.custom:
         found += builtin.problems(kind, obj, old)
         found += admission.problems(kind, obj)
+        found += authorization.problems(kind, obj, old)
     if found:
         raise rejected(kind, obj["metadata"].get("name", ""), found)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from laneway.apiserver import builtin, crds
 from laneway.apiserver.admission.kinds import KINDS as ADMISSION
+from laneway.apiserver.authorization.kinds import KINDS as AUTHORIZATION
 from laneway.apiserver.events import as_object
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from laneway.apiserver.store import Store
 
 
-BUILTIN = (*builtin.KINDS, *ADMISSION)
+BUILTIN = (*builtin.KINDS, *ADMISSION, *AUTHORIZATION)
 
 
 class Registry:

@@ -47,14 +47,12 @@ from laneway.apiserver.validation import same
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from laneway.apiserver.access import Access
     from laneway.apiserver.admission.dispatch import Admission
-    from laneway.apiserver.authn import User
     from laneway.apiserver.deletion.background import Deletion
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store, Stored
-
-    Guard = Callable[[Kind, Object, Object | None, User], None]
 
 ATTEMPTS = 5
 """How often an update may find that others changed the object while webhooks were asked."""
@@ -71,14 +69,13 @@ class Resources:
         registry: Registry,
         deletion: Deletion,
         admission: Admission,
-        guard: Guard | None = None,
+        access: Access,
     ) -> None:
-        """`guard` refuses objects that give their writer more rights than he has."""
         self._store = store
         self._registry = registry
         self._deletion = deletion
         self._admission = admission
-        self._guard = guard
+        self._access = access
 
     def get(self, kind: Kind, namespace: str, name: str) -> Stored:
         stored = self._store.get(key_of(kind, namespace, name))
@@ -162,6 +159,7 @@ class Resources:
             warnings += said
         self._check(kind, obj, None, options)
         settle(kind, obj, None)
+        self._access.fill_in(kind, obj)
         if write:
             warnings += await self._validated(write, obj)
             namespaces.require(self._store, kind, namespace, obj["metadata"]["name"])
@@ -214,6 +212,7 @@ class Resources:
             warnings += said
         self._check(kind, obj, old, options)
         settle(kind, obj, old)
+        self._access.fill_in(kind, obj)
         if has_generation(kind) and not same(desired(kind, obj), desired(kind, old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if write:
@@ -238,8 +237,7 @@ class Resources:
 
     def _check(self, kind: Kind, obj: Object, old: Object | None, options: Options) -> None:
         check(kind, obj, old, self._registry)
-        if self._guard is not None:
-            self._guard(kind, obj, old, options.user)
+        self._access.guard(kind, obj, old, options.user)
 
     # Webhooks.
 

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from laneway.apiserver import app, builtin
+from laneway.apiserver import app, authorization, builtin
+from laneway.apiserver.access import Access
 from laneway.apiserver.actions import Actions
 from laneway.apiserver.admission.dispatch import Admission
+from laneway.apiserver.authn import Authenticator, ServiceAccountTokens, keys
+from laneway.apiserver.authorization import Authorizer, bootstrap
+from laneway.apiserver.authorization.aggregation import Aggregation
 from laneway.apiserver.deletion.background import Deletion
 from laneway.apiserver.events import Key
 from laneway.apiserver.handlers import Services
@@ -29,7 +33,7 @@ from laneway.apiserver.writing import Writing
 if TYPE_CHECKING:
     import ssl
 
-    from laneway.apiserver.authn import Authenticator
+    from laneway.apiserver.authn import SigningKey
 
 STOP_SECONDS = 2.0
 """How long requests in progress may take to finish when the server stops; watches end at once."""
@@ -50,14 +54,23 @@ class ApiServer:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         authenticator: Authenticator | None = None,
+        signing_key: SigningKey | None = None,
+        ca_pem: bytes = b"",
         history: int = HISTORY,
     ) -> None:
+        """Without an authenticator everybody may do everything.
+
+        The signing key is that of the tokens of service accounts; one that is made for this run is
+        lost with it. `ca_pem` is the authority by which clients know this server.
+        """
         self.host = host
         self.port = port
         """The port asked for; once started, the one it listens on."""
         self._path = path
         self._tls = tls
         self._authenticator = authenticator
+        self._signing_key = signing_key or keys.generate()
+        self._ca_pem = ca_pem
         self._history = history
         self._store: Store | None = None
         self._background = contextlib.AsyncExitStack()
@@ -106,7 +119,14 @@ class ApiServer:
         upkeep = Upkeep(store)
         for stop in (admission.stop, deletion.stop, upkeep.stop):
             self._background.push_async_callback(stop)
-        resources = Resources(store, registry, deletion, admission)
+        bootstrap.ensure(store)
+        Aggregation(store)
+        authorizer = Authorizer(store)
+        tokens = ServiceAccountTokens(store, self._signing_key)
+        authenticator = self._authenticator or Authenticator({})
+        authenticator.attach(tokens)
+        access = Access(store, authenticator, authorizer, tokens, self._ca_pem)
+        resources = Resources(store, registry, deletion, admission, access)
         removal = Removal(deletion, admission)
         services = Services(
             store=store,
@@ -114,12 +134,14 @@ class ApiServer:
             resources=resources,
             writing=Writing(resources),
             removal=removal,
-            actions=Actions(resources, removal),
+            actions=Actions(resources, removal, access),
+            access=access,
         )
         await _seed(services)
         deletion.start()
         upkeep.start()
-        return app.make(services, self._authenticator)
+        gate = authorization.middleware(authenticator, authorizer) if self._authenticator else None
+        return app.make(services, self._signing_key, gate)
 
     async def _listen(self, runner: web.AppRunner) -> None:
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._tls, reuse_address=True)

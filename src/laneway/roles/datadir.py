@@ -49,6 +49,11 @@ class DataDir:
     def token(self) -> str:
         return os.path.join(self.path, "token")
 
+    @property
+    def signing_key(self) -> str:
+        """The key by which the tokens of service accounts are signed."""
+        return os.path.join(self.path, "pki", "service-accounts.key")
+
     def host_log(self, node: str) -> str:
         """The log of writes to a simulated host."""
         return os.path.join(self.path, "hosts", f"{node}.log")

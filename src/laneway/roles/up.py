@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from laneway.api import CoreNode, VGPUDevice
 from laneway.apiserver import kubeconfig
-from laneway.apiserver.authn import Authenticator, User
+from laneway.apiserver.authn import Authenticator, User, keys
 from laneway.apiserver.files import write_atomically
 from laneway.apiserver.pki import ensure
 from laneway.apiserver.server import ApiServer
@@ -146,6 +146,7 @@ async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
     with naming_failures(data.path):
         pki = ensure(data.pki, [socket.gethostname()])
         token = _token(data)
+        signing_key = keys.ensure(data.signing_key)
     authenticator = Authenticator({token: User("admin", ("system:masters",))})
     server = ApiServer(
         data.database,
@@ -153,6 +154,8 @@ async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
         port=port,
         tls=pki.ssl_context(),
         authenticator=authenticator,
+        signing_key=signing_key,
+        ca_pem=pki.ca_pem,
     )
     await server.start()
     try:
