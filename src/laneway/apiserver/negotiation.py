@@ -1,8 +1,9 @@
 """What the client sends and what it wants back.
 
-Bodies come as JSON or YAML; protobuf and anything else is 415, with the types that would do. What
+Bodies come as JSON, YAML or protobuf; anything else is 415, with the types that would do. What
 comes back is JSON, or on request YAML, a Table (what kubectl prints) or only the metadata. Clients
-list several forms in Accept in order of preference, so the first one that is known counts.
+list several forms in Accept in order of preference, so the first one that is known counts; one
+that takes protobuf alone is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import yaml
 
+from laneway.apiserver import protobuf
 from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 YAML = "application/yaml"
+APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 DEPTH_LIMIT = 200
 _JSON_TAGS = frozenset({"null", "bool", "int", "float", "str", "seq", "map"})
@@ -74,16 +77,11 @@ def unsupported(accepted: Sequence[str]) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", text)
 
 
-def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML)) -> Any:
+def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML, PROTOBUF)) -> Any:
     """The value in a request body."""
     base = media_type.partition(";")[0].strip().lower() or JSON
-    if base == PROTOBUF:
-        # `kubectl create namespace NAME` and its like; people read this answer.
-        text = (
-            "this server does not read protobuf, which `kubectl create KIND NAME` sends: write the "
-            "object to a file (--dry-run=client -o yaml) and use `kubectl create -f FILE`"
-        )
-        raise ApiError(415, "UnsupportedMediaType", text)
+    if base == PROTOBUF and PROTOBUF in accepted:
+        return protobuf.decode(body)
     if base not in accepted:
         raise unsupported(accepted)
     try:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-_ROOT = frozenset({"apiVersion", "kind", "metadata"})
+_IDENTITY = frozenset({"apiVersion", "kind"})
+_ROOT = _IDENTITY | {"metadata"}
 _OPEN = frozenset({"apiextensions.v1.JSONSchemaProps"})
 _CRD = "apiextensions.v1.CustomResourceDefinition"
 _LIMITS = {"int32": 2**31, "int64": 2**63}
@@ -64,12 +65,14 @@ class _Plan(NamedTuple):
     fields: dict[str, Field]
     always: tuple[Field, ...]
     """Fields that are written even when they are empty."""
+    typed: bool
 
 
 @cache
 def _plan(name: str) -> _Plan:
     fields = types.flat(name)
-    return _Plan(fields, tuple(f for f in fields.values() if not f.shape and _is_written(f)))
+    always = tuple(f for f in fields.values() if not f.shape and _is_written(f))
+    return _Plan(fields, always, types.struct(name).typed)
 
 
 def _is_written(field: Field) -> bool:
@@ -89,7 +92,11 @@ class _Walk:
     def struct(self, name: str, value: Object, path: tuple[str | int, ...]) -> None:
         """Decode the fields of a struct in place."""
         plan = _plan(name)
-        skipped = _ROOT if not path else frozenset()
+        skipped = frozenset[str]() if path else _ROOT
+        if path and plan.typed:
+            # A claim within a StatefulSet.
+            skipped = _IDENTITY
+            value |= {"apiVersion": "v1", "kind": name.rpartition(".")[2]}
         for key in list(value):
             if key in skipped:
                 continue

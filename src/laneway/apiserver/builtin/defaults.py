@@ -119,11 +119,10 @@ def dependent(name: str, obj: Object) -> None:
 
 def pod_spec(name: str, obj: Object) -> Object | None:
     """What an object says about the pods that it is, or makes."""
-    spec = _map(obj, "spec")
     if name == "core.v1.Pod":
-        return spec if "spec" in obj else None
-    if name in _TEMPLATED and "template" in spec:
-        return _map(_map(spec, "template"), "spec")
+        return _map(obj, "spec")
+    if name in _TEMPLATED:
+        return _map(_map(_map(obj, "spec"), "template"), "spec")
     return None
 
 
@@ -177,6 +176,12 @@ def _pod(pod: Object) -> None:
             for what, amount in limits.items():
                 requests.setdefault(what, amount)
     _map(pod, "status").setdefault("phase", "Pending")
+
+
+def _node(node: Object) -> None:
+    status = _map(node, "status")
+    if status.get("capacity"):
+        status.setdefault("allocatable", dict(status["capacity"]))
 
 
 def _deployment(obj: Object) -> None:
@@ -243,6 +248,7 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "apps.v1.Deployment": _deployment,
     "apps.v1.StatefulSet": _stateful_set,
     "batch.v1.Job": _job,
+    "core.v1.Node": _node,
     "core.v1.Pod": _pod,
     "core.v1.Service": _service,
     "rbac.v1.ClusterRoleBinding": _binding,

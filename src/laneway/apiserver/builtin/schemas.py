@@ -38,6 +38,7 @@ _SCALARS: dict[str, Schema] = {
     "FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "RawExtension": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
+IDENTITY = ("apiVersion", "kind")
 _ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 _RECURSIVE = frozenset({"apiextensions.v1.JSONSchemaProps"})
 """A structural schema has no references, so what holds itself is left open."""
@@ -58,6 +59,8 @@ def of(name: str) -> Schema:
             "type": "object",
             "properties": {field.name: _field(name, field) for field in fields.values()},
         }
+        if types.struct(name).typed:
+            schema["properties"] |= dict.fromkeys(IDENTITY, _SCALARS["string"])
         required = sorted(field.name for field in fields.values() if field.required)
         if required:
             schema[REQUIRED] = required
@@ -71,9 +74,10 @@ def of(name: str) -> Schema:
 
 @cache
 def of_kind(name: str) -> Schema:
-    """The schema of a kind, without the metadata that every object has."""
+    """The schema of a kind, without what every object has."""
     whole = of(name)
-    properties = {key: sub for key, sub in whole["properties"].items() if key != "metadata"}
+    hidden = (*IDENTITY, "metadata")
+    properties = {key: sub for key, sub in whole["properties"].items() if key not in hidden}
     return {**whole, "properties": properties}
 
 

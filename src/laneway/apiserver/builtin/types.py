@@ -50,6 +50,8 @@ class Struct(NamedTuple):
     name: str
     fields: dict[str, Field]
     atomic: bool
+    typed: bool
+    """Its objects say in `apiVersion` and `kind` what they are."""
 
     def flat(self) -> Iterator[Field]:
         """The fields as JSON has them."""
@@ -85,7 +87,7 @@ def struct(name: str) -> Struct:
     """A struct by its name in the table, such as `core.v1.PodSpec`."""
     raw = _table().types[name]
     fields = {key: _field(key, *row) for key, row in raw["fields"].items()}
-    return Struct(name, fields, raw.get("atomic", False))
+    return Struct(name, fields, raw.get("atomic", False), raw.get("typed", False))
 
 
 @cache
