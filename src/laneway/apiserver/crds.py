@@ -1,20 +1,21 @@
 """CustomResourceDefinitions: what is wrong with one, and the kinds it makes.
 
-A definition that passes `problems` is served in every version it names: its names do not clash,
-its schemas are structural and hold nothing this server cannot honour. Objects are kept in one form
-for all versions, so there is no conversion but that of apiVersion; a definition that asks for a
-conversion webhook is refused.
+A definition that passes `problems` can be served in every version it names: its schemas are
+structural and hold nothing this server cannot honour. Objects are kept in one form for all
+versions, so there is no conversion but that of apiVersion; a definition that asks for a conversion
+webhook is refused. Whether it is served, and under which names, `crd_status` decides.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import metadata, structural
+from laneway.apiserver import crd_status, formats, metadata, structural
 from laneway.apiserver import problems as problem
-from laneway.apiserver.kinds import Column, Kind
+from laneway.apiserver.invariants import DNS_1035, DNS_1035_TEXT
+from laneway.apiserver.kinds import Column, Kind, Scale
 from laneway.apiserver.tables import compile_path
-from laneway.apiserver.validation import problems as schema_problems
+from laneway.apiserver.validation import structure_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,20 +25,31 @@ if TYPE_CHECKING:
 _STRING = {"type": "string"}
 _STRINGS = {"type": "array", "items": _STRING, "nullable": True}
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = (
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+)
+_PATHS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 _SPEC: dict[str, Any] = {
     "type": "object",
     "required": ["group", "names", "scope", "versions"],
     "properties": {
         "group": {"type": "string", "minLength": 1},
         "scope": {"type": "string", "enum": ["Cluster", "Namespaced"]},
-        "preserveUnknownFields": {"type": "boolean", "enum": [False], "nullable": True},
+        "preserveUnknownFields": {"type": "boolean", "nullable": True},
         "names": {
             "type": "object",
             "required": ["kind", "plural"],
             "properties": {
                 "kind": {"type": "string", "minLength": 1},
                 "listKind": _STRING,
-                "plural": {"type": "string", "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$"},
+                "plural": _STRING,
                 "singular": _STRING,
                 "shortNames": _STRINGS,
                 "categories": _STRINGS,
@@ -46,7 +58,7 @@ _SPEC: dict[str, Any] = {
         "conversion": {
             "type": "object",
             "nullable": True,
-            "properties": {"strategy": {"type": "string", "enum": ["None"]}},
+            "properties": {"strategy": {"type": "string", "enum": ["None", "Webhook"]}},
         },
         "versions": {
             "type": "array",
@@ -55,9 +67,11 @@ _SPEC: dict[str, Any] = {
                 "type": "object",
                 "required": ["name", "served", "storage", "schema"],
                 "properties": {
-                    "name": {"type": "string", "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$"},
+                    "name": _STRING,
                     "served": {"type": "boolean"},
                     "storage": {"type": "boolean"},
+                    "deprecated": {"type": "boolean"},
+                    "deprecationWarning": {"type": "string", "nullable": True},
                     "schema": {
                         "type": "object",
                         "required": ["openAPIV3Schema"],
@@ -66,7 +80,24 @@ _SPEC: dict[str, Any] = {
                     "subresources": {
                         "type": "object",
                         "nullable": True,
-                        "properties": {"status": {"type": "object", "nullable": True}},
+                        "properties": {
+                            "status": {"type": "object", "nullable": True},
+                            "scale": {
+                                "type": "object",
+                                "nullable": True,
+                                "required": list(_PATHS[:2]),
+                                "properties": dict.fromkeys(_PATHS, _STRING),
+                            },
+                        },
+                    },
+                    "selectableFields": {
+                        "type": "array",
+                        "nullable": True,
+                        "items": {
+                            "type": "object",
+                            "required": ["jsonPath"],
+                            "properties": {"jsonPath": _STRING},
+                        },
                     },
                     "additionalPrinterColumns": {
                         "type": "array",
@@ -75,11 +106,11 @@ _SPEC: dict[str, Any] = {
                             "type": "object",
                             "required": ["name", "type", "jsonPath"],
                             "properties": {
-                                "name": _STRING,
+                                "name": {"type": "string", "minLength": 1},
                                 "type": {"type": "string", "enum": list(_COLUMN_TYPES)},
                                 "jsonPath": _STRING,
                                 "priority": {"type": "integer"},
-                                "format": _STRING,
+                                "format": {"type": "string", "enum": ["", *_COLUMN_FORMATS]},
                                 "description": _STRING,
                             },
                         },
@@ -95,60 +126,56 @@ def default_names(crd: dict[str, Any]) -> None:
     """The names that a definition may leave out."""
     names = crd.get("spec", {}).get("names") if isinstance(crd.get("spec"), dict) else None
     if isinstance(names, dict) and isinstance(names.get("kind"), str):
-        names.setdefault("listKind", f"{names['kind']}List")
-        names.setdefault("singular", names["kind"].lower())
-        crd["spec"].setdefault("conversion", {"strategy": "None"})
+        for name, value in (
+            ("listKind", f"{names['kind']}List"),
+            ("singular", names["kind"].lower()),
+        ):
+            if not names.get(name):
+                names[name] = value
+        if not crd["spec"].get("conversion"):
+            crd["spec"]["conversion"] = {"strategy": "None"}
 
 
 def problems(
     crd: dict[str, Any], old: dict[str, Any] | None, kinds: Iterable[Kind]
 ) -> list[Problem]:
-    """Everything that keeps this definition from being served beside `kinds`."""
+    """Everything that keeps this definition from being stored beside `kinds`."""
     spec = crd.get("spec")
-    found = [p._replace(field=f"spec.{p.field}".rstrip(".")) for p in schema_problems(_SPEC, spec)]
+    found = [
+        p._replace(field=f"spec.{p.field}".rstrip(".")) for p in structure_problems(_SPEC, spec)
+    ]
     if found:
         return found  # the rest reads these fields
     assert isinstance(spec, dict)  # noqa: S101 - just validated
     found.extend(_naming(crd, kinds))
     found.extend(_versions(spec))
+    if found:
+        return found
     if old is not None:
-        found.extend(_immutable("spec", spec, old["spec"], ("group", "scope")))
-        found.extend(
-            _immutable("spec.names", spec["names"], old["spec"]["names"], ("plural", "kind"))
-        )
+        found.extend(_immutable("spec", spec, old["spec"], ("group",)))
+        fixed = ("plural", "kind") if crd_status.is_established(old) else ("plural",)
+        found.extend(_immutable("spec.names", spec["names"], old["spec"]["names"], fixed))
+        if crd_status.is_established(old):
+            found.extend(_immutable("spec", spec, old["spec"], ("scope",)))
+        found.extend(crd_status.problems(crd, old))
     for index, version in enumerate(spec["versions"]):
-        found.extend(_columns(version, f"spec.versions[{index}].additionalPrinterColumns"))
-        path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        schema = version["schema"]["openAPIV3Schema"]
-        found.extend(structural.problems(schema, path))
-        if schema.get("type") != "object":
-            found.append(problem.invalid(f"{path}.type", schema.get("type"), "must be object"))
+        found.extend(_version(version, f"spec.versions[{index}]"))
     return found
 
 
-def established(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
-    """The status of a definition that is served."""
-    before = (old or {}).get("status") or {}
-    versions = crd["spec"]["versions"]
-    storage = next(v["name"] for v in versions if v["storage"])
-    stored = [name for name in before.get("storedVersions", []) if name != storage]
-    return {
-        "acceptedNames": crd["spec"]["names"],
-        "storedVersions": [*stored, storage],
-        "conditions": before.get("conditions")
-        or [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            _condition(
-                "Established", "InitialNamesAccepted", "the initial names have been accepted"
-            ),
-        ],
-    }
+def established(
+    crd: dict[str, Any], old: dict[str, Any] | None, kinds: Iterable[Kind] = ()
+) -> dict[str, Any]:
+    """The status of a definition beside the kinds that are served."""
+    return crd_status.status(crd, old, kinds)
 
 
 def kinds(crd: dict[str, Any]) -> list[Kind]:
-    """One kind for each served version."""
+    """One kind for each served version; none while its names are not accepted."""
+    if not crd_status.is_established(crd):
+        return []
     spec = crd["spec"]
-    names = spec["names"]
+    names = crd["status"]["acceptedNames"]
     storage = next(v["name"] for v in spec["versions"] if v["storage"])
     return [
         Kind(
@@ -163,7 +190,9 @@ def kinds(crd: dict[str, Any]) -> list[Kind]:
             columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())),
             schema=version["schema"]["openAPIV3Schema"],
             has_status=(version.get("subresources") or {}).get("status") is not None,
+            scale=_scale(version),
             storage_version=storage,
+            warnings=_warnings(spec, version),
             custom=True,
         )
         for version in spec["versions"]
@@ -171,14 +200,21 @@ def kinds(crd: dict[str, Any]) -> list[Kind]:
     ]
 
 
-def _condition(kind: str, reason: str, message: str) -> dict[str, str]:
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": metadata.now(),
-    }
+def _scale(version: dict[str, Any]) -> Scale | None:
+    raw = (version.get("subresources") or {}).get("scale")
+    if raw is None:
+        return None
+    spec, status, selector = (
+        tuple(raw[path][1:].split(".")) if raw.get(path) else () for path in _PATHS
+    )
+    return Scale(spec_replicas=spec, status_replicas=status, label_selector=selector)
+
+
+def _warnings(spec: dict[str, Any], version: dict[str, Any]) -> tuple[str, ...]:
+    if not version.get("deprecated"):
+        return ()
+    name = f"{spec['group']}/{version['name']} {spec['names']['kind']}"
+    return (version.get("deprecationWarning") or f"{name} is deprecated",)
 
 
 def _column(raw: dict[str, Any]) -> Column:
@@ -192,31 +228,68 @@ def _column(raw: dict[str, Any]) -> Column:
     )
 
 
+_APPROVAL = "api-approved.kubernetes.io"
+
+
 def _naming(crd: dict[str, Any], kinds: Iterable[Kind]) -> Iterator[Problem]:
-    spec, names = crd["spec"], crd["spec"]["names"]
-    wanted = f"{names['plural']}.{spec['group']}"
+    spec, names, group = crd["spec"], crd["spec"]["names"], crd["spec"]["group"]
+    wanted = f"{names['plural']}.{group}"
     name = crd["metadata"].get("name")
     if name != wanted:
         yield problem.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-    if "." not in spec["group"]:
-        yield problem.invalid(
-            "spec.group", spec["group"], "should be a domain with at least one dot"
-        )
-    for other in kinds:
-        if other.group != spec["group"] or other.resource == wanted:
-            continue
-        if not other.custom:
-            yield problem.forbidden("spec.group", "is served by this server itself")
-            return
-        if other.kind == names["kind"]:
-            yield problem.invalid(
-                "spec.names.kind", names["kind"], f"is already in use by {other.resource}"
+    if not formats.is_subdomain(group):
+        yield problem.invalid("spec.group", group, metadata.SUBDOMAIN_TEXT)
+    elif "." not in group:
+        yield problem.invalid("spec.group", group, "should be a domain with at least one dot")
+    yield from _name_texts(names)
+    if any(not kind.custom and kind.group == group for kind in kinds):
+        yield problem.forbidden("spec.group", "is served by this server itself")
+    elif group.endswith((".k8s.io", ".kubernetes.io")):
+        annotations = crd["metadata"].get("annotations") or {}
+        if not annotations.get(_APPROVAL):
+            why = (
+                f'protected groups must have approval annotation "{_APPROVAL}", see '
+                "https://github.com/kubernetes/enhancements/pull/1111"
             )
-            return
+            yield problem.required(f"metadata.annotations[{_APPROVAL}]", why)
+    if spec.get("preserveUnknownFields"):
+        why = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+            "spec.versions[*].schema instead"
+        )
+        yield problem.invalid("spec.preserveUnknownFields", True, why)
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        why = "this server calls no conversion webhooks: all versions must have the same fields"
+        yield problem.forbidden("spec.conversion.strategy", why)
+
+
+def _name_texts(names: dict[str, Any]) -> Iterator[Problem]:
+    path = "spec.names"
+    for field in ("plural", "singular"):
+        yield from _label(f"{path}.{field}", names.get(field) or "")
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or ()):
+            yield from _label(f"{path}.{field}[{index}]", name)
+    for field in ("kind", "listKind"):
+        if names.get(field) and not DNS_1035.fullmatch(names[field].lower()):
+            why = f"may have mixed case, but should otherwise match: {DNS_1035_TEXT}"
+            yield problem.invalid(f"{path}.{field}", names[field], why)
+    if names["kind"] == names.get("listKind"):
+        why = "kind and listKind may not be the same"
+        yield problem.invalid(f"{path}.listKind", names["kind"], why)
+
+
+def _label(field: str, name: str) -> Iterator[Problem]:
+    if not DNS_1035.fullmatch(name):
+        yield problem.invalid(field, name, DNS_1035_TEXT)
+    elif len(name) > 63:
+        yield problem.invalid(field, name, "must be no more than 63 characters")
 
 
 def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
     versions = spec["versions"]
+    for index, version in enumerate(versions):
+        yield from _label(f"spec.versions[{index}].name", version["name"])
     if sum(version["storage"] for version in versions) != 1:
         yield problem.invalid(
             "spec.versions", "", "must have exactly one version marked as storage version"
@@ -224,6 +297,74 @@ def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
     seen = [version["name"] for version in versions]
     for name in sorted({name for name in seen if seen.count(name) > 1}):
         yield problem.invalid("spec.versions", name, "must contain unique version names")
+
+
+def _version(version: dict[str, Any], path: str) -> Iterator[Problem]:
+    yield from _columns(version, f"{path}.additionalPrinterColumns")
+    warning = version.get("deprecationWarning")
+    field = f"{path}.deprecationWarning"
+    if warning is not None and not version.get("deprecated"):
+        yield problem.invalid(field, warning, "can only be set for deprecated versions")
+    elif warning is not None and (not warning or len(warning) > 256 or not warning.isprintable()):
+        why = "must be 1 to 256 printable characters"
+        yield problem.invalid(field, warning, why)
+    yield from _scale_paths(version, f"{path}.subresources.scale")
+    schema = version["schema"]["openAPIV3Schema"]
+    wrong = list(structural.problems(schema, f"{path}.schema.openAPIV3Schema"))
+    yield from wrong
+    if not wrong:
+        yield from _selectable(version, schema, f"{path}.selectableFields")
+
+
+def _scale_paths(version: dict[str, Any], path: str) -> Iterator[Problem]:
+    raw = (version.get("subresources") or {}).get("scale") or {}
+    for name, parents in zip(
+        _PATHS, ((".spec.",), (".status.",), (".spec.", ".status.")), strict=True
+    ):
+        value = raw.get(name)
+        if value is None or (not value and name == _PATHS[2]):
+            continue
+        field = f"{path}.{name}"
+        if not value:
+            yield problem.required(field)
+        elif not value.startswith("."):
+            yield problem.invalid(field, value, "must be a simple json path starting with .")
+        elif not value.startswith(parents) or "" in value[1:].split("."):
+            under = " or ".join(parent.rstrip(".") for parent in parents)
+            either = "either " if len(parents) > 1 else ""
+            yield problem.invalid(field, value, f"should be a json path under {either}{under}")
+
+
+def _selectable(version: dict[str, Any], schema: dict[str, Any], path: str) -> Iterator[Problem]:
+    fields = version.get("selectableFields") or ()
+    if len(fields) > 8:
+        yield problem.too_many(path, len(fields), 8)
+    seen: set[str] = set()
+    for index, field in enumerate(fields):
+        where, text = f"{path}[{index}].jsonPath", field["jsonPath"]
+        if text in seen:
+            yield problem.duplicate(where, text)
+        seen.add(text)
+        found: Any = schema
+        for name in text[1:].split("."):
+            found = (found.get("properties") or {}).get(name) if isinstance(found, dict) else None
+        if not text.startswith("."):
+            yield problem.invalid(where, text, "must be a simple json path starting with .")
+        elif text.startswith(".metadata."):
+            yield problem.invalid(where, text, "must not point to fields in metadata")
+        elif found is None:
+            yield problem.invalid(
+                where, text, "is an invalid path: does not refer to a valid field"
+            )
+        elif found.get("type") not in ("string", "boolean", "integer"):
+            why = "must point to a field of type string, boolean or integer"
+            yield problem.invalid(where, text, why)
+
+
+def selectable_fields(crd: dict[str, Any], version: str) -> tuple[str, ...]:
+    """The fields besides metadata that lists of this version can be selected by."""
+    found = next(v for v in crd["spec"]["versions"] if v["name"] == version)
+    return tuple(field["jsonPath"][1:] for field in found.get("selectableFields") or ())
 
 
 def _columns(version: dict[str, Any], path: str) -> Iterator[Problem]:

@@ -51,6 +51,10 @@ def not_supported(field: str, value: Any, supported: Sequence[Any]) -> Problem:
     return Problem("FieldValueNotSupported", message, field)
 
 
+def duplicate(field: str, value: Any) -> Problem:
+    return Problem("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
+
+
 def too_long(field: str, limit: int) -> Problem:
     message = f"Too long: may not be more than {limit} bytes"
     return Problem("FieldValueTooLong", message, field)

@@ -20,23 +20,29 @@ IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
 
 
-def prune(schema: Schema, value: Any) -> list[str]:
+def prune(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
     """Remove what the schema does not know; the paths of what was removed."""
     unknown: list[str] = []
-    _prune(schema, value, "", unknown, IDENTITY)
+    _prune(schema, value, "", unknown, IDENTITY if is_root else frozenset())
     return unknown
 
 
 def default(schema: Schema, value: Any) -> None:
     """Fill in defaults, and drop null where it is not allowed."""
     if isinstance(value, dict):
-        properties: dict[str, Schema] = schema.get("properties") or {}
-        for name, sub in properties.items():
-            if "default" in sub and value.get(name, ...) in (..., None):
-                if name not in value or not sub.get("nullable"):
+        for name, sub in (schema.get("properties") or {}).items():
+            if name not in value and sub.get("default") is not None:
+                value[name] = copy.deepcopy(sub["default"])
+        for name, child, sub in list(children(schema, value)):
+            if child is None and not sub.get("nullable"):
+                if sub.get("default") is not None:
                     value[name] = copy.deepcopy(sub["default"])
-            elif name in value and value[name] is None and not sub.get("nullable"):
-                del value[name]
+                else:
+                    del value[name]
+    elif isinstance(value, list):
+        sub = schema.get("items") or {}
+        if sub.get("default") is not None and not sub.get("nullable"):
+            value[:] = [copy.deepcopy(sub["default"]) if v is None else v for v in value]
     for _, child, sub in children(schema, value):
         default(sub, child)
 
@@ -57,6 +63,29 @@ def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schem
         if isinstance(items, dict):
             for index, child in enumerate(value):
                 yield index, child, items
+
+
+def old_members(schema: Schema, value: Any, old: Any) -> dict[str | int, Any]:
+    """What the members of a value were before: by name, or in map lists by their keys."""
+    if isinstance(value, dict) and isinstance(old, dict):
+        return {} if schema.get("x-kubernetes-map-type") == "atomic" else dict(old)
+    if (
+        isinstance(value, list)
+        and isinstance(old, list)
+        and schema.get("x-kubernetes-list-type") == "map"
+    ):
+        keys: list[str] = schema.get("x-kubernetes-list-map-keys") or []
+        before = {_list_key(keys, item): item for item in old if isinstance(item, dict)}
+        return {
+            index: before[key]
+            for index, item in enumerate(value)
+            if isinstance(item, dict) and (key := _list_key(keys, item)) in before
+        }
+    return {}
+
+
+def _list_key(keys: list[str], item: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(repr(item.get(key)) for key in keys)
 
 
 def joined(path: str, key: str | int) -> str:

@@ -1,18 +1,20 @@
 """Whether the schema of a CustomResourceDefinition is structural, and can be honoured in full.
 
 A schema is refused, with the place and the reason, when Kubernetes would refuse it and when this
-server could not evaluate it (a validation rule in CEL other than the transition rule
-`self == oldSelf`): a rule that is silently ignored is worse than a definition that does not load.
+server could not evaluate it (a rule with a function that it does not know): a rule that is
+silently ignored is worse than a definition that does not load.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laneway.apiserver import problems as problem
-from laneway.apiserver.validation import ABSENT, compiled, is_immutable_rule
+from laneway.apiserver import regex
+from laneway.apiserver import schema as defaults
 from laneway.apiserver.validation import problems as value_problems
+from laneway.apiserver.validation import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,29 +81,71 @@ _LOGIC = ("allOf", "anyOf", "oneOf")
 DEPTH_LIMIT = 64
 
 
-def problems(schema: Any, path: str, *, correlated: bool = True) -> Iterator[Problem]:
+def problems(schema: Any, path: str) -> Iterator[Problem]:
     """Everything that keeps this schema from being served."""
-    yield from _schema(schema, path, correlated=correlated, logic=False, depth=0)
+    place = _Place(path=path, is_root=True)
+    found = list(_schema(schema, place))
+    yield from found
+    if isinstance(schema, dict) and not found:
+        yield from _root(schema, path)
 
 
-def _schema(
-    schema: Any, path: str, *, correlated: bool, logic: bool, depth: int
-) -> Iterator[Problem]:
+class _Place(NamedTuple):
+    """Where in the schema something stands, and what that means for it."""
+
+    path: str
+    is_root: bool = False
+    """The root of a resource, where its identity can be read."""
+    spine: dict[str, Any] | None = None
+    """Inside `allOf` and its like: the schema that says what type the values have."""
+    is_in_all_of: bool = False
+    lost_at: str = ""
+    """The place from which on an old value cannot be found again."""
+    depth: int = 0
+
+    def below(self, name: str, **changes: Any) -> _Place:
+        inner = self._replace(path=f"{self.path}.{name}", depth=self.depth + 1, is_root=False)
+        return inner._replace(**changes)
+
+
+def _schema(schema: Any, place: _Place) -> Iterator[Problem]:
+    path = place.path
     if not isinstance(schema, dict):
-        yield problem.wrong_type(path, "string", "object")
+        yield problem.wrong_type(path, type_name(schema), "object")
         return
-    if depth > DEPTH_LIMIT:
+    if place.depth > DEPTH_LIMIT:
         yield problem.forbidden(path, f"nested more than {DEPTH_LIMIT} levels deep")
         return
     wrong = list(_keywords(schema, path))
     yield from wrong
     if wrong:
         return  # the rest reads these keywords
-    if not logic:
+    if place.spine is None:
         yield from _structure(schema, path)
-    yield from _rules(schema, path, correlated=correlated and not logic)
-    yield from _lists(schema, path)
-    yield from _nested(schema, path, correlated=correlated, logic=logic, depth=depth + 1)
+        yield from _lists(schema, path)
+    else:
+        yield from _logic_only(schema, place)
+    below = list(_nested(schema, place))
+    yield from below
+    if not below:
+        yield from _rules(schema, place)
+        if place.spine is None:
+            yield from _default(schema, path)
+
+
+def _root(schema: dict[str, Any], path: str) -> Iterator[Problem]:
+    if schema.get("type") != "object":
+        yield problem.invalid(f"{path}.type", schema.get("type", ""), "must be object at the root")
+    meta = (schema.get("properties") or {}).get("metadata")
+    if meta:
+        allowed = {"type", "description", "properties"}
+        names = set(meta.get("properties") or ()) - {"name", "generateName"}
+        if names or meta.keys() - allowed:
+            why = (
+                "must not specify anything other than name and generateName, but metadata is "
+                "implicitly specified"
+            )
+            yield problem.forbidden(f"{path}.properties[metadata]", why)
 
 
 def _keywords(schema: dict[str, Any], path: str) -> Iterator[Problem]:
@@ -114,13 +158,12 @@ def _keywords(schema: dict[str, Any], path: str) -> Iterator[Problem]:
         elif name in _SHAPES:
             for found in value_problems(_SHAPES[name], value):
                 yield found._replace(field=field)
-    if "pattern" in schema:
+    if isinstance(schema.get("pattern"), str):
         try:
-            compiled(schema["pattern"])
-        except (re.error, TypeError) as error:
-            yield problem.invalid(
-                f"{path}.pattern", schema["pattern"], f"must be a valid regular expression: {error}"
-            )
+            regex.compiled(schema["pattern"])
+        except ValueError as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
+            yield problem.invalid(f"{path}.pattern", schema["pattern"], why)
 
 
 def _structure(schema: dict[str, Any], path: str) -> Iterator[Problem]:
@@ -148,27 +191,64 @@ def _structure(schema: dict[str, Any], path: str) -> Iterator[Problem]:
         yield problem.invalid(
             f"{path}.type", kind, "must be object if x-kubernetes-embedded-resource is true"
         )
-    if schema.get("default") is not None:
-        for found in value_problems(schema, schema["default"], ABSENT):
-            yield found._replace(field=f"{path}.default{found.field and '.' + found.field}")
 
 
-def _rules(schema: dict[str, Any], path: str, *, correlated: bool) -> Iterator[Problem]:
-    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        field = f"{path}.x-kubernetes-validations[{index}]"
-        text = rule.get("rule")
-        if not is_immutable_rule(text):
-            yield problem.invalid(
-                f"{field}.rule", text, "only the rule `self == oldSelf` can be evaluated"
-            )
-        elif not correlated:
-            yield problem.invalid(
-                f"{field}.rule",
-                text,
-                "oldSelf cannot be used on the uncorrelatable portion of the schema",
-            )
-        for name in rule.keys() - {"rule", "message", "reason"}:
-            yield problem.forbidden(f"{field}.{name}", "is not supported")
+_FORBIDDEN_IN_LOGIC = {
+    "type": "must be empty to be structural",
+    "additionalProperties": "must be undefined to be structural",
+    "title": "must be empty to be structural",
+    "description": "must be empty to be structural",
+    "default": "must be undefined to be structural",
+    "nullable": "must be false to be structural",
+    "x-kubernetes-preserve-unknown-fields": "must be false to be structural",
+    "x-kubernetes-embedded-resource": "must be false to be structural",
+    "x-kubernetes-int-or-string": "must be false to be structural",
+    "x-kubernetes-list-type": "must be undefined to be structural",
+    "x-kubernetes-list-map-keys": "must be empty to be structural",
+    "x-kubernetes-map-type": "must be undefined to be structural",
+}
+
+
+def _logic_only(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
+    """Inside `allOf` and its like a schema may restrict values, but not say what they are."""
+    spine = place.spine or {}
+    for name, why in _FORBIDDEN_IN_LOGIC.items():
+        is_choice = name == "type" and spine.get("x-kubernetes-int-or-string")
+        if schema.get(name) and not is_choice:
+            yield problem.forbidden(f"{place.path}.{name}", why)
+    if schema.get("x-kubernetes-validations") and not place.is_in_all_of:
+        field = f"{place.path}.x-kubernetes-validations"
+        yield problem.forbidden(field, "must be empty to be structural")
+    known = spine.get("properties") or {}
+    for name in schema.get("properties") or ():
+        if name not in known and not isinstance(spine.get("additionalProperties"), dict):
+            why = f"because it is defined in {place.path}.properties[{name}]"
+            yield problem.required(f"properties[{name}]", why)
+
+
+def _default(schema: dict[str, Any], path: str) -> Iterator[Problem]:
+    value = schema.get("default")
+    if value is None:
+        return
+    pruned = copy.deepcopy(value)
+    if defaults.prune(schema, pruned, is_root=False):
+        yield problem.invalid(f"{path}.default", value, "must not have unknown fields")
+    defaults.default(schema, pruned)
+    for found in value_problems(schema, pruned):
+        yield found._replace(field=f"{path}.default{found.field and '.' + found.field}")
+
+
+def _rules(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
+    raw = schema.get("x-kubernetes-validations")
+    if not raw or (place.spine is not None and not place.is_in_all_of):
+        return
+    from laneway.apiserver.cel import rules, typed  # noqa: PLC0415 - many schemas have no rules
+
+    spine = place.spine or schema
+    kind = typed.type_of(spine, is_root=place.is_root)
+    for index, rule in enumerate(raw):
+        field = f"{place.path}.x-kubernetes-validations[{index}]"
+        yield from rules.mistakes(spine, rule, field, kind, lost_at=place.lost_at)
 
 
 def _lists(schema: dict[str, Any], path: str) -> Iterator[Problem]:
@@ -201,26 +281,48 @@ def _lists(schema: dict[str, Any], path: str) -> Iterator[Problem]:
                 )
 
 
-def _nested(
-    schema: dict[str, Any], path: str, *, correlated: bool, logic: bool, depth: int
-) -> Iterator[Problem]:
+def _nested(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
+    spine = place.spine
+    lost = place.lost_at
+    if not lost and schema.get("x-kubernetes-map-type") == "atomic":
+        lost = place.path
     for name, sub in (schema.get("properties") or {}).items():
-        where = f"{path}.properties[{name}]"
-        yield from _schema(sub, where, correlated=correlated, logic=logic, depth=depth)
+        inner = _inner(spine, "properties", name)
+        where = place.below(f"properties[{name}]", spine=inner, lost_at=lost)
+        yield from _schema(sub, _resource(sub, where))
     extra = schema.get("additionalProperties")
     if isinstance(extra, dict):
-        where = f"{path}.additionalProperties"
-        yield from _schema(extra, where, correlated=correlated, logic=logic, depth=depth)
+        inner = _inner(spine, "additionalProperties")
+        where = place.below("additionalProperties", spine=inner, lost_at=lost)
+        yield from _schema(extra, _resource(extra, where))
     if "items" in schema:
-        found_again = correlated and schema.get("x-kubernetes-list-type") == "map"
-        where = f"{path}.items"
-        yield from _schema(schema["items"], where, correlated=found_again, logic=logic, depth=depth)
+        kind = (spine or schema).get("x-kubernetes-list-type")
+        gone = lost or ("" if kind == "map" else f"{place.path}.items")
+        where = place.below("items", spine=_inner(spine, "items"), lost_at=gone)
+        yield from _schema(schema["items"], _resource(schema["items"], where))
     for name in _LOGIC:
         for index, sub in enumerate(schema.get(name) or ()):
-            where = f"{path}.{name}[{index}]"
-            yield from _schema(sub, where, correlated=False, logic=True, depth=depth)
+            inside = name == "allOf" and (spine is None or place.is_in_all_of)
+            where = place.below(f"{name}[{index}]", spine=spine or schema, is_in_all_of=inside)
+            yield from _schema(sub, where._replace(is_root=place.is_root))
     if "not" in schema:
-        yield from _schema(schema["not"], f"{path}.not", correlated=False, logic=True, depth=depth)
+        where = place.below("not", spine=spine or schema, is_in_all_of=False)
+        yield from _schema(schema["not"], where)
+
+
+def _inner(spine: dict[str, Any] | None, *path: str) -> dict[str, Any] | None:
+    """The same member of the schema that has the types; None outside of logic."""
+    if spine is None:
+        return None
+    found: Any = spine
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _resource(schema: Any, place: _Place) -> _Place:
+    is_root = isinstance(schema, dict) and bool(schema.get("x-kubernetes-embedded-resource"))
+    return place._replace(is_root=is_root)
 
 
 _BOOLEAN = {"type": "boolean"}
@@ -257,5 +359,9 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "not": _OBJECT,
     "x-kubernetes-list-type": _STRING,
     "x-kubernetes-list-map-keys": {"type": "array", "items": _STRING},
+    "x-kubernetes-map-type": {"type": "string", "enum": ["atomic", "granular"]},
+    "x-kubernetes-preserve-unknown-fields": _BOOLEAN,
+    "x-kubernetes-embedded-resource": _BOOLEAN,
+    "x-kubernetes-int-or-string": _BOOLEAN,
     "x-kubernetes-validations": _OBJECTS,
 }

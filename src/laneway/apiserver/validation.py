@@ -1,45 +1,100 @@
 """An object held against a structural schema, with Kubernetes' own error texts.
 
-`problems` is total: any JSON value and any schema that `crds` let in give a list. Of
-`x-kubernetes-validations` the transition rule `self == oldSelf` is known, at any place where the
-old value can be found again; `crds` refuses every other rule, so none is silently ignored.
+`problems` is total: any JSON value and any schema that `crds` let in give a list. First the schema
+itself, then what lists and embedded resources must be, then, if the object is sound, its rules.
+What an update leaves as it was is not complained about, so that a stricter schema does not lock
+its users out of the objects they have.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import datetime
-import functools
-import ipaddress
 import math
-import re
-import uuid
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from laneway.apiserver import problems as problem
-from laneway.apiserver.schema import Schema, children, joined
+from laneway.apiserver import regex
+from laneway.apiserver.formats import is_format
+from laneway.apiserver.gonumber import number_text
+from laneway.apiserver.invariants import invariants
+from laneway.apiserver.schema import Schema, children, joined, old_members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from laneway.apiserver.cel.evaluation import Plan
     from laneway.apiserver.problems import Problem
 
 ABSENT = object()
 
 
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+_UNCHECKED = problem.invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
 def problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     """Everything wrong with `value`; `old` is what an update replaces."""
-    found = list(_value(schema, value, ""))
-    if old is not ABSENT:
-        found.extend(_transition(schema, value, old, ""))
+    found = structure_problems(schema, value, old)
+    plan = _plan(schema)
+    if plan is None:
+        return found
+    if any(one.reason in _BLOCKING for one in found):
+        return [*found, _UNCHECKED]
+    from laneway.apiserver.cel import evaluation  # noqa: PLC0415 - many servers never need it
+
+    return found + evaluation.problems(plan, value, None if old is ABSENT else old)
+
+
+def structure_problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
+    """Everything wrong but the rules that are broken."""
+    found = _value(schema, value, "", old)
+    found += invariants(schema, value, old, ABSENT)
     return found
 
 
-def is_immutable_rule(rule: object) -> bool:
-    """Whether this is the one transition rule that is evaluated."""
-    return isinstance(rule, str) and "".join(rule.split()) == "self==oldSelf"
+_plans: OrderedDict[int, tuple[Schema, Plan | None]] = OrderedDict()
+_PLANS_LIMIT = 1024
+
+
+def _plan(schema: Schema) -> Plan | None:
+    """The rules of a schema, made ready once. The entry keeps the schema, and so its id, alive."""
+    entry = _plans.get(id(schema))
+    if entry is None:
+        made = None
+        if _has_rules(schema):
+            from laneway.apiserver.cel import evaluation  # noqa: PLC0415 - as above
+
+            made = evaluation.plan(schema, is_root=True)
+        entry = _plans[id(schema)] = (schema, made)
+        if len(_plans) > _PLANS_LIMIT:
+            _plans.popitem(last=False)
+    else:
+        _plans.move_to_end(id(schema))
+    return entry[1]
+
+
+def _has_rules(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("x-kubernetes-validations"):
+        return True
+    below = [schema.get("items"), schema.get("additionalProperties")]
+    below.extend((schema.get("properties") or {}).values())
+    below.extend(schema.get("allOf") or ())
+    return any(map(_has_rules, below))
 
 
 def type_name(value: Any) -> str:
@@ -60,9 +115,18 @@ def type_name(value: Any) -> str:
     return "object"
 
 
-def _value(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
+def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
     if value is None and schema.get("nullable"):
-        return
+        return []
+    found = list(_here(schema, value, path))
+    if not found or found[0].reason != "FieldValueTypeInvalid" or found[0].field != path:
+        before = {} if old is ABSENT else old_members(schema, value, old)
+        for key, child, sub in children(schema, value):
+            found += _value(sub, child, joined(path, key), before.get(key, ABSENT))
+    return [] if found and old is not ABSENT and same(value, old) else found
+
+
+def _here(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if type_name(value) not in ("integer", "string"):
@@ -73,8 +137,6 @@ def _value(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         return
     yield from _bounds(schema, value, path)
     yield from _logic(schema, value, path)
-    for key, child, sub in children(schema, value):
-        yield from _value(sub, child, joined(path, key))
 
 
 def _has_type(value: Any, wanted: str) -> bool:
@@ -114,10 +176,10 @@ def _string(schema: Schema, value: str, path: str) -> Iterator[Problem]:
         text = f"{path} in body should be at least {schema['minLength']} chars long"
         yield problem.invalid(path, value, text)
     pattern = schema.get("pattern")
-    if pattern and not compiled(pattern).search(value):
+    if pattern and not regex.compiled(pattern).search(value):
         yield problem.invalid(path, value, f"{path} in body should match '{pattern}'")
     name = schema.get("format", "")
-    if name in _FORMATS and not _FORMATS[name](value):
+    if not is_format(name, value):
         yield problem.invalid(path, value, f'{path} in body must be of type {name}: "{value}"')
 
 
@@ -125,13 +187,15 @@ def _number(schema: Schema, value: float, path: str) -> Iterator[Problem]:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
         word = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        yield problem.invalid(path, value, f"{path} in body should be {word} {low}")
+        yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(low)}")
     if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
         word = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        yield problem.invalid(path, value, f"{path} in body should be {word} {high}")
+        yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(high)}")
     step = schema.get("multipleOf")
     if step and not math.isclose(value / step, round(value / step)):
-        yield problem.invalid(path, value, f"{path} in body should be a multiple of {step}")
+        yield problem.invalid(
+            path, value, f"{path} in body should be a multiple of {number_text(step)}"
+        )
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits and schema.get("type") == "integer" and not -(2**bits) <= value < 2**bits:
         text = f"Checked value must be of type integer with format {schema['format']} in {path}"
@@ -152,7 +216,7 @@ def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Proble
 
 def _logic(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
     def fits(sub: Schema) -> bool:
-        return next(_value(sub, value, path), None) is None
+        return not _value(sub, value, path)
 
     if "allOf" in schema:
         for sub in schema["allOf"]:
@@ -170,37 +234,6 @@ def _logic(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         yield problem.invalid(path, "", f'"{path}" must not validate the schema (not)')
 
 
-def _transition(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Problem]:
-    for rule in schema.get("x-kubernetes-validations") or ():
-        if not same(value, old):
-            message = rule.get("message") or f"failed rule: {rule['rule']}"
-            reason = rule.get("reason", "FieldValueInvalid")
-            if reason == "FieldValueForbidden":
-                yield problem.forbidden(path, message)
-            else:
-                yield problem.invalid(path, schema.get("type", "object"), message, reason)
-    before = _correlated(schema, old)
-    for key, child, sub in children(schema, value):
-        name = _list_key(schema, child) if isinstance(key, int) else key
-        if name in before:
-            yield from _transition(sub, child, before[name], joined(path, key))
-
-
-def _correlated(schema: Schema, old: Any) -> dict[Any, Any]:
-    """The old members by what finds them again: the field's name, or a map list's keys."""
-    if isinstance(old, dict):
-        return old
-    if isinstance(old, list) and schema.get("x-kubernetes-list-type") == "map":
-        return {_list_key(schema, item): item for item in old}
-    return {}
-
-
-def _list_key(schema: Schema, member: Any) -> Any:
-    if schema.get("x-kubernetes-list-type") == "map" and isinstance(member, dict):
-        return tuple(repr(member.get(key)) for key in schema["x-kubernetes-list-map-keys"])
-    return None
-
-
 def same(left: Any, right: Any) -> bool:
     """Equality of JSON values: unlike in Python, `true` is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
@@ -210,49 +243,3 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
-
-
-# In Python `$` also matches before a final newline, in Go only at the end; a class keeps its `$`.
-_ANCHOR = re.compile(r"\\z|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
-
-
-@functools.lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern in Go's syntax."""
-    return re.compile(
-        _ANCHOR.sub(lambda m: r"\Z" if m[0] in ("$", r"\z") else m[0], pattern), re.ASCII
-    )
-
-
-def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
-        try:
-            parse(text)
-        except (ValueError, binascii.Error):
-            return False
-        return True
-
-    return check
-
-
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
-
-
-def _date_time(text: str) -> bool:
-    if not _DATE_TIME.fullmatch(text):
-        return False
-    # Python keeps six digits of a second, RFC 3339 has no limit.
-    return _parses(datetime.datetime.fromisoformat)(re.sub(r"\.\d+", "", text.upper()))
-
-
-_FORMATS: dict[str, Callable[[str], bool]] = {
-    "date-time": _date_time,
-    "date": _parses(datetime.date.fromisoformat),
-    "byte": _parses(lambda text: base64.b64decode(text, validate=True)),
-    "ipv4": _parses(ipaddress.IPv4Address),
-    "ipv6": _parses(ipaddress.IPv6Address),
-    "cidr": _parses(ipaddress.ip_network),
-    "mac": lambda text: bool(re.fullmatch(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}", text)),
-    "uuid": _parses(uuid.UUID),
-    "uri": _parses(urlsplit),
-}

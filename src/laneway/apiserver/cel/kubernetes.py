@@ -1,0 +1,397 @@
+"""Kubernetes' own functions: regular expressions, URLs, addresses, quantities, named formats."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from laneway.apiserver import formats, metadata, regex
+from laneway.apiserver.cel.functions import declare
+from laneway.apiserver.cel.standard import searched
+from laneway.apiserver.cel.types import KINDS
+from laneway.apiserver.cel.values import INT_MAX, INT_MIN, CelError, Optional
+from laneway.apiserver.invariants import DNS_1035_TEXT
+
+
+@declare("string.find(string) string")
+def _find(text: str, pattern: str) -> str:
+    match = searched(pattern, text)
+    return match[0] if match else ""
+
+
+@declare("string.findAll(string) list(string)", "string.findAll(string, int) list(string)")
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    searched(pattern, "")
+    found = [match[0] for match in regex.compiled(pattern).finditer(text)]
+    return found if limit < 0 else found[:limit]
+
+
+class Url(msgspec.Struct, frozen=True):
+    text: str
+
+
+KINDS[Url] = "kubernetes.URL"
+
+
+@declare("url(string) url")
+def _url(text: str) -> Url:
+    if not formats.is_uri(text):
+        raise CelError(
+            f'URL parse error during conversion from string: parse "{text}": '
+            "invalid URI for request"
+        )
+    return Url(text)
+
+
+declare("isURL(string) bool")(formats.is_uri)
+
+
+@declare("url.getScheme() string")
+def _scheme(url: Url) -> str:
+    return str(urlsplit(url.text).scheme)
+
+
+@declare("url.getHost() string")
+def _host(url: Url) -> str:
+    return urlsplit(url.text).netloc.rpartition("@")[2]
+
+
+@declare("url.getHostname() string")
+def _hostname(url: Url) -> str:
+    host = _host(url)
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+@declare("url.getPort() string")
+def _port(url: Url) -> str:
+    port = urlsplit(url.text).port
+    return "" if port is None else str(port)
+
+
+@declare("url.getEscapedPath() string")
+def _path(url: Url) -> str:
+    return urlsplit(url.text).path
+
+
+@declare("url.getQuery() map(string, list(string))")
+def _query(url: Url) -> dict[str, list[str]]:
+    query = urlsplit(url.text).query
+    return parse_qs(query, keep_blank_values=True, max_num_fields=10_000)
+
+
+class Ip(msgspec.Struct, frozen=True):
+    address: Any
+
+
+class Cidr(msgspec.Struct, frozen=True):
+    interface: Any
+
+
+KINDS[Ip] = "net.IP"
+KINDS[Cidr] = "net.CIDR"
+
+
+def _parsed_ip(text: str) -> Ip:
+    if "%" in text:
+        raise CelError(f'IP address with zone value is not allowed: "{text}"')
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError as error:
+        raise CelError(f'IP Address "{text}" parse error during conversion from string') from error
+    if address.version == 6 and address.ipv4_mapped:
+        raise CelError(f'IPv4-mapped IPv6 address is not allowed: "{text}"')
+    return Ip(address)
+
+
+@declare("isIP(string) bool")
+def _is_ip(text: str) -> bool:
+    try:
+        _parsed_ip(text)
+    except CelError:
+        return False
+    return True
+
+
+declare("ip(string) ip")(_parsed_ip)
+
+
+@declare("@ip.isCanonical(string) bool")
+def _is_canonical(text: str) -> bool:
+    return str(_parsed_ip(text).address) == text
+
+
+@declare("ip.family() int")
+def _family(ip: Ip) -> int:
+    return int(ip.address.version)
+
+
+@declare("ip.isUnspecified() bool")
+def _is_unspecified(ip: Ip) -> bool:
+    return bool(ip.address.is_unspecified)
+
+
+@declare("ip.isLoopback() bool")
+def _is_loopback(ip: Ip) -> bool:
+    return bool(ip.address.is_loopback)
+
+
+@declare("ip.isLinkLocalMulticast() bool")
+def _is_link_local_multicast(ip: Ip) -> bool:
+    scope = "224.0.0.0/24" if ip.address.version == 4 else "ff02::/16"
+    return ip.address in ipaddress.ip_network(scope)
+
+
+@declare("ip.isLinkLocalUnicast() bool")
+def _is_link_local_unicast(ip: Ip) -> bool:
+    return bool(ip.address.is_link_local)
+
+
+@declare("ip.isGlobalUnicast() bool")
+def _is_global_unicast(ip: Ip) -> bool:
+    address = ip.address
+    special = (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_link_local
+        or address == ipaddress.IPv4Address("255.255.255.255")
+    )
+    return not special
+
+
+@declare("string(ip) string")
+def _ip_text(ip: Ip) -> str:
+    return str(ip.address)
+
+
+@declare("cidr(string) cidr")
+def _cidr(text: str) -> Cidr:
+    address, slash, bits = text.partition("/")
+    if not slash or not (bits.isascii() and bits.isdigit()):
+        raise CelError(f'network address parse error during conversion from string: "{text}"')
+    _parsed_ip(address)
+    try:
+        return Cidr(ipaddress.ip_interface(text))
+    except ValueError as error:
+        why = f'network address parse error during conversion from string: "{text}"'
+        raise CelError(why) from error
+
+
+@declare("isCIDR(string) bool")
+def _is_cidr(text: str) -> bool:
+    try:
+        _cidr(text)
+    except CelError:
+        return False
+    return True
+
+
+@declare("cidr.containsIP(ip) bool")
+def _contains_ip(cidr: Cidr, ip: Ip) -> bool:
+    return ip.address in cidr.interface.network
+
+
+@declare("cidr.containsIP(string) bool")
+def _contains_ip_text(cidr: Cidr, text: str) -> bool:
+    return _contains_ip(cidr, _parsed_ip(text))
+
+
+@declare("cidr.containsCIDR(cidr) bool")
+def _contains_cidr(cidr: Cidr, other: Cidr) -> bool:
+    outer, inner = cidr.interface.network, other.interface.network
+    return bool(outer.version == inner.version and inner.subnet_of(outer))
+
+
+@declare("cidr.containsCIDR(string) bool")
+def _contains_cidr_text(cidr: Cidr, text: str) -> bool:
+    return _contains_cidr(cidr, _cidr(text))
+
+
+@declare("cidr.ip() ip")
+def _cidr_ip(cidr: Cidr) -> Ip:
+    return Ip(cidr.interface.ip)
+
+
+@declare("cidr.masked() cidr")
+def _masked(cidr: Cidr) -> Cidr:
+    return Cidr(ipaddress.ip_interface(str(cidr.interface.network)))
+
+
+@declare("cidr.prefixLength() int")
+def _prefix_length(cidr: Cidr) -> int:
+    return int(cidr.interface.network.prefixlen)
+
+
+@declare("string(cidr) string")
+def _cidr_text(cidr: Cidr) -> str:
+    return str(cidr.interface)
+
+
+class Quantity(msgspec.Struct, frozen=True):
+    value: Decimal
+
+
+KINDS[Quantity] = "kubernetes.Quantity"
+
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]?)|([KMGTPE]i)|[eE]([+-]?\d{1,4}))", re.ASCII
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {f"{letter}i": 1024 ** (power + 1) for power, letter in enumerate("KMGTPE")}
+
+
+@declare("quantity(string) quantity")
+def _quantity(text: str) -> Quantity:
+    match = _QUANTITY.fullmatch(text) if len(text) < 100 else None
+    if match is None:
+        raise CelError(
+            "quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    number, scale, binary, exponent = match.groups()
+    value = Decimal(number)
+    if binary:
+        return Quantity(value * _BINARY[binary])
+    return Quantity(value.scaleb(int(exponent) if exponent else _DECIMAL[scale or ""]))
+
+
+@declare("isQuantity(string) bool")
+def _is_quantity(text: str) -> bool:
+    try:
+        _quantity(text)
+    except CelError:
+        return False
+    return True
+
+
+@declare("quantity.isInteger() bool")
+def _is_integer(quantity: Quantity) -> bool:
+    value = quantity.value
+    return value == value.to_integral_value() and INT_MIN <= value <= INT_MAX
+
+
+@declare("quantity.asInteger() int")
+def _as_integer(quantity: Quantity) -> int:
+    if not _is_integer(quantity):
+        raise CelError("cannot convert value to integer")
+    return int(quantity.value)
+
+
+@declare("quantity.asApproximateFloat() double")
+def _as_float(quantity: Quantity) -> float:
+    return float(quantity.value)
+
+
+@declare("quantity.sign() int")
+def _sign(quantity: Quantity) -> int:
+    return (quantity.value > 0) - (quantity.value < 0)
+
+
+@declare("quantity.compareTo(quantity) int")
+def _compare(one: Quantity, two: Quantity) -> int:
+    return (one.value > two.value) - (one.value < two.value)
+
+
+@declare("quantity.isGreaterThan(quantity) bool")
+def _is_greater(one: Quantity, two: Quantity) -> bool:
+    return one.value > two.value
+
+
+@declare("quantity.isLessThan(quantity) bool")
+def _is_less(one: Quantity, two: Quantity) -> bool:
+    return one.value < two.value
+
+
+@declare("quantity.add(quantity) quantity")
+def _add(one: Quantity, two: Quantity) -> Quantity:
+    return Quantity(one.value + two.value)
+
+
+@declare("quantity.add(int) quantity")
+def _add_int(one: Quantity, two: int) -> Quantity:
+    return Quantity(one.value + two)
+
+
+@declare("quantity.sub(quantity) quantity")
+def _sub(one: Quantity, two: Quantity) -> Quantity:
+    return Quantity(one.value - two.value)
+
+
+@declare("quantity.sub(int) quantity")
+def _sub_int(one: Quantity, two: int) -> Quantity:
+    return Quantity(one.value - two)
+
+
+class Format(msgspec.Struct, frozen=True):
+    name: str
+
+
+KINDS[Format] = "kubernetes.NamedFormat"
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_Problems = Callable[[str], list[str]]
+
+
+def _name(pattern: str, limit: int, why: str, *, is_prefix: bool = False) -> _Problems:
+    program = re.compile(pattern)
+
+    def check(text: str) -> list[str]:
+        # What is put behind a prefix makes its last dash an inner one.
+        whole = text[:-1] + "a" if is_prefix and len(text) > 1 and text.endswith("-") else text
+        found = [f"must be no more than {limit} characters"] if len(text) > limit else []
+        return found if program.fullmatch(whole) else [*found, why]
+
+    return check
+
+
+def _format_of(name: str, why: str) -> _Problems:
+    return lambda text: [] if formats.is_format(name, text) else [why]
+
+
+def _qualified_name(text: str) -> list[str]:
+    return [found.message.split(": ", 2)[2] for found in metadata.qualified_name("", text)]
+
+
+def _label_value(text: str) -> list[str]:
+    return [found.message.split(": ", 2)[2] for found in metadata.label_value("", text)]
+
+
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_NAMED: dict[str, _Problems] = {
+    "dns1123Label": _name(_LABEL, 63, metadata.LABEL_TEXT),
+    "dns1123LabelPrefix": _name(_LABEL, 63, metadata.LABEL_TEXT, is_prefix=True),
+    "dns1123Subdomain": _name(_SUBDOMAIN, 253, metadata.SUBDOMAIN_TEXT),
+    "dns1123SubdomainPrefix": _name(_SUBDOMAIN, 253, metadata.SUBDOMAIN_TEXT, is_prefix=True),
+    "dns1035Label": _name(_LABEL_1035, 63, DNS_1035_TEXT),
+    "dns1035LabelPrefix": _name(_LABEL_1035, 63, DNS_1035_TEXT, is_prefix=True),
+    "qualifiedName": _qualified_name,
+    "labelValue": _label_value,
+    "uri": _format_of("uri", "invalid URI for request"),
+    "uuid": _format_of("uuid", "does not match the UUID format"),
+    "byte": _format_of("byte", "invalid base64"),
+    "date": _format_of("date", "invalid date"),
+    "datetime": _format_of("datetime", "invalid datetime"),
+}
+
+for _format in _NAMED:
+    declare(f"@format.{_format}() format")(lambda name=_format: Format(name))
+
+
+@declare("@format.named(string) optional(format)")
+def _named(name: str) -> Optional:
+    return Optional(Format(name), present=True) if name in _NAMED else Optional()
+
+
+@declare("format.validate(string) optional(list(string))")
+def _validate(named: Format, text: str) -> Optional:
+    problems = _NAMED[named.name](text)
+    return Optional(list(problems), present=True) if problems else Optional()

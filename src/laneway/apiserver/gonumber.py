@@ -1,0 +1,24 @@
+"""Floating-point numbers as Go prints them: they are part of error messages and of rules' texts."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+
+def number_text(value: float) -> str:
+    """The shortest text for a number, with an exponent from a million on (Go's %v)."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+    exact = Decimal(repr(float(value))).normalize()
+    point = exact.adjusted()
+    if exact and not -4 <= point < 6:
+        return _scientific(exact, point)
+    return f"{exact:f}"
+
+
+def _scientific(exact: Decimal, point: int) -> str:
+    sign = "-" if exact < 0 else ""
+    digits = "".join(map(str, exact.as_tuple().digits))
+    mantissa = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
+    return f"{sign}{mantissa}e{'-' if point < 0 else '+'}{abs(point):02d}"
