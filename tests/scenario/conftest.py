@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from laneway.api import VGPUDevice, find_condition
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
+from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
@@ -27,11 +32,14 @@ SECONDS = 20.0
 class Cluster:
     """The API server and what a test does to it; `start_agent` adds a node."""
 
-    def __init__(self, client: Client, server: ApiServer, stack: contextlib.AsyncExitStack) -> None:
+    def __init__(
+        self, client: Client, server: ApiServer, stack: contextlib.AsyncExitStack, database: Path
+    ) -> None:
         self.client = client
         self.server = server
         self.families = MetricFamilies()
         self._stack = stack
+        self._database = database
 
     async def get(self, cls: type[Any], name: str) -> Any:
         return await self.client.get(served(cls), name)
@@ -81,6 +89,67 @@ class Cluster:
     async def stop_agent(self, agent: Agent) -> None:
         await _cancel(agent.task)  # type: ignore[attr-defined]
 
+    async def ask(self, name: str, profile: str) -> Any:
+        """Wish for a vGPU."""
+        spec = {"enabled": True, "vGPUTypeName": profile}
+        return await self.patch(VGPUDevice, name, {"spec": spec})
+
+    async def disable(self, name: str) -> Any:
+        """Wish for no vGPU."""
+        return await self.patch(VGPUDevice, name, {"spec": {"enabled": False}})
+
+    async def answer(self, name: str, expected: str) -> Any:
+        """Wait until the present wish of a VGPUDevice is answered with this reason."""
+        return await self.until(
+            VGPUDevice, name, lambda vgpu: vgpu is not None and self.reason(vgpu) == expected
+        )
+
+    @staticmethod
+    def reason(vgpu: VGPUDevice) -> str:
+        """The answer to the present wish."""
+        condition = find_condition(vgpu.status.conditions, "Ready")
+        if condition is None or condition.observed_generation != vgpu.metadata.generation:
+            return "not answered yet"
+        return condition.reason
+
+    @staticmethod
+    def message(vgpu: VGPUDevice) -> str:
+        """The words of the answer."""
+        condition = find_condition(vgpu.status.conditions, "Ready")
+        return "" if condition is None else condition.message
+
+    @staticmethod
+    def carried(host: Any) -> dict[str, str]:
+        """The profiles that a host carries, by function."""
+        return {
+            str(vgpu.address): vgpu.configured.type_name
+            for vgpu in scan(host).vgpus
+            if vgpu.configured is not None
+        }
+
+    async def backup(self) -> None:
+        """Keep the database as it is now."""
+        await self.server.stop()
+        await asyncio.to_thread(shutil.copy, self._database, f"{self._database}.backup")
+        await self.server.start()
+
+    async def restore(self) -> None:
+        """The same server at the same address, with the database of the backup."""
+        await self.server.stop()
+        await asyncio.to_thread(shutil.copy, f"{self._database}.backup", self._database)
+        await self.server.start()
+
+    async def quiet(self, agent: Agent) -> None:
+        """Have the agent work on every object once more, and wait until it has nothing to do."""
+        async with asyncio.timeout(SECONDS):
+            for publisher in agent._publishers:
+                stored = {obj.metadata.name for obj in publisher.informer.store}
+                for name in stored | set(publisher.wanted):
+                    publisher.queue.add(name)
+            for publisher in agent._publishers:
+                await publisher.queue.join()
+            await agent._recorder.flush()
+
     def metric(self, name: str) -> float:
         """The sum of a metric over all its labels."""
         return sum(
@@ -89,6 +158,41 @@ class Cluster:
             for sample in family.samples
             if sample.name == name
         )
+
+
+class Gate:
+    """A simulated host whose writes are counted and can be held or refused by path."""
+
+    def __init__(self, host: SimulatedHost) -> None:
+        self.host = host
+        self.writes: list[str] = []
+        self.held = ""
+        """Writes to paths with this in them block until `open` is set."""
+        self.open = threading.Event()
+        self.refused = ""
+        """Writes to paths with this in them are refused."""
+        self._wrote = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
+
+    def write(self, path: str, data: str) -> None:
+        """As the host does, if it may."""
+        self.writes.append(path)
+        self._loop.call_soon_threadsafe(self._wrote.set)
+        if self.held and self.held in path:
+            self.open.wait()
+        if self.refused and self.refused in path:
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
+        self.host.write(path, data)
+
+    async def written(self, count: int) -> None:
+        """Wait until so many writes have been begun."""
+        async with asyncio.timeout(SECONDS):
+            while len(self.writes) < count:
+                self._wrote.clear()
+                await self._wrote.wait()
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -111,7 +215,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
         async with contextlib.AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(load(str(kubeconfig))))
             await install_crds(client)
-            yield Cluster(client, server, stack)
+            yield Cluster(client, server, stack, tmp_path / "state.db")
     finally:
         await server.stop()
 
@@ -120,3 +224,33 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 def simulated() -> Callable[[str, str], SimulatedHost]:
     """A simulated host by its SPEC."""
     return lambda spec, name: build(parse_spec(spec), name)
+
+
+@pytest.fixture
+async def gate(
+    simulated: Callable[[str, str], SimulatedHost],
+) -> AsyncIterator[Callable[..., Gate]]:
+    """A simulated host by its SPEC, of which a test sees and controls the writes."""
+    gates: list[Gate] = []
+
+    def make(spec: str, name: str) -> Gate:
+        gates.append(Gate(simulated(spec, name)))
+        return gates[-1]
+
+    yield make
+    for one in gates:
+        one.open.set()
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Every request of every client but watches, as method and path, from now on."""
+    seen: list[tuple[str, str]] = []
+    real = Client._call
+
+    async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
+        seen.append((method, path))
+        return await real(self, method, path, *args)
+
+    monkeypatch.setattr(Client, "_call", call)
+    return seen

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import threading
 
 import pytest
 
@@ -16,28 +14,6 @@ SIBLING = "node1-000008005"
 Q4 = "NVIDIA A2-4Q"
 
 
-def asks(profile: str) -> dict:
-    return {"spec": {"enabled": True, "vGPUTypeName": profile}}
-
-
-DISABLED = {"spec": {"enabled": False}}
-
-
-def reason(vgpu: VGPUDevice) -> str:
-    condition = find_condition(vgpu.status.conditions, "Ready")
-    if condition is None or condition.observed_generation != vgpu.metadata.generation:
-        return "not answered yet"
-    return condition.reason
-
-
-def carried(host) -> dict[str, str]:
-    return {
-        str(vgpu.address): vgpu.configured.type_name
-        for vgpu in scan(host).vgpus
-        if vgpu.configured is not None
-    }
-
-
 @pytest.fixture
 async def a2(cluster, simulated):
     host = simulated("a2", "node1")
@@ -46,14 +22,14 @@ async def a2(cluster, simulated):
 
 
 async def test_enabling_configures_the_vgpu_and_tells_the_siblings(cluster, a2):
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
+    await cluster.ask(VGPU, Q4)
 
-    vgpu = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    vgpu = await cluster.answer(VGPU, "Configured")
     sibling = await cluster.until(
         VGPUDevice, SIBLING, lambda v: "NVIDIA A2-8Q" not in v.status.available_types
     )
 
-    assert carried(a2) == {"0000:08:00.4": Q4}
+    assert cluster.carried(a2) == {"0000:08:00.4": Q4}
     assert vgpu.status.vgpu_status == "vGPUConfigured"
     assert vgpu.status.configure_vgpu_type_name == Q4
     assert a2.exists(f"/sys/bus/mdev/devices/{vgpu.status.uuid}")
@@ -61,28 +37,28 @@ async def test_enabling_configures_the_vgpu_and_tells_the_siblings(cluster, a2):
 
 
 async def test_disabling_takes_it_back(cluster, a2):
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
 
-    await cluster.patch(VGPUDevice, VGPU, DISABLED)
+    await cluster.disable(VGPU)
 
-    vgpu = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "NotConfigured")
+    vgpu = await cluster.answer(VGPU, "NotConfigured")
     await cluster.until(VGPUDevice, SIBLING, lambda v: "NVIDIA A2-8Q" in v.status.available_types)
-    assert carried(a2) == {}
+    assert cluster.carried(a2) == {}
     assert vgpu.status.uuid == ""
     assert vgpu.status.vgpu_status == ""
     assert vgpu.spec.vgpu_type_name == Q4
 
 
 async def test_a_profile_can_be_changed_while_enabled(cluster, a2):
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
 
-    await cluster.patch(VGPUDevice, VGPU, asks("NVIDIA A2-8Q"))
+    await cluster.ask(VGPU, "NVIDIA A2-8Q")
 
-    vgpu = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    vgpu = await cluster.answer(VGPU, "Configured")
     assert vgpu.status.configure_vgpu_type_name == "NVIDIA A2-8Q"
-    assert carried(a2) == {"0000:08:00.4": "NVIDIA A2-8Q"}
+    assert cluster.carried(a2) == {"0000:08:00.4": "NVIDIA A2-8Q"}
 
 
 @pytest.mark.parametrize(
@@ -93,45 +69,42 @@ async def test_a_profile_can_be_changed_while_enabled(cluster, a2):
     ],
 )
 async def test_an_impossible_profile_ends_in_a_condition(cluster, a2, profile, expected, words):
-    await cluster.patch(VGPUDevice, VGPU, asks(profile))
+    await cluster.ask(VGPU, profile)
 
-    vgpu = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == expected)
+    vgpu = await cluster.answer(VGPU, expected)
 
     condition = find_condition(vgpu.status.conditions, "Ready")
     assert condition.status == "False"
     assert words in condition.message
     assert Q4 in condition.message
-    assert carried(a2) == {}
+    assert cluster.carried(a2) == {}
 
 
 async def test_a_size_that_no_longer_fits_is_refused_and_done_once_it_does(cluster, a2):
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
 
-    await cluster.patch(VGPUDevice, SIBLING, asks("NVIDIA A2-8Q"))
-    refused = await cluster.until(VGPUDevice, SIBLING, lambda v: reason(v) == "ProfileExhausted")
-    await cluster.patch(VGPUDevice, VGPU, DISABLED)
-    await cluster.until(VGPUDevice, SIBLING, lambda v: reason(v) == "Configured")
+    await cluster.ask(SIBLING, "NVIDIA A2-8Q")
+    refused = await cluster.answer(SIBLING, "ProfileExhausted")
+    await cluster.disable(VGPU)
+    await cluster.answer(SIBLING, "Configured")
 
-    condition = find_condition(refused.status.conditions, "Ready")
-    assert f"1 x {Q4}" in condition.message
-    assert carried(a2) == {"0000:08:00.5": "NVIDIA A2-8Q"}
+    assert f"1 x {Q4}" in cluster.message(refused)
+    assert cluster.carried(a2) == {"0000:08:00.5": "NVIDIA A2-8Q"}
 
 
 async def test_four_wishes_at_once_fill_the_card_and_the_fifth_is_told(cluster, a2):
     names = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
-    await asyncio.gather(*(cluster.patch(VGPUDevice, name, asks(Q4)) for name in names))
+    await asyncio.gather(*(cluster.ask(name, Q4) for name in names))
     for name in names:
-        await cluster.until(VGPUDevice, name, lambda v: reason(v) == "Configured")
+        await cluster.answer(name, "Configured")
 
-    await cluster.patch(VGPUDevice, "node1-000008010", asks(Q4))
+    await cluster.ask("node1-000008010", Q4)
 
-    full = await cluster.until(
-        VGPUDevice, "node1-000008010", lambda v: reason(v) == "ProfileExhausted"
-    )
-    assert f"4 x {Q4}" in find_condition(full.status.conditions, "Ready").message
+    full = await cluster.answer("node1-000008010", "ProfileExhausted")
+    assert f"4 x {Q4}" in cluster.message(full)
     assert full.status.available_types == {}
-    assert len(carried(a2)) == 4
+    assert len(cluster.carried(a2)) == 4
 
 
 async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a2):
@@ -140,44 +113,44 @@ async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a
 
     a2.write(f"/sys/bus/pci/devices/0000:08:00.4/mdev_supported_types/{kind.id}/create", uuid)
 
-    vgpu = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "ConfiguredElsewhere")
+    vgpu = await cluster.answer(VGPU, "ConfiguredElsewhere")
     assert vgpu.status.uuid == uuid
     assert not vgpu.spec.enabled
-    assert carried(a2) == {"0000:08:00.4": Q4}
+    assert cluster.carried(a2) == {"0000:08:00.4": Q4}
 
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
-    await cluster.patch(VGPUDevice, VGPU, DISABLED)
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "NotConfigured")
-    assert carried(a2) == {}
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.disable(VGPU)
+    await cluster.answer(VGPU, "NotConfigured")
+    assert cluster.carried(a2) == {}
 
 
 async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_wished(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    before = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    before = await cluster.answer(VGPU, "Configured")
     await cluster.stop_agent(agent)
-    await cluster.patch(VGPUDevice, SIBLING, asks(Q4))
+    await cluster.ask(SIBLING, Q4)
 
     await cluster.start_agent("node1", host)
 
-    await cluster.until(VGPUDevice, SIBLING, lambda v: reason(v) == "Configured")
+    await cluster.answer(SIBLING, "Configured")
     after = await cluster.get(VGPUDevice, VGPU)
     assert after.status.uuid == before.status.uuid
-    assert carried(host) == {"0000:08:00.4": Q4, "0000:08:00.5": Q4}
+    assert cluster.carried(host) == {"0000:08:00.4": Q4, "0000:08:00.5": Q4}
 
 
 async def test_after_a_reboot_every_vgpu_comes_back_with_its_uuid(cluster, simulated):
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    before = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    before = await cluster.answer(VGPU, "Configured")
     await cluster.stop_agent(agent)
 
     rebooted = simulated("a2", "node1")
     await cluster.start_agent("node1", rebooted)
 
-    after = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    after = await cluster.answer(VGPU, "Configured")
     assert after.status.uuid == before.status.uuid
     assert rebooted.exists(f"/sys/bus/mdev/devices/{before.status.uuid}")
 
@@ -189,8 +162,8 @@ async def test_vendor_vfio_works_alike(cluster, simulated):
     profile = next(name for name in vgpu.status.available_types if name.endswith("-8Q"))
     type_id = vgpu.status.available_types[profile]
 
-    await cluster.patch(VGPUDevice, vgpu.metadata.name, asks(profile))
-    done = await cluster.until(VGPUDevice, vgpu.metadata.name, lambda v: reason(v) == "Configured")
+    await cluster.ask(vgpu.metadata.name, profile)
+    done = await cluster.answer(vgpu.metadata.name, "Configured")
 
     assert done.status.framework == "vendor-vfio"
     assert done.status.uuid == type_id
@@ -203,46 +176,28 @@ async def test_vendor_vfio_works_alike(cluster, simulated):
     )
     assert all("-8" in name for name in rest.status.available_types)
 
-    await cluster.patch(VGPUDevice, vgpu.metadata.name, DISABLED)
-    await cluster.until(VGPUDevice, vgpu.metadata.name, lambda v: reason(v) == "NotConfigured")
+    await cluster.disable(vgpu.metadata.name)
+    await cluster.answer(vgpu.metadata.name, "NotConfigured")
     assert host.read(path).strip() == b"0"
 
 
-class FailingHost:
-    """A simulated host whose next writes the kernel refuses."""
-
-    def __init__(self, host, error: int) -> None:
-        self._host = host
-        self._error = error
-        self.failing = threading.Event()
-
-    def __getattr__(self, name: str):
-        return getattr(self._host, name)
-
-    def write(self, path: str, data: str) -> None:
-        """Refuse while `failing` is set."""
-        if self.failing.is_set():
-            raise OSError(self._error, "Device or resource busy", path)
-        self._host.write(path, data)
-
-
-async def test_a_refused_write_is_told_and_the_old_state_stays(cluster, simulated):
-    host = FailingHost(simulated("a2", "node1"), errno.EBUSY)
+async def test_a_refused_write_is_told_and_the_old_state_stays(cluster, gate):
+    host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
-    await cluster.patch(VGPUDevice, VGPU, asks(Q4))
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "Configured")
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
 
-    host.failing.set()
-    await cluster.patch(VGPUDevice, VGPU, DISABLED)
-    held = await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "WriteFailed")
+    host.refused = "/"
+    await cluster.disable(VGPU)
+    held = await cluster.answer(VGPU, "WriteFailed")
 
-    assert "EBUSY" in find_condition(held.status.conditions, "Ready").message
+    assert "EBUSY" in cluster.message(held)
     assert held.status.vgpu_status == "vGPUConfigured"
-    assert carried(host) == {"0000:08:00.4": Q4}
+    assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
     # The tear-down was begun, so a restarted agent goes on with it.
     await cluster.stop_agent(agent)
-    host.failing.clear()
+    host.refused = ""
     await cluster.start_agent("node1", host)
-    await cluster.until(VGPUDevice, VGPU, lambda v: reason(v) == "NotConfigured")
-    assert carried(host) == {}
+    await cluster.answer(VGPU, "NotConfigured")
+    assert cluster.carried(host) == {}

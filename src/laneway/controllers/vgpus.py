@@ -28,7 +28,7 @@ from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, describe
 from laneway.core.refusals import Refusal, WriteFailed, explain
-from laneway.core.vgpu import Decision, VgpuWish, decide
+from laneway.core.vgpu import Decision, VgpuWish, decide, mdev_uuid
 from laneway.host.port import Host
 from laneway.host.steps import StepError, execute
 from laneway.kube.client import Client
@@ -121,19 +121,23 @@ class VgpuController(Publisher[VGPUDevice]):
                 self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
             return None
         self._unreadable.pop(name, None)
-        wish = projection.wish(stored, projection.observed_of(self.wanted.get(name)))
-        function, decision = self._decide(wish)
+        function = self._function(address)
+        our_uuid = mdev_uuid(self.node, function) if function else ""
+        wish = projection.wish(stored, projection.observed_of(self.wanted.get(name)), our_uuid)
+        decision = self._decide(wish)
         if isinstance(decision, Plan) and function is not None:
             return await self._attempt(stored, wish, function, decision)
         self._failures.pop(name, None)
         await self._answer(stored, decision if isinstance(decision, Refusal) else None)
         return None
 
-    def _decide(self, wish: VgpuWish) -> tuple[VgpuFunction | None, Decision]:
-        vgpus = self.inventory.vgpus
-        function = next((vgpu for vgpu in vgpus if vgpu.address == wish.address), None)
+    def _function(self, address: PciAddress) -> VgpuFunction | None:
+        return next((vgpu for vgpu in self.inventory.vgpus if vgpu.address == address), None)
+
+    def _decide(self, wish: VgpuWish) -> Decision:
+        function = self._function(wish.address)
         siblings = self._siblings(function) if function else ()
-        return function, decide(wish, self.node, function, siblings)
+        return decide(wish, self.node, function, siblings)
 
     def _siblings(self, function: VgpuFunction) -> tuple[VgpuFunction, ...]:
         return tuple(v for v in self.inventory.vgpus if v.parent == function.parent)
@@ -170,7 +174,7 @@ class VgpuController(Publisher[VGPUDevice]):
         if failure is not None:
             await self._answer(stored, failure.refusal, told=True)
             return Retry(failure.again - now) if failure.again < math.inf else None
-        _, after = self._decide(wish)
+        after = self._decide(wish)
         if isinstance(after, Plan):
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
         await self._answer(stored, after if isinstance(after, Refusal) else None)

@@ -77,13 +77,16 @@ def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
     return WrongDevice(stored.metadata.name, spec.address, spec.node_name)
 
 
-def wish(stored: VGPUDevice, observed: VGPUDeviceStatus) -> VgpuWish:
-    """What the object asks for in view of what is. Raises ValueError when its address is none."""
+def wish(stored: VGPUDevice, observed: VGPUDeviceStatus, our_uuid: str) -> VgpuWish:
+    """What the object asks for in view of what is. Raises ValueError when its address is none.
+
+    `our_uuid`: of an mdev that Laneway makes here.
+    """
     return VgpuWish(
         address=PciAddress.parse(stored.spec.address),
         enabled=stored.spec.enabled,
         profile=stored.spec.vgpu_type_name,
-        explicit=_explicit(stored, observed),
+        explicit=_explicit(stored, observed, our_uuid),
     )
 
 
@@ -93,21 +96,25 @@ _TO_ABSENCE = {"NotConfigured", "ConfiguredElsewhere"}
 """Answers that are given only to objects that ask for no vGPU."""
 
 
-def _explicit(stored: VGPUDevice, observed: VGPUDeviceStatus) -> bool:
+def _explicit(stored: VGPUDevice, observed: VGPUDeviceStatus, our_uuid: str) -> bool:
     """Whether the object asks for what runs to be taken away.
 
     The last answer is the journal. An object that was never answered proves no wish: it may come
     from a backup, written while another vGPU was here. One that asked for no vGPU then and asks for
-    none now does not either, whatever else changed in it. A wish that was answered but is not done
-    speaks of what ran at that time.
+    none now does not either, whatever else changed in it. Any other wish speaks of what the last
+    answer shows, or of what an attempt made that was interrupted before it could be answered.
     """
     status = stored.status
     answer = find_condition(status.conditions, "Ready")
     if answer is None or status.observed_generation == 0:
         return False
+    seen = _vgpu(status) == _vgpu(observed)
     if status.observed_generation != stored.metadata.generation:
-        return stored.spec.enabled or answer.reason not in _TO_ABSENCE
-    return answer.reason not in _SETTLED and _vgpu(status) == _vgpu(observed)
+        ours = answer.reason == IN_PROGRESS and (
+            observed.framework != "mdev" or observed.uuid == our_uuid
+        )
+        return (seen or ours) and (stored.spec.enabled or answer.reason not in _TO_ABSENCE)
+    return answer.reason not in _SETTLED and seen
 
 
 def _vgpu(status: VGPUDeviceStatus) -> tuple[str, str]:
