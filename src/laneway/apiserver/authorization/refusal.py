@@ -29,12 +29,8 @@ def forbidden(wanted: Attributes, reason: str = "") -> ApiError:
 def refused(group: str, resource: str, name: str, why: str) -> ApiError:
     """A `Forbidden` about a resource or, where that is empty, about a path."""
     what = f"{resource}.{group}" if group else resource
-    if not resource:
-        what = ""
-    elif name:
-        what = f'{what} "{name}" is '
-    else:
-        what = f"{what} is "
+    if what:
+        what += f" {quoted(name)} is " if name else " is "
     given = {"name": name, "group": group, "kind": resource}
     details = {key: value for key, value in given.items() if value}
     return ApiError(403, "Forbidden", f"{what}forbidden: {why}", **details)
