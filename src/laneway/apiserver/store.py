@@ -38,8 +38,8 @@ __all__ = ["FIRST", "HISTORY", "Row", "Store", "StoreError", "Stored", "Work"]
 HISTORY = 50_000
 HISTORY_BYTES = 128 * 1024 * 1024
 HISTORY_SECONDS = 3600
-COMPACT_EVERY = 100
-COMPACT_AT_MOST = 400
+COMPACT_EVERY = 20
+COMPACT_AT_MOST = 100
 """Changes forgotten in one step, some milliseconds."""
 SPARE_PAGES = 256
 """Free pages that are not given back, since the next writes need them: 2 MiB."""
@@ -352,7 +352,8 @@ class Store:
             self._compact()
         free = self._db.execute("PRAGMA freelist_count").fetchone()[0] - SPARE_PAGES
         if free > 0:
-            self._db.execute(f"PRAGMA incremental_vacuum({min(free, COMPACT_AT_MOST)})").fetchall()
+            # A script is run to its end; `execute` would give back one page.
+            self._db.executescript(f"PRAGMA incremental_vacuum({min(free, COMPACT_AT_MOST)})")
         return self._oldest != before or free > COMPACT_AT_MOST
 
     def _require_known(self, rv: int) -> None:

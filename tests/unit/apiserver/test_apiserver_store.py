@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import tempfile
@@ -13,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from laneway.apiserver import database
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Key
 from laneway.apiserver.store import COMPACT_EVERY, Store, StoreError
@@ -130,7 +132,7 @@ def test_the_history_is_bounded(path: str) -> None:
     store = Store(path, history=100)
     stored = store.commit("ADDED", key("a"), obj("a"), None)
     first = stored.rv
-    for value in range(2 * COMPACT_EVERY):
+    for value in range(200 + 2 * COMPACT_EVERY):
         stored = store.commit("MODIFIED", key("a"), obj("a", value), stored)
     assert len(store.events_after(RESOURCE, store.rv - 100)) == 100
     with pytest.raises(ApiError) as caught:
@@ -144,6 +146,163 @@ def test_the_history_is_bounded(path: str) -> None:
     with pytest.raises(ApiError):
         again.events_after(RESOURCE, first)
     assert len(again.events_after(RESOURCE, again.rv - 100)) == 100
+    again.close()
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def write(store: Store, count: int, size: int = 0) -> None:
+    stored = store.get(key("a"))
+    for value in range(count):
+        change: Any = "MODIFIED" if stored else "ADDED"
+        stored = store.commit(change, key("a"), obj("a", value) | {"x": "y" * size}, stored)
+
+
+def test_the_history_is_bounded_by_age(path: str) -> None:
+    clock = Clock()
+    store = Store(path, history_seconds=60, clock=clock)
+    write(store, 10)
+    clock.time += 40
+    write(store, 10)
+    young = store.rv - 10
+    clock.time += 30
+    assert store.tidy()
+    assert store.oldest == young
+    store.close()
+
+    # Another start of the machine, with another clock: only the time that is open counts.
+    clock.time = 5.0
+    again = Store(path, history_seconds=60, clock=clock)
+    again.tidy()
+    assert again.oldest == young
+    clock.time += 61
+    again.tidy()
+    assert again.oldest == again.rv
+    again.close()
+
+
+def test_the_history_is_bounded_by_bytes(path: str) -> None:
+    store = Store(path, history_bytes=1_000_000)
+    write(store, 1000, size=10_000)
+    kept = store.events_after(RESOURCE, store.oldest)
+    size = sum(len(event.body) + len(event.previous or b"") for event in kept)
+    assert 500_000 < size < 1_000_000 + COMPACT_EVERY * 21_000
+    store.close()
+
+
+def test_versions_never_go_back_even_without_a_history(path: str) -> None:
+    clock = Clock()
+    store = Store(path, history_seconds=60, clock=clock)
+    write(store, 10)
+    stored = store.get(key("a"))
+    rv = store.commit("DELETED", key("a"), obj("a"), stored).rv
+    clock.time += 61
+    store.tidy()
+    with pytest.raises(ApiError):
+        store.events_after(RESOURCE, rv - 1)
+    store.close()
+
+    again = Store(path)
+    assert again.rv == rv
+    assert again.events_after(RESOURCE, rv) == []
+    assert again.commit("ADDED", key("b"), obj("b"), None).rv == rv + 1
+    again.close()
+
+
+def test_the_file_shrinks_again(path: str) -> None:
+    clock = Clock()
+    store = Store(path, history_seconds=60, clock=clock)
+    write(store, 1500, size=10_000)
+    clock.time += 61
+    while store.tidy():
+        pass
+    store.close()
+    assert os.path.getsize(path) < 5_000_000
+
+
+def test_the_log_does_not_grow_without_bound(path: str) -> None:
+    store = Store(path)
+    write(store, 3000, size=10_000)
+    assert os.path.getsize(f"{path}-wal") < 2 * database.LOG_LIMIT
+    store.close()
+
+
+def test_a_file_of_format_1_is_brought_up_to_date(path: str) -> None:
+    owned = obj("b", ownerReferences=[{"uid": "o1", "blockOwnerDeletion": True}, {"uid": "o2"}])
+    body = json.dumps(owned).encode()
+    old = sqlite3.connect(path)
+    old.executescript(FORMAT_1)
+    old.execute("INSERT INTO object VALUES(?,?,?,?,?)", (*key("b"), 7, body))
+    old.execute("INSERT INTO event VALUES(?,?,?,?,?,?,?)", (7, "ADDED", *key("b"), body, None))
+    old.executemany("INSERT INTO owner VALUES(?,?,?,?)", [("o1", *key("b")), ("o2", *key("b"))])
+    old.commit()
+    old.close()
+
+    store = Store(path)
+    assert store.rv == 7
+    assert store.oldest == 6
+    assert [row.body for row in store.rows(RESOURCE)] == [body]
+    assert [event.rv for event in store.events_after(RESOURCE, 6)] == [7]
+    assert store.dependents("o1", blocking=True) == store.dependents("o2") == [key("b")]
+    assert store.dependents("o2", blocking=True) == []
+    assert [work.key for work in store.work()] == [key("b")], "its owners are looked for"
+    store.close()
+
+
+FORMAT_1 = """
+CREATE TABLE object(
+  resource TEXT, namespace TEXT, name TEXT, rv INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;
+CREATE TABLE event(
+  rv INTEGER PRIMARY KEY, change TEXT NOT NULL, resource TEXT NOT NULL, namespace TEXT NOT NULL,
+  name TEXT NOT NULL, body BLOB NOT NULL, previous BLOB);
+CREATE INDEX event_by_resource ON event(resource, rv);
+CREATE TABLE owner(
+  uid TEXT, resource TEXT, namespace TEXT, name TEXT,
+  PRIMARY KEY(uid, resource, namespace, name)) WITHOUT ROWID;
+CREATE INDEX owner_by_dependent ON owner(resource, namespace, name);
+PRAGMA application_id=0x4C4E5759;
+PRAGMA user_version=1;
+"""
+
+
+def test_work_is_stored_with_the_change_that_makes_it(path: str) -> None:
+    store = Store(path)
+    woken: list[bool] = []
+    store.on_change(lambda change, what, new, before: [(what, "")], lambda: woken.append(True))
+
+    def fail() -> None:
+        with store.transaction():
+            store.commit("ADDED", key("a"), obj("a"), None)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with store.transaction(dry_run=True):
+        store.commit("ADDED", key("a"), obj("a"), None)
+    assert store.work() == []
+    assert woken == []
+    store.commit("ADDED", key("a"), obj("a"), None)
+    assert woken == [True]
+    store.close()
+
+    again = Store(path)
+    (work,) = again.work()
+    assert work.key == key("a")
+    again.enqueue(key("a"))
+    again.finish(work)
+    (once_more,) = again.work()
+    assert once_more.number > work.number, "it was asked for again while it was done"
+    again.finish(once_more)
+    assert again.work() == []
     again.close()
 
 
