@@ -1,19 +1,26 @@
-"""A control plane of real parts in one event loop: API server, client, agents, simulated hosts."""
+"""A control plane of real parts in one event loop: API server, client, agents, simulated hosts.
+
+In the realapi tier (`LANEWAY_REALAPI`) the API server is the real one that KUBECONFIG names: the
+same tests, one after the other, on one server.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from laneway.api import VGPUDevice, find_condition
+from laneway.api import CoreNode, VGPUDevice, find_condition
+from laneway.api.registry import KINDS
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.scan import scan
@@ -26,14 +33,19 @@ from laneway.roles.install import install_crds
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 
-SECONDS = 20.0
+REAL = bool(os.environ.get("LANEWAY_REALAPI"))
+SECONDS = 60.0 if REAL else 20.0
 
 
 class Cluster:
     """The API server and what a test does to it; `start_agent` adds a node."""
 
     def __init__(
-        self, client: Client, server: ApiServer, stack: contextlib.AsyncExitStack, database: Path
+        self,
+        client: Client,
+        server: ApiServer | None,
+        stack: contextlib.AsyncExitStack,
+        database: Path,
     ) -> None:
         self.client = client
         self.server = server
@@ -128,13 +140,16 @@ class Cluster:
         }
 
     async def backup(self) -> None:
-        """Keep the database as it is now."""
+        """Keep the database as it is now; that of a real server is out of reach."""
+        if self.server is None:
+            pytest.skip("only the embedded server can be set back to an earlier state")
         await self.server.stop()
         await asyncio.to_thread(shutil.copy, self._database, f"{self._database}.backup")
         await self.server.start()
 
     async def restore(self) -> None:
         """The same server at the same address, with the database of the backup."""
+        assert self.server is not None
         await self.server.stop()
         await asyncio.to_thread(shutil.copy, f"{self._database}.backup", self._database)
         await self.server.start()
@@ -201,23 +216,73 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    server = ApiServer(str(tmp_path / "state.db"))
+@contextlib.asynccontextmanager
+async def _embedded(directory: Path) -> AsyncIterator[tuple[str, ApiServer]]:
+    """Our API server, and a kubeconfig for it."""
+    server = ApiServer(str(directory / "state.db"))
     await server.start()
-    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: t\n"
         "contexts: [{name: t, context: {cluster: t, user: t}}]\nusers: [{name: t, user: {}}]\n"
         f"clusters: [{{name: t, cluster: {{server: '{server.url}'}}}}]\n"
     )
     try:
-        async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Client(load(str(kubeconfig))))
-            await install_crds(client)
-            yield Cluster(client, server, stack, tmp_path / "state.db")
+        yield str(kubeconfig), server
     finally:
         await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def _given(_directory: Path) -> AsyncIterator[tuple[str, None]]:
+    """The real API server of the realapi tier. All Laneway objects on it are the test's."""
+    kubeconfig = os.environ["KUBECONFIG"]
+    async with Client(load(kubeconfig)) as client:
+        await install_crds(client)
+        for kind in KINDS:
+            await _until_served(client, kind.path)
+        nodes = await _names(client, CoreNode)
+        await _remove(client, set())
+        try:
+            yield kubeconfig, None
+        finally:
+            await _remove(client, await _names(client, CoreNode) - nodes)
+
+
+async def _names(client: Client, cls: type[Any]) -> set[str]:
+    resource = served(cls)
+    pages = [page async for page in client.list(resource)]
+    return {msgspec.json.decode(item)["metadata"]["name"] for page in pages for item in page.items}
+
+
+async def _remove(client: Client, nodes: set[str]) -> None:
+    """All Laneway objects, whatever holds them, and some nodes."""
+    found = [(kind.type, name) for kind in KINDS for name in await _names(client, kind.type)]
+    for cls, name in [*found, *((CoreNode, name) for name in nodes)]:
+        with contextlib.suppress(NotFoundError):
+            await client.patch(served(cls), name, {"metadata": {"finalizers": None}})
+            await client.delete(served(cls), name)
+
+
+async def _until_served(client: Client, path: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        while True:
+            with contextlib.suppress(NotFoundError):
+                await client.raw(path, {"limit": "1"})
+                return
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture(params=["real" if REAL else "embedded"])
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    start = _given if REAL else _embedded
+    async with (
+        start(tmp_path) as (kubeconfig, server),
+        contextlib.AsyncExitStack() as stack,
+    ):
+        client = await stack.enter_async_context(Client(load(kubeconfig)))
+        await install_crds(client)
+        yield Cluster(client, server, stack, tmp_path / "state.db")
 
 
 @pytest.fixture
