@@ -321,8 +321,9 @@ async def test_impersonated_service_accounts_and_strangers(server: Server) -> No
         (
             {"Impersonate_User": "reader", "IMPERSONATE_EXTRA_Scope": "all"},
             (
-                'userextras.authentication.k8s.io "all" is forbidden: User "actor" cannot impersonate '
-                'resource "userextras/scope" in API group "authentication.k8s.io" at the cluster scope'
+                'userextras.authentication.k8s.io "all" is forbidden: User "actor" cannot '
+                'impersonate resource "userextras/scope" in API group "authentication.k8s.io" '
+                "at the cluster scope"
             ),
         ),
         (
