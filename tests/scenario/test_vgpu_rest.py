@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from laneway.api import VGPUDevice
@@ -79,3 +80,17 @@ async def test_a_hundred_impossible_wishes_cost_nothing_once_they_are_answered(
 
     assert requests == []
     assert len(names) >= 50
+
+
+async def test_no_write_is_repeated_while_the_watch_lags_behind(cluster, simulated, requests):
+    agent = await cluster.start_agent("node1", simulated("a2", "node1"))
+    await cluster.quiet(agent)
+    patches = Counter(path for method, path in requests if method == "PATCH")
+    requests.clear()
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.quiet(agent)
+
+    assert set(patches.values()) == {1}
+    status = ("PATCH", f"/apis/devices.harvesterhci.io/v1beta1/vgpudevices/{VGPU}/status")
+    assert requests.count(status) == 2  # InProgress, Configured

@@ -19,6 +19,7 @@ import msgspec
 from laneway.api import Status, merge_patch, to_builtins
 from laneway.controllers.devices.family import Family, T, merge_conditions, node_of
 from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.written import Written
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
@@ -65,6 +66,7 @@ class Publisher(Generic[T]):
         self._family = family
         self._clock = clock
         self.queue: WorkQueue[str] = WorkQueue()
+        self._written = Written()
         self._outstanding: set[str] | None = None
 
     def observed(self, inventory: Inventory) -> None:
@@ -92,8 +94,11 @@ class Publisher(Generic[T]):
 
     def _changed(self, before: T | None, after: T | None) -> None:
         obj = after or before
-        if obj is not None:
-            self.queue.add(obj.metadata.name)
+        if obj is None:
+            return
+        if after is None:
+            self._written.forget(obj.metadata.name)
+        self.queue.add(obj.metadata.name)
 
     async def _work(self, name: str) -> Retry | None:
         try:
@@ -113,6 +118,8 @@ class Publisher(Generic[T]):
         if Key("", name) in self.informer.undecodable:
             return Retry(UNDECODABLE_SECONDS)  # The informer has said why; nobody can answer it.
         stored = self.informer.store.get(name)
+        if lag := self._written.lag(name, stored.metadata if stored is not None else None):
+            return Retry(lag)
         wanted = self.wanted.get(name)
         if stored is not None and stored.metadata.deletion_timestamp:
             return None  # Once it is gone it is made anew, as the hardware is then.
@@ -146,7 +153,7 @@ class Publisher(Generic[T]):
             created = await self.client.create(self.resource, body)
         except AlreadyExistsError:
             return await self.client.get(self.resource, wanted.metadata.name)
-        self.metrics.wrote("create", self.resource.kind)
+        self._wrote("create", created)
         log.info("created %s %s", self.resource.kind, wanted.metadata.name)
         return created
 
@@ -170,7 +177,7 @@ class Publisher(Generic[T]):
             return stored
         patch = {"metadata": {"labels": labels}}
         patched = await self.client.patch(self.resource, stored.metadata.name, patch)
-        self.metrics.wrote("patch", self.resource.kind)
+        self._wrote("patch", patched)
         return patched
 
     async def write_status(self, stored: T, status: Status, *, unchanged: bool = False) -> T:
@@ -198,5 +205,9 @@ class Publisher(Generic[T]):
         patched = await self.client.patch(
             self.resource, stored.metadata.name, body, subresource="status"
         )
-        self.metrics.wrote("patch status", self.resource.kind)
+        self._wrote("patch status", patched)
         return patched
+
+    def _wrote(self, verb: str, written: T) -> None:
+        self._written.note(written.metadata)
+        self.metrics.wrote(verb, self.resource.kind)
