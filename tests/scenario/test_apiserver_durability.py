@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 KILLS = int(os.environ.get("LANEWAY_KILLS", "10"))
 WRITERS = 4
@@ -164,6 +165,7 @@ async def listed(session: aiohttp.ClientSession, url: str, selector: str) -> dic
     return found
 
 
+@pytest.mark.timeout(60 + 10 * KILLS)
 async def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     seed = int(os.environ.get("LANEWAY_SEED", "1"))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from laneway.apiserver import watch as watch_module
 from laneway.apiserver.events import Event, Fanout, Key
+from laneway.apiserver.kinds import Kind
 from laneway.apiserver.server import ApiServer
 
 
@@ -144,6 +147,26 @@ async def test_bookmarks_tell_how_far_a_quiet_watch_is(
     }
 
 
+async def test_bookmarks_come_while_a_selector_shows_nothing_of_what_happens(
+    api: Any, widgets: str, make_widget: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "BOOKMARK_SECONDS", 0.05)
+    await api("POST", widgets, make_widget("a"))
+    params = {"allowWatchBookmarks": "true", "labelSelector": "on=yes"}
+    async with api.watch(widgets, **params) as events, asyncio.timeout(10):
+        busy = asyncio.create_task(_keep_changing(api, f"{widgets}/a"))
+        first, second = await anext(events), await anext(events)
+        busy.cancel()
+    assert [first["type"], second["type"]] == ["BOOKMARK", "BOOKMARK"]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in (first, second)]
+    assert versions[0] < versions[1]
+
+
+async def _keep_changing(api: Any, path: str) -> None:
+    for size in itertools.count():
+        await api.patch(path, {"spec": {"size": size}})
+
+
 async def test_a_watch_ends_after_its_time_with_a_bookmark(
     api: Any, widgets: str, make_widget: Any
 ) -> None:
@@ -158,7 +181,11 @@ async def test_initial_events_end_with_a_marked_bookmark(
     api: Any, widgets: str, make_widget: Any
 ) -> None:
     await api("POST", widgets, make_widget("a"))
-    options = {"sendInitialEvents": "true", "allowWatchBookmarks": "true"}
+    options = {
+        "sendInitialEvents": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersionMatch": "NotOlderThan",
+    }
     async with api.watch(widgets, **options) as events:
         assert (await anext(events))["type"] == "ADDED"
         mark = await anext(events)
@@ -234,9 +261,17 @@ def test_an_event_is_encoded_once_for_all_watchers() -> None:
     body = b'{"apiVersion":"lab.example.com/v1","kind":"Widget","metadata":{"name":"a"}}'
     event = Event(7, "ADDED", Key("widgets.lab.example.com", "", "a"), body, None)
 
-    line = event.line("ADDED", "lab.example.com/v1")
-    assert event.line("ADDED", "lab.example.com/v1") is line
-    other = json.loads(event.line("ADDED", "lab.example.com/v2"))
+    first = Kind(
+        group="lab.example.com",
+        version="v1",
+        kind="Widget",
+        plural="widgets",
+        singular="widget",
+        namespaced=True,
+    )
+    line = event.line("ADDED", first)
+    assert event.line("ADDED", first) is line
+    other = json.loads(event.line("ADDED", msgspec.structs.replace(first, version="v2")))
     assert other["object"] == json.loads(body) | {"apiVersion": "lab.example.com/v2"}
 
 
