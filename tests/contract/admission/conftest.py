@@ -234,12 +234,22 @@ class Kube:
 
     async def post(self, path: str, body: Object, **params: str) -> Reply:
         reply = await self.call("POST", path, body, **params)
-        if reply.status == 201 and "namespaces/" not in path and not params:
-            self._made.append(f"{path}/{reply.body['metadata']['name']}")
+        if reply.status == 201 and not params and "resourceVersion" in reply.body["metadata"]:
+            made = f"{path}/{reply.body['metadata']['name']}"
+            if "namespaces/" not in path:
+                self._made.append(made)
+            await self.call("GET", made, resourceVersion=reply.body["metadata"]["resourceVersion"])
         return reply
 
     async def merge(self, path: str, body: Object, **params: str) -> Reply:
-        return await self.call("PATCH", path, body, "application/merge-patch+json", **params)
+        reply = await self.call("PATCH", path, body, "application/merge-patch+json", **params)
+        if reply.status == 200 and not params:
+            # A real server tries an update on what its cache holds first, webhooks included, and
+            # again on what is stored: wait until that is the same.
+            version = reply.body["metadata"]["resourceVersion"]
+            whole = path.removesuffix("/status").removesuffix("/scale")
+            await self.call("GET", whole, resourceVersion=version)
+        return reply
 
     def path(self, plural: str, name: str = "", version: str = "v1") -> str:
         """Of an object in the test's namespace: a built-in one, or one of `GROUP`."""

@@ -181,6 +181,20 @@ async def test_what_the_server_decides_about_a_new_object(
     assert "status" not in made
 
 
+async def test_status_and_the_rest_are_changed_apart(kube: Any, hooks: Any, answers: Any) -> None:
+    await kube.define()
+    await kube.configure("mutating", kube.webhook("/h", "widgets/*", rule=UPDATES))
+    await kube.post(kube.path("widgets"), kube.widget("x", spec={"size": 1}))
+    both = (add("/spec/size", 5), add("/status", {"phase": "hook"}))
+    hooks.on("/h", lambda r: answers.patched(r, *both))
+    path = kube.path("widgets", "x")
+    changed = (await kube.merge(path, {"spec": {"size": 2}})).body
+    assert (changed["spec"], changed.get("status")) == ({"size": 5}, None)
+    both = (add("/spec/size", 9), add("/status", {"phase": "hook"}))
+    changed = (await kube.merge(f"{path}/status", {"status": {"phase": "a"}})).body
+    assert (changed["spec"], changed["status"]) == ({"size": 5}, {"phase": "hook"})
+
+
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 async def test_the_namespace_stays(kube: Any, hooks: Any, answers: Any, operation: str) -> None:
     await kube.configure("mutating", kube.webhook("/h", rule={"operations": [operation]}))

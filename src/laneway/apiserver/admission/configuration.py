@@ -118,7 +118,8 @@ def selector_text(selector: dict[str, Any]) -> str:
     """A LabelSelector as the text that says the same."""
     terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
-        key, values = expression["key"], ",".join(expression.get("values") or ())
+        # The text that chooses the empty value alone is a comma: nothing would be no value at all.
+        key, values = expression["key"], ",".join(expression.get("values") or ()) or ","
         match expression["operator"]:
             case "In":
                 terms.append(f"{key} in ({values})")

@@ -3,8 +3,8 @@
 A patch that does not apply, or leaves what cannot be read as an object, ends the request as the
 server's failure, whatever the webhook's failure policy says. A webhook may name a new object anew;
 an object that exists keeps its name and uid, and neither leaves its kind or its namespace. What
-the server decides about a new object, its uid for one, is not for a webhook to change. All of that
-is as in Kubernetes, texts included.
+the server decides about a new object, its uid for one, is not for a webhook to change, and neither
+is status but by its own subresource. All of that is as in Kubernetes, texts included.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -
     shown = converted(before, asked, match.kind)
     result = _applied(attributes, shown, operations)
     _check_identity(attributes, shown, result)
-    obj = converted(result, match.kind, asked)
+    obj = _within_reach(attributes, before, converted(result, match.kind, asked))
     if asked.schema is not None and (obj["apiVersion"], obj["kind"]) == (
         asked.api_version,
         asked.kind,
@@ -46,6 +46,16 @@ def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -
         schema.default(asked.schema, obj)
         schema.prune(asked.schema, obj)
     return None if same(obj, before) else obj
+
+
+def _within_reach(attributes: Attributes, before: Object, obj: Object) -> Object:
+    """Only what such a write may change at all: status by its own subresource, and nothing else."""
+    status_only = attributes.subresource == "status"
+    if not status_only and (attributes.subresource or not attributes.kind.has_status):
+        return obj
+    whole, status = (before, obj) if status_only else (obj, before)
+    kept = {name: value for name, value in whole.items() if name != "status"}
+    return kept | ({"status": status["status"]} if "status" in status else {})
 
 
 def _applied(attributes: Attributes, obj: Object, operations: tuple[Any, ...]) -> Object:

@@ -6,7 +6,6 @@ them, and a webhook that sees what it was not to see is worse than one that cann
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,14 @@ from laneway.apiserver.admission import locations, rules
 from laneway.apiserver.admission.configuration import REVIEW_VERSIONS
 from laneway.apiserver.admission.kinds import GROUP, MUTATING
 from laneway.apiserver.admission.names import subdomain
-from laneway.apiserver.problems import Problem, forbidden, invalid, not_supported, required
+from laneway.apiserver.problems import (
+    Problem,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 
 if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
@@ -50,9 +56,7 @@ def problems(kind: Kind, obj: dict[str, Any]) -> Iterator[Problem]:
         yield from _webhook(at, webhook, choices)
         yield from _versions(f"{at}.admissionReviewVersions", webhook)
         if name in names:
-            yield Problem(
-                "FieldValueDuplicate", f"Duplicate value: {json.dumps(name)}", f"{at}.name"
-            )
+            yield duplicate(f"{at}.name", name)
         elif name:
             names.add(name)
 
