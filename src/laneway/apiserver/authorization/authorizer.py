@@ -9,14 +9,14 @@ exist, grants nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from laneway.apiserver.authn.users import MASTERS, User, service_account_name
 from laneway.apiserver.authorization import rules
-from laneway.apiserver.authorization.gotext import quoted
+from laneway.apiserver.authorization.gotext import joined, quoted
 from laneway.apiserver.events import Key, as_object
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ class Decision(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What somebody may do, and the errors for which this may not be all."""
+    """What somebody may do, and the roles granted to them that do not exist."""
 
     rules: tuple[Rule, ...]
-    errors: tuple[str, ...]
+    missing: tuple[Key, ...]
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -93,25 +93,25 @@ class Authorizer:
         """Whether a user may do what is wanted."""
         if MASTERS in wanted.user.groups:
             return Decision(allowed=True)
-        missing: list[str] = []
+        missing: list[Key] = []
         for grant in self._grants_of(wanted.user, wanted.namespace if wanted.path is None else ""):
             rules_of_role = self._roles.get(grant.role)
             if rules_of_role is None:
-                missing.append(_not_found(grant.role))
+                missing.append(grant.role)
                 continue
             for rule in rules_of_role:
                 if rule.allows(wanted):
                     return Decision(True, f"RBAC: allowed by {_described(grant)}")
-        return Decision(False, f"RBAC: {_joined(missing)}" if missing else "")
+        return Decision(False, f"RBAC: {not_found(missing)}" if missing else "")
 
     def rules(self, user: User, namespace: str = "") -> Rules:
         """All that the roles allow a user, in one namespace or in the whole cluster."""
         found: list[Rule] = []
-        missing: list[str] = []
+        missing: list[Key] = []
         for grant in self._grants_of(user, namespace):
             rules_of_role = self._roles.get(grant.role)
             if rules_of_role is None:
-                missing.append(_not_found(grant.role))
+                missing.append(grant.role)
             else:
                 found += rules_of_role
         return Rules(tuple(found), tuple(missing))
@@ -192,11 +192,7 @@ def _described(grant: _Grant) -> str:
     return f"{kind} {quoted(whose)} of {of} {quoted(role.name)} to {subject.kind} {quoted(whom)}"
 
 
-def _not_found(role: Key) -> str:
-    kind = "role" if role.resource == ROLES else "clusterrole"
-    return f"{kind}.{GROUP} {quoted(role.name)} not found"
-
-
-def _joined(errors: list[str]) -> str:
-    unique = list(dict.fromkeys(errors))
-    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+def not_found(roles: Iterable[Key]) -> str:
+    """That these roles, which bindings refer to, do not exist."""
+    kinds = {ROLES: "role", CLUSTER_ROLES: "clusterrole"}
+    return joined(f"{kinds[r.resource]}.{GROUP} {quoted(r.name)} not found" for r in roles)

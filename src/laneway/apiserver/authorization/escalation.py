@@ -17,10 +17,10 @@ from laneway.apiserver.authn.users import MASTERS, User
 from laneway.apiserver.authorization import rules
 from laneway.apiserver.authorization.attributes import Attributes
 from laneway.apiserver.authorization.authorizer import GROUP
-from laneway.apiserver.authorization.gotext import quoted, quoted_list
+from laneway.apiserver.authorization.gotext import joined, quoted, quoted_list
 from laneway.apiserver.authorization.refusal import refused
 from laneway.apiserver.authorization.rules import EVERYTHING, Rule, url_covers
-from laneway.apiserver.errors import NotFound
+from laneway.apiserver.errors import ApiError, NotFound
 
 if TYPE_CHECKING:
     from laneway.apiserver.authorization.authorizer import Authorizer
@@ -89,6 +89,9 @@ def _check_binding(
 ) -> None:
     ref = new.get("roleRef") or {}
     kind, name = ref.get("kind", ""), ref.get("name", "")
+    if kind not in ("Role", "ClusterRole"):
+        text = f"unsupported role reference kind: {quoted(kind)}"
+        raise ApiError(400, "BadRequest", text)
     granted = "roles" if kind == "Role" else "clusterroles"
     bind = Attributes(
         user=user,
@@ -121,7 +124,10 @@ def _lacking(authorizer: Authorizer, user: User, namespace: str, wanted: Iterabl
         f"user {quoted(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC "
         "permissions not currently held:\n" + "\n".join(lines)
     )
-    return f"{text}; resolution errors: [{' '.join(held.errors)}]" if held.errors else text
+    if held.missing:
+        errors = joined(f"{role.resource} {quoted(role.name)} not found" for role in held.missing)
+        text += f"; resolution errors: [{errors}]"
+    return text
 
 
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:

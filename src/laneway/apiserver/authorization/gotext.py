@@ -29,6 +29,12 @@ def quoted_list(texts: Iterable[str]) -> str:
     return f"[{' '.join(map(quoted, texts))}]"
 
 
+def joined(errors: Iterable[str]) -> str:
+    """Several errors as one, each told once."""
+    unique = list(dict.fromkeys(errors))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+
+
 def _character(char: str) -> str:
     code = ord(char)
     if char in _SHORT:

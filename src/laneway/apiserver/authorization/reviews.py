@@ -15,6 +15,7 @@ from laneway.apiserver import problems as problem
 from laneway.apiserver.authn.tokens import ISSUER, InvalidToken
 from laneway.apiserver.authn.users import User, as_user_info
 from laneway.apiserver.authorization.attributes import Attributes
+from laneway.apiserver.authorization.authorizer import not_found
 from laneway.apiserver.authorization.gotext import quoted
 from laneway.apiserver.authorization.kinds import AUTHORIZATION
 from laneway.apiserver.errors import ApiError
@@ -148,8 +149,8 @@ def _rules(spec: _Rules, user: User, authorizer: Authorizer) -> Object:
                 {key: fields[key] for key in ("verbs", "nonResourceURLs") if key in fields}
             )
     status: Object = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
-    if found.errors:
-        status["evaluationError"] = "; ".join(found.errors)
+    if found.missing:
+        status["evaluationError"] = not_found(found.missing)
     return status
 
 
