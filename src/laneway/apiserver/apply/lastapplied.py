@@ -49,10 +49,10 @@ def follow(obj: Object, applied: Object) -> None:
     """Bring the annotation of an object, if it has one, up to date with what was applied."""
     if not _annotations(obj).get(ANNOTATION):
         return
-    meta = dict(applied["metadata"])
+    meta = dict(applied.get("metadata") or {})
     kept = {k: v for k, v in _annotations(applied).items() if k != ANNOTATION}
     meta.pop("annotations", None)
-    if kept or "annotations" in applied["metadata"]:
+    if kept:
         meta["annotations"] = kept
     text = json.dumps(
         {**applied, "metadata": meta}, ensure_ascii=False, separators=(",", ":"), sort_keys=True

@@ -164,7 +164,7 @@ class _Write(NamedTuple):
 
     def update(self, live: Object, new: Object, managed: Managed, name: str) -> Managed:
         live = _bare(live)
-        managed = reconciled(self.kind, live, managed)
+        managed = reconciled(self.kind, managed)
         change = trees.compare(self.kind, live, _bare(new)).without(self.reset)
         touched = change.touched
         owners = _lose(managed, touched, change.removed)
@@ -209,7 +209,7 @@ class _Write(NamedTuple):
     def _merged(
         self, live: Object, sent: Object, managed: Managed, manager: Manager
     ) -> tuple[Object, Managed]:
-        managed = reconciled(self.kind, live, managed)
+        managed = reconciled(self.kind, managed)
         merged = merge(self.kind, live, sent)
         owned = trees.fields(self.kind, sent).without(self.reset)
         last = managed.get(manager)
@@ -227,12 +227,13 @@ class _Write(NamedTuple):
             owned |= other.fields
         owned = trees.named(self.kind, owned)
 
-        def has(obj: Object | None) -> FieldSet:
+        def has(obj: Object) -> FieldSet:
             return trees.named(self.kind, trees.fields(self.kind, obj))
 
         pruned = remove(self.kind, merged, last)
         pruned = remove(self.kind, merged, had - (has(pruned) | owned))
-        return remove(self.kind, merged, (had - has(pruned)) & last) or {}
+        result: Object = remove(self.kind, merged, (had - has(pruned) - owned) & last)
+        return result
 
 
 def _lose(managed: Managed, touched: FieldSet, removed: FieldSet) -> Managed:

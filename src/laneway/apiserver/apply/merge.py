@@ -82,16 +82,12 @@ def _merge_lists(kind: ListType, live: list[Any], applied: list[Any]) -> list[An
 
 
 def remove(kind: Type, value: Any, gone: FieldSet) -> Any:
-    """The value without these fields; None where nothing is left of a map or list."""
+    """The value without these fields; a map or list of which nothing is left is empty."""
     form = kind.form(value)
-    if form == "map" and kind.map:
-        if kind.map.atomic or not isinstance(value, dict):
-            return None
-        return _remove_fields(kind.map, value, gone) or None
-    if form == "list" and kind.list:
-        if not kind.list.associative or not isinstance(value, list):
-            return None
-        return _remove_items(kind.list, value, gone) or None
+    if form == "map" and kind.map and isinstance(value, dict):
+        return {} if kind.map.atomic else _remove_fields(kind.map, value, gone)
+    if form == "list" and kind.list and isinstance(value, list):
+        return _remove_items(kind.list, value, gone) if kind.list.associative else []
     return value
 
 

@@ -1,18 +1,17 @@
 """Sets of fields brought in line with the schema as it is now.
 
-A set that was written down may be at odds with the schema: it names fields inside of what is now
-owned as a whole, or as a whole what is now owned field by field. The first becomes the whole, the
-second every field that the live object has there. So does an entry of which only the outer map is
-left because others took what was in it, which is what Kubernetes does.
+A set that was written down may name fields inside of what the schema has since made atomic. Whoever
+owned some of them now owns the whole. The other way round, who owned a whole that is granular now
+owns that field and nothing in it, so there is nothing to do.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from laneway.apiserver.apply import trees
-from laneway.apiserver.apply.fieldset import EMPTY, FieldSet, Path
+from laneway.apiserver.apply.fieldset import FieldSet, Path
 from laneway.apiserver.apply.types import DEDUCED
 
 if TYPE_CHECKING:
@@ -20,73 +19,39 @@ if TYPE_CHECKING:
     from laneway.apiserver.apply.types import Type
 
 
-def reconciled(kind: Type, live: Any, managed: Managed) -> Managed:
-    """The owners of the live object, each with a set that fits the schema."""
-    present: FieldSet | None = None
+def reconciled(kind: Type, managed: Managed) -> Managed:
+    """The owners, each with a set that fits the schema."""
     result = managed
     for manager, owned in managed.items():
-        whole, granular = _outdated(kind, owned.fields)
-        if not whole and not granular:
-            continue
-        if granular and present is None:
-            present = trees.fields(kind, live)
-        fields = owned.fields.without(FieldSet.of(whole)) | FieldSet.of(whole)
-        for path in granular:
-            fields |= _beneath(present or EMPTY, path)
-        if result is managed:
-            result = dict(managed)
-        result[manager] = owned.now_owning(fields)
+        if whole := _outdated(kind, owned.fields):
+            if result is managed:
+                result = dict(managed)
+            result[manager] = owned.now_owning(owned.fields.without(whole) | whole)
     return result
 
 
-def _beneath(present: FieldSet, path: Path) -> FieldSet:
-    found = present
-    for element in path:
-        found = found.below(element)
-    if not found:
-        return EMPTY
-    for element in reversed(path):
-        found = FieldSet(children={element: found})
-    return found
-
-
 @functools.lru_cache(maxsize=2048)
-def _outdated(kind: Type, fields: FieldSet) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The paths of what is now owned as a whole, and of what is now owned field by field."""
-    whole: list[Path] = []
-    granular: list[Path] = []
-    _visit(kind, fields, (), whole, granular, is_whole=False)
-    return tuple(whole), tuple(granular)
+def _outdated(kind: Type, fields: FieldSet) -> FieldSet:
+    """What is owned as a whole now, although the set has fields beneath it."""
+    found: list[Path] = []
+    _visit(kind, fields, (), found)
+    return FieldSet.of(found)
 
 
-def _visit(
-    kind: Type,
-    fields: FieldSet,
-    path: Path,
-    whole: list[Path],
-    granular: list[Path],
-    *,
-    is_whole: bool,
-) -> None:
+def _visit(kind: Type, fields: FieldSet, path: Path, found: list[Path]) -> None:
     if kind.map:
         if kind.map.element is DEDUCED and not kind.map.fields:
             return  # the schema says nothing about it
-        is_granular = not kind.map.atomic
+        is_whole = kind.map.atomic
     elif kind.list and not kind.scalar:
-        is_granular = kind.list.associative
+        is_whole = not kind.list.associative
     else:
         return
-    if not is_granular:
-        if not is_whole and fields:
-            whole.append(path)
-        return
     if is_whole:
-        granular.append(path)
-    for element in fields.members | fields.children.keys():
-        below = fields.below(element)
-        sub = _type_at(kind, element)
-        is_leaf = element in fields.members and not below
-        _visit(sub, below, (*path, element), whole, granular, is_whole=is_leaf)
+        found.append(path)
+        return
+    for element, below in fields.children.items():
+        _visit(_type_at(kind, element), below, (*path, element), found)
 
 
 def _type_at(kind: Type, element: str) -> Type:
