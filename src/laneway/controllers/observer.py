@@ -74,17 +74,19 @@ class Observer:
             inventory = await asyncio.to_thread(scan, self._host)
             self._metrics.scanned(time.perf_counter() - started, inventory)
             if inventory != self.inventory:
-                self._tell(inventory)
+                await self._tell(inventory)
             self.scanned.set()
             return inventory
 
-    def _tell(self, inventory: Inventory) -> None:
+    async def _tell(self, inventory: Inventory) -> None:
         known = set(self.inventory.errors) if self.inventory is not None else set()
         for error in inventory.errors:
             if error not in known:
                 log.warning("%s: %s", error.device, error.message)
         self.inventory = inventory
-        for listener in self._listeners:
+        for listener in list(self._listeners):
+            # On a large server each takes milliseconds, between which others have their turn.
+            await asyncio.sleep(0)
             try:
                 listener(inventory)
             except Exception:

@@ -143,3 +143,15 @@ async def test_without_events_it_says_why() -> None:
     async with observing(Watched(unavailable="another user namespace")) as running:
         assert running.observer.uevents_unavailable == "another user namespace"
         assert running.observer.inventory is not None
+
+
+async def test_between_two_listeners_others_have_their_turn() -> None:
+    loop = asyncio.get_running_loop()
+    heard: list[str] = []
+    async with observing(Watched()) as running:
+        running.observer.inventory = None
+        running.observer.subscribe(lambda _: loop.call_soon(heard.append, "other work"))
+        running.observer.subscribe(lambda _: heard.append("listener"))
+        await running.observer.rescan()
+
+    assert heard == ["other work", "listener"]
