@@ -260,8 +260,8 @@ async def _remove(client: Client, nodes: set[str]) -> None:
     found = [(kind.type, name) for kind in KINDS for name in await _names(client, kind.type)]
     for cls, name in [*found, *((CoreNode, name) for name in nodes)]:
         with contextlib.suppress(NotFoundError):
-            await client.patch(served(cls), name, {"metadata": {"finalizers": None}})
             await client.delete(served(cls), name)
+            await client.patch(served(cls), name, {"metadata": {"finalizers": None}})
 
 
 async def _until_served(client: Client, path: str) -> None:
