@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from laneway.apiserver import openapi_meta
+from laneway.apiserver import openapi_meta, openapi_structs
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 
@@ -43,6 +43,7 @@ _LIST_PARAMETERS = {
     "allowWatchBookmarks": "Send bookmarks, which tell the version that a watch has reached.",
     "timeoutSeconds": "End the watch after so many seconds.",
 }
+_ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NOT_IN_V2 = frozenset({"nullable", "oneOf", "anyOf", "not", "default"})
 
 
@@ -70,7 +71,7 @@ def v3(kinds: Iterable[Kind], group: str, version: str) -> Json:
     schemas: Json = dict(openapi_meta.schemas("#/components/schemas/"))
     paths: Json = {}
     for kind in chosen:
-        schemas |= _definitions(kind, "#/components/schemas/")
+        _define(kind, "#/components/schemas/", schemas)
         paths |= _paths(kind)
     return {
         "openapi": "3.0.0",
@@ -85,7 +86,7 @@ def v2(kinds: Iterable[Kind]) -> Json:
     definitions: Json = dict(openapi_meta.schemas("#/definitions/"))
     paths: Json = {}
     for kind in kinds:
-        definitions |= _definitions(kind, "#/definitions/")
+        _define(kind, "#/definitions/", definitions)
         paths |= _paths(kind)
     return {
         "swagger": "2.0",
@@ -98,22 +99,23 @@ def v2(kinds: Iterable[Kind]) -> Json:
 def definition_name(kind: Kind) -> str:
     """`com.harvesterhci.devices.v1beta1.PCIDevice`, as a cluster names it."""
     if kind.custom:
-        prefix = ".".join(reversed(kind.group.split(".")))
-    else:
-        prefix = f"io.k8s.api.{kind.group.split('.')[0] or 'core'}"
-    return f"{prefix}.{kind.version}.{kind.kind}"
+        return f"{'.'.join(reversed(kind.group.split('.')))}.{kind.version}.{kind.kind}"
+    group = kind.group.split(".")[0] or "core"
+    return openapi_structs.definition_name(f"{group}.{kind.version}.{kind.kind}")
 
 
-def _definitions(kind: Kind, prefix: str) -> Json:
+def _define(kind: Kind, prefix: str, found: Json) -> None:
+    """Add the definitions of a kind, of its list and of what it is made of."""
     name = definition_name(kind)
-    schema = dict(kind.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    schema = openapi_structs.described(kind.schema or dict(_ANYTHING), prefix, found)
     schema["properties"] = {
         **(schema.get("properties") or {}),
         **openapi_meta.standard_fields(prefix, "ObjectMeta"),
     }
     schema["x-kubernetes-group-version-kind"] = [_gvk(kind)]
     item = {"$ref": prefix + name}
-    listed = {
+    found[name] = schema
+    found[f"{name}List"] = {
         "description": f"A list of {kind.kind} objects.",
         "type": "object",
         "required": ["items"],
@@ -123,7 +125,6 @@ def _definitions(kind: Kind, prefix: str) -> Json:
         },
         "x-kubernetes-group-version-kind": [_gvk(kind) | {"kind": kind.list_kind}],
     }
-    return {name: schema, f"{name}List": listed}
 
 
 def _paths(kind: Kind) -> Json:

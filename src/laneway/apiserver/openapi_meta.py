@@ -37,6 +37,16 @@ def schemas(prefix: str) -> Json:
         "type": "object",
     }
     return {
+        "io.k8s.apimachinery.pkg.api.resource.Quantity": {
+            "description": "An amount such as 500m, 2 or 1Gi.",
+            "type": "string",
+        },
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
+            "description": "A number, or a text such as a percentage or the name of a port.",
+            "type": "string",
+            "format": "int-or-string",
+        },
+        f"{_META}MicroTime": {**time, "description": "A moment, to the microsecond."},
         f"{_META}Time": time,
         f"{_META}FieldsV1": fields_v1,
         f"{_META}ObjectMeta": _object(

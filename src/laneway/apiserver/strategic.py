@@ -30,6 +30,7 @@ _ORDER = "$setElementOrder/"
 _STRATEGY = "x-kubernetes-patch-strategy"
 _MERGE_KEY = "x-kubernetes-patch-merge-key"
 _ANY: Schema = {}
+_GONE = object()
 
 
 def apply(schema: Schema | None, target: Object, patch: Object) -> Object:
@@ -63,7 +64,7 @@ def _map(schema: Schema, old: Object, patch: Object) -> Object:
             result.pop(key, None)
             continue
         made = _value(_sub(schema, key), result.get(key), value)
-        if made is None:
+        if made is _GONE:
             result.pop(key, None)
         else:
             result[key] = made
@@ -214,12 +215,11 @@ def _fresh(value: Any) -> Any:
     """A value that meets nothing old: without nulls, and without what a directive is for."""
     if isinstance(value, dict):
         if _PATCH in value:
-            return None
-        made = {key: _fresh(item) for key, item in value.items() if not key.startswith("$")}
-        return {key: item for key, item in made.items() if item is not None}
+            return _GONE
+        made = {k: _fresh(v) for k, v in value.items() if v is not None and k[:1] != "$"}
+        return {key: item for key, item in made.items() if item is not _GONE}
     if isinstance(value, list):
-        made_items = [_fresh(item) for item in value]
-        return [item for item in made_items if item is not None]
+        return [item for item in map(_fresh, value) if item is not _GONE]
     return value
 
 

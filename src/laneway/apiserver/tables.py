@@ -6,9 +6,9 @@ that does not fit its column, or is absent, leaves the cell empty; a table never
 one object.
 
 Column paths are in Kubernetes' JSONPath dialect (`.spec.a`, `[?(@.type=="Ready")]`, `\.` for a dot
-inside a key). Nearly all of them are a chain of keys, which is walked directly: a table of 10,000
-objects is then made in a fraction of a second. The others are translated for python-jsonpath.
-Either way a path is compiled once per process.
+inside a key). Nearly all of them are a chain of keys, some with the choice of a condition by its
+type; both are walked directly: a table of 10,000 objects is then made in a fraction of a second.
+The others are translated for python-jsonpath. Either way a path is compiled once per process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import jsonpath
 import msgspec
 
-from laneway.apiserver import printers
+from laneway.apiserver import durations, printers
 from laneway.apiserver.kinds import Column, Kind
+
+_Step: TypeAlias = str | tuple[str, str]
+"""A key, or the choice of the elements of a list whose key has a text."""
+
+AGE = ".metadata.creationTimestamp"
 
 _NAME = Column(
     name="Name",
@@ -36,7 +41,7 @@ _NAME = Column(
 _AGE = Column(
     name="Age",
     type="date",
-    json_path=".metadata.creationTimestamp",
+    json_path=AGE,
     description="Time since the object was created.",
 )
 
@@ -54,6 +59,8 @@ _SEGMENT = re.compile(
 _FILTER_PATH = re.compile(
     r"""("[^"]*"|'[^']*')|(@)((?:\.?\[[^\]]*\]|\.(?:\\.|[^\s.,\[\]=!<>~])+)*)"""
 )
+_EQUALS = re.compile(r"""@\.(\w+)\s*==\s*(?:"([^"\\]*)"|'([^'\\]*)')""")
+"""A filter for elements whose key has this text, which is how conditions are chosen."""
 _UNESCAPE = re.compile(r"\\(.)")
 
 
@@ -62,9 +69,9 @@ class _Path:
 
     def __init__(self, text: str) -> None:
         segments = list(_segments(text.removeprefix("$")))
-        self._keys = [key for key, _ in segments if key is not None]
+        self._steps = [step for step, _ in segments if step is not None]
         self._query: jsonpath.JSONPath | jsonpath.CompoundJSONPath | None = None
-        if len(self._keys) != len(segments):
+        if len(self._steps) != len(segments):
             try:
                 self._query = jsonpath.compile("$" + "".join(text for _, text in segments))
             except jsonpath.JSONPathError as error:
@@ -77,9 +84,15 @@ class _Path:
                 return [value for value in self._query.findall(obj) if value is not None]
             except jsonpath.JSONPathError:
                 return []
-        for key in self._keys:
-            obj = obj.get(key) if isinstance(obj, dict) else None
-        return [] if obj is None else [obj]
+        found = [obj]
+        for step in self._steps:
+            if isinstance(step, str):
+                found = [
+                    value[step] for value in found if isinstance(value, dict) and step in value
+                ]
+            else:
+                found = [element for value in found for element in _chosen(value, *step)]
+        return [value for value in found if value is not None]
 
 
 @lru_cache(maxsize=4096)
@@ -102,7 +115,7 @@ def render(
     headers with its first event only.
     """
     at = now or datetime.now(UTC)
-    columns = (_NAME, *(kind.columns or (_AGE,)))
+    columns = _columns(kind)
     cells = [_printer(kind, column, at) for column in columns]
     return {
         "kind": "Table",
@@ -119,44 +132,23 @@ def render(
     }
 
 
-def human_duration(elapsed: timedelta) -> str:
-    """Two or three significant figures, exactly as client-go writes an age."""
-    seconds = math.trunc(elapsed.total_seconds())
-    if seconds < -1:
-        return "<invalid>"
-    minutes, hours = seconds // 60, seconds // 3600
-    days, years = hours // 24, hours // (24 * 365)
-    if seconds < 120:
-        text = f"{max(seconds, 0)}s"
-    elif minutes < 10:
-        text = _two(minutes, "m", seconds % 60, "s")
-    elif hours < 3:
-        text = f"{minutes}m"
-    elif hours < 8:
-        text = _two(hours, "h", minutes % 60, "m")
-    elif hours < 48:
-        text = f"{hours}h"
-    elif days < 8:
-        text = _two(days, "d", hours % 24, "h")
-    elif years < 2:
-        text = f"{days}d"
-    elif years < 8:
-        text = _two(years, "y", days % 365, "d")
-    else:
-        text = f"{years}y"
-    return text
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+def _columns(kind: Kind) -> tuple[Column, ...]:
+    """Name comes first, unless the kind puts it elsewhere, as events do."""
+    columns = kind.columns or (_AGE,)
+    named = any(column.format == "name" for column in columns)
+    return columns if named else (_NAME, *columns)
 
 
 def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, Any]], Any]:
     """What makes the cells of one column."""
-    if made := printers.CELLS.get((kind.resource, column.name)):
-        return made
+    made = printers.CELLS.get((kind.resource, column.name))
+    if made is None and not kind.custom and column.json_path == AGE:
+        made = printers.age
+    if made:
+        return lambda obj: made(obj, now)
     path = compile_path(column.json_path)
-    return lambda obj: _cell(path.find(obj), column.type, now)
+    absent = None if kind.custom else ""
+    return lambda obj: _cell(path.find(obj), column.type, now, absent)
 
 
 def _header(column: Column) -> dict[str, Any]:
@@ -182,9 +174,9 @@ def _row_object(obj: dict[str, Any], include: str) -> dict[str, Any] | None:
     }
 
 
-def _cell(values: list[Any], type_: str, now: datetime) -> Any:
+def _cell(values: list[Any], type_: str, now: datetime, absent: str | None) -> Any:
     if not values:
-        return None
+        return absent
     first = values[0]
     match type_:
         case "string":
@@ -196,7 +188,7 @@ def _cell(values: list[Any], type_: str, now: datetime) -> Any:
         case "boolean" if isinstance(first, bool):
             return first
         case "date" if isinstance(first, str):
-            return _age(first, now)
+            return durations.age(first, now)
     return None
 
 
@@ -206,24 +198,23 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _age(text: str, now: datetime) -> str:
-    try:
-        then = datetime.fromisoformat(text)
-        return human_duration(now - then) if then.tzinfo else "<invalid>"
-    except (ValueError, OverflowError):
-        return "<invalid>"
+def _chosen(value: Any, key: str, text: str) -> list[Any]:
+    elements = value if isinstance(value, list) else []
+    return [
+        element for element in elements if isinstance(element, dict) and element.get(key) == text
+    ]
 
 
-def _segments(text: str) -> list[tuple[str | None, str]]:
-    """Each step as a plain key, where it is one, and as python-jsonpath text."""
-    found: list[tuple[str | None, str]] = []
+def _segments(text: str) -> list[tuple[_Step | None, str]]:
+    """Each step in the form that is walked directly, where it has one, and for python-jsonpath."""
+    found: list[tuple[_Step | None, str]] = []
     at, after_deep = 0, False
     while at < len(text):
         match = _SEGMENT.match(text, at)
         if match is None:
             raise ValueError(f"{text!r} is not a column path: cannot read {text[at:]!r}")
         at = match.end()
-        key: str | None = None
+        key: _Step | None = None
         if match["deep"]:
             step = ".."
         elif match["any"]:
@@ -232,6 +223,8 @@ def _segments(text: str) -> list[tuple[str | None, str]]:
             key = _UNESCAPE.sub(r"\1", match["key"])
             step = _bracket(key)
         elif match["filter"] is not None:
+            if equals := _EQUALS.fullmatch(match["filter"].strip()):
+                key = (equals[1], equals[2] if equals[2] is not None else equals[3])
             step = f"[?({_FILTER_PATH.sub(_filter_path, match['filter'])})]"
         elif match["index"] is not None:
             step = f"[{match['index']}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import patch
+from laneway.apiserver import builtin, patch
 from laneway.apiserver.errors import ApiError
 
 values = st.recursive(
@@ -44,8 +45,32 @@ def test_a_strategic_patch_without_directives_merges_maps(
     target: dict[str, Any], change: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(target)
-    assert patch.apply(patch.STRATEGIC, target, change) == patch.apply(patch.MERGE, target, change)
+    expected = patch.apply(patch.MERGE, target, without_nulls_in_lists(change))
+    assert patch.apply(patch.STRATEGIC, target, change) == expected
     assert target == before
+
+
+def without_nulls_in_lists(value: Any) -> Any:
+    """What is new in a list is taken without nulls, as everywhere in a strategic patch."""
+    if isinstance(value, dict):
+        return {key: without_nulls_in_lists(inner) for key, inner in value.items()}
+    return deeply_without_nulls(value)
+
+
+def deeply_without_nulls(value: Any) -> Any:
+    if isinstance(value, list):
+        return [deeply_without_nulls(inner) for inner in value]
+    if isinstance(value, dict):
+        return {k: deeply_without_nulls(v) for k, v in value.items() if v is not None}
+    return value
+
+
+def strategic(kind: str, target: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    schema = next(k.schema for k in builtin.KINDS if k.kind == kind)
+    before = copy.deepcopy(target)
+    result = patch.apply(patch.STRATEGIC, target, change, schema)
+    assert target == before
+    return result
 
 
 def test_strategic_directives() -> None:
@@ -61,9 +86,9 @@ def test_strategic_directives() -> None:
         },
         "spec": {"taints": [{"key": "other"}], "old": {"$patch": "replace", "y": 2}},
     }
-    assert patch.apply(patch.STRATEGIC, node, change) == {
+    assert strategic("Node", node, change) == {
         "metadata": {
-            "finalizers": ["b", "c"],
+            "finalizers": ["c", "b"],
             "ownerReferences": [{"uid": "1", "name": "y"}, {"uid": "2"}],
         },
         "spec": {"taints": [{"key": "other"}], "old": {"y": 2}},
@@ -71,8 +96,71 @@ def test_strategic_directives() -> None:
 
 
 def test_a_merged_list_needs_its_key() -> None:
+    node = {"status": {"conditions": [{"type": "Ready"}]}}
     with pytest.raises(ApiError, match="does not contain declared merge key: type"):
-        patch.apply(patch.STRATEGIC, {}, {"conditions": [{"status": "True"}]})
+        strategic("Node", node, {"status": {"conditions": [{"status": "True"}]}})
+
+
+def containers(*names: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": name} for name in names]}}}}
+
+
+def pod_of(deployment: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        # Each was answered so by a real API server.
+        ([{"name": "c"}, {"name": "a"}], ["b", "c", "a"]),
+        ([{"name": "d"}], ["d", "a", "b", "c"]),
+        ([{"name": "b", "$patch": "delete"}], ["a", "c"]),
+        ([{"name": "d"}, {"$patch": "replace"}], ["d"]),
+        ([{"$patch": "replace"}], []),
+    ],
+)
+def test_where_elements_of_a_merged_list_end_up(change: list[Any], names: list[str]) -> None:
+    merged = strategic(
+        "Deployment",
+        containers("a", "b", "c"),
+        {"spec": {"template": {"spec": {"containers": change}}}},
+    )
+    assert [c["name"] for c in pod_of(merged)["containers"]] == names
+
+
+def test_the_order_that_a_patch_asks_for() -> None:
+    order = [{"name": name} for name in "cdab"]
+    change = {"spec": {"template": {"spec": {"$setElementOrder/containers": order}}}}
+    pod = pod_of(change)
+    pod["containers"] = [{"name": "d", "image": "x"}, {"name": "b", "image": "y"}]
+    merged = pod_of(strategic("Deployment", containers("a", "b", "c"), change))
+    assert [c["name"] for c in merged["containers"]] == ["c", "d", "a", "b"]
+    pod["containers"].reverse()
+    with pytest.raises(ApiError, match="The order in patch list"):
+        strategic("Deployment", containers("a", "b", "c"), change)
+
+
+def test_only_retained_keys_stay() -> None:
+    pod = {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
+    volume = {"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/dev"}}
+    merged = strategic("Pod", pod, {"spec": {"volumes": [volume]}})
+    assert merged["spec"]["volumes"] == [{"name": "v", "hostPath": {"path": "/dev"}}]
+    volume["$retainKeys"] = ["name"]
+    with pytest.raises(ApiError, match="doesn't match retainKeys list") as caught:
+        strategic("Pod", pod, {"spec": {"volumes": [volume]}})
+    assert caught.value.code == 422
+
+
+@given(objects, objects)
+def test_no_strategic_patch_breaks_the_server(
+    target: dict[str, Any], change: dict[str, Any]
+) -> None:
+    names = {"a": "spec", "b": "metadata", "c": "status", "d": "$setElementOrder/spec"}
+    odd = {names[key]: value for key, value in change.items()}
+    with contextlib.suppress(ApiError):
+        strategic("Pod", {names[key]: value for key, value in target.items()}, odd)
 
 
 @pytest.mark.parametrize(

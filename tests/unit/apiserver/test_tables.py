@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.apiserver.durations import human_duration
 from laneway.apiserver.kinds import Column, Kind
-from laneway.apiserver.tables import compile_path, human_duration, render
+from laneway.apiserver.tables import compile_path, render
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 DEVICE = {
@@ -42,6 +43,7 @@ def kind(*columns: Column) -> Kind:
         singular="device",
         namespaced=False,
         columns=columns,
+        custom=True,
     )
 
 

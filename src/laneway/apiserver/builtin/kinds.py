@@ -26,7 +26,7 @@ def _wide(*columns: str) -> tuple[Column, ...]:
 
 
 # A kind with columns of its own gets no Age by itself.
-_AGE = _column("Age", ".metadata.creationTimestamp", "date")
+_AGE = _column("Age", ".metadata.creationTimestamp")
 _WORKLOAD = _wide("Containers", "Images", "Selector")
 _EVENT = (
     _column("Last Seen"),
@@ -36,7 +36,7 @@ _EVENT = (
     *_wide("Subobject", "Source"),
     _column("Message"),
     *_wide("First Seen", "Count"),
-    _column("Name", ".metadata.name", priority=1),
+    Column(name="Name", type="string", json_path=".metadata.name", format="name", priority=1),
 )
 
 
@@ -107,15 +107,15 @@ KINDS: tuple[Kind, ...] = (
         "",
         "Secret",
         "secrets",
-        columns=(_column("Type", ".type"), _number("Data", ""), _AGE),
+        columns=(_column("Type", ".type"), _column("Data"), _AGE),
     ),
-    _kind("", "ConfigMap", "configmaps", short_names=("cm",), columns=(_number("Data", ""), _AGE)),
+    _kind("", "ConfigMap", "configmaps", short_names=("cm",), columns=(_column("Data"), _AGE)),
     _kind(
         "",
         "ServiceAccount",
         "serviceaccounts",
         short_names=("sa",),
-        columns=(_number("Secrets", ""), _AGE),
+        columns=(_column("Secrets"), _AGE),
         subresources=("token",),
     ),
     _kind(
@@ -160,8 +160,8 @@ KINDS: tuple[Kind, ...] = (
         categories=("all",),
         columns=(
             _column("Ready"),
-            _number("Up-to-date", ""),
-            _number("Available", ""),
+            _column("Up-to-date"),
+            _column("Available"),
             _AGE,
             *_WORKLOAD,
         ),
@@ -294,7 +294,7 @@ KINDS: tuple[Kind, ...] = (
         namespaced=False,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        columns=(_column("Created At", ".metadata.creationTimestamp"),),
+        columns=(_column("Created At", "", "date"),),
         has_status=True,
     ),
 )

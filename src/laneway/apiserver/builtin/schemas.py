@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
+STRUCT = "x-laneway-struct"
+REQUIRED = "x-laneway-required"
+VALUES = "x-laneway-values"
+
 _SCALARS: dict[str, Schema] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -30,11 +34,11 @@ _SCALARS: dict[str, Schema] = {
     "int64": {"type": "integer", "format": "int64"},
     "double": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
-    "Time": {"type": "string", "format": "date-time", "nullable": True},
-    "MicroTime": {"type": "string", "format": "date-time", "nullable": True},
+    "Time": {"type": "string", "format": "date-time", "nullable": True, STRUCT: "Time"},
+    "MicroTime": {"type": "string", "format": "date-time", "nullable": True, STRUCT: "MicroTime"},
     "Duration": {"type": "string"},
-    "Quantity": {"x-kubernetes-int-or-string": True},
-    "IntOrString": {"x-kubernetes-int-or-string": True},
+    "Quantity": {"x-kubernetes-int-or-string": True, STRUCT: "Quantity"},
+    "IntOrString": {"x-kubernetes-int-or-string": True, STRUCT: "IntOrString"},
     "FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "RawExtension": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
@@ -42,10 +46,6 @@ IDENTITY = ("apiVersion", "kind")
 _ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 _RECURSIVE = frozenset({"apiextensions.v1.JSONSchemaProps"})
 """A structural schema has no references, so what holds itself is left open."""
-
-STRUCT = "x-laneway-struct"
-REQUIRED = "x-laneway-required"
-VALUES = "x-laneway-values"
 
 
 @cache
