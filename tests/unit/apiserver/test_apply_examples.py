@@ -128,6 +128,25 @@ def test_an_update_takes_what_it_changes_and_removes_entries_that_own_nothing() 
     assert owners(live) == [("m1", "Apply", at(0), data_of("b"))]
 
 
+def test_an_updater_keeps_what_it_changed_before() -> None:
+    live = put(None, config({"a": "1"}), "m")
+    live = put(live, config({"a": "1", "b": "1"}), "m", second=1)
+    assert owners(live) == [
+        ("m", "Update", at(1), {"f:data": {".": {}, "f:a": {}, "f:b": {}}}),
+    ]
+
+
+def test_true_is_not_one() -> None:
+    live = put(None, {**config(), "spec": {"atomic": [True], "granular": {"a": 1}}}, "m1")
+    new = {**config(), "spec": {"atomic": [1], "granular": {"a": 1.0}}}
+    assert owners(put(live, new, "m2", second=1, schema=None))[-1] == (
+        "m2",
+        "Update",
+        at(1),
+        {"f:spec": {"f:atomic": {}}},
+    )
+
+
 def test_times_change_only_with_what_they_tell_of() -> None:
     live = apply(None, config({"a": "1"}))
     assert apply(live, config({"a": "1"}), now=at(5)) == live

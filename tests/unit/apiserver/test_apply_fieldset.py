@@ -109,6 +109,13 @@ def test_the_same_step_written_differently_is_one_step() -> None:
     one = FieldSet.decode({'k:{"name":"a","port":80}': {"f:x": {}}})
     other = FieldSet.decode({'k:{ "port": 80.0, "name": "a" }': {"f:x": {}}})
     assert one == other
+    assert [elements.value(item) for item in (1, 1.0, True, 0, False)] == [
+        "v:1",
+        "v:1",
+        "v:true",
+        "v:0",
+        "v:false",
+    ]
     assert FieldSet.decode({"v:1": {}}) != FieldSet.decode({"v:true": {}})
 
 

@@ -220,19 +220,11 @@ class _Write(NamedTuple):
 
     def _pruned(self, merged: Object, owners: Managed, last: FieldSet) -> Object:
         """Without what this manager applied last time and nobody applies or owns now."""
-        had = trees.named(self.kind, trees.fields(self.kind, merged))
-        last = trees.named(self.kind, last)
         owned = EMPTY
         for other in owners.values():
             owned |= other.fields
-        owned = trees.named(self.kind, owned)
-
-        def has(obj: Object) -> FieldSet:
-            return trees.named(self.kind, trees.fields(self.kind, obj))
-
-        pruned = remove(self.kind, merged, last)
-        pruned = remove(self.kind, merged, had - (has(pruned) | owned))
-        result: Object = remove(self.kind, merged, (had - has(pruned) - owned) & last)
+        gone = trees.named(self.kind, last) - trees.named(self.kind, owned)
+        result: Object = remove(self.kind, merged, gone)
         return result
 
 
