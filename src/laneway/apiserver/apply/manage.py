@@ -273,7 +273,7 @@ def _entries(obj: Object | None) -> list[Entry]:
 def _wanted(current: list[Entry], new: Object, subresource: str) -> Managed:
     """The owners to start from: the client's if it sent any that can be read, else the live."""
     sent = new.get("metadata", {}).get("managedFields")
-    if not subresource and sent is not None and sent is not current:
+    if not subresource and sent is not None and sent != current:
         if sent in ([], [{}]):
             return {}
         try:
