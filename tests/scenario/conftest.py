@@ -256,12 +256,14 @@ async def _names(client: Client, cls: type[Any]) -> set[str]:
 
 
 async def _remove(client: Client, nodes: set[str]) -> None:
-    """All Laneway objects, whatever holds them, and some nodes."""
+    """All Laneway objects, whatever holds them, the events about them, and some nodes."""
     found = [(kind.type, name) for kind in KINDS for name in await _names(client, kind.type)]
     for cls, name in [*found, *((CoreNode, name) for name in nodes)]:
         with contextlib.suppress(NotFoundError):
             await client.delete(served(cls), name)
             await client.patch(served(cls), name, {"metadata": {"finalizers": None}})
+    about = {"fieldSelector": f"involvedObject.apiVersion={served(VGPUDevice).api_version}"}
+    await client._call("DELETE", "/api/v1/namespaces/default/events", about)
 
 
 async def _until_served(client: Client, path: str) -> None:
