@@ -60,7 +60,10 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 @pytest.mark.parametrize("authorization", ["Bearer s3cret-token", "bearer  s3cret-token "])
 async def test_a_token_tells_the_user(server: Server, authorization: str) -> None:
-    assert await server.ask(authorization=authorization) == (200, ["admin", ["system:masters", "system:authenticated"]])
+    assert await server.ask(authorization=authorization) == (
+        200,
+        ["admin", ["system:masters", "system:authenticated"]],
+    )
 
 
 @pytest.mark.parametrize(

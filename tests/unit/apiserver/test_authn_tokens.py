@@ -304,6 +304,8 @@ def test_a_request_is_for_an_account_that_exists_and_for_no_other(cluster: Clust
     place = {"store": cluster.store, "tokens": cluster.tokens, "namespace": "a"}
     with pytest.raises(ApiError, match='serviceaccounts "none" not found'):
         answer({}, **place, name="none")
+    with pytest.raises(ApiError, match="must be an object"):
+        answer({"metadata": "x"}, **place, name="robot")
     for meta in ({"name": "other"}, {"namespace": "other"}):
         with pytest.raises(ApiError, match="must match the service account"):
             answer({"metadata": meta}, **place, name="robot")

@@ -117,7 +117,9 @@ def _spec(obj: Object) -> _Spec:
         raise ApiError(400, "BadRequest", f"{what}: spec: {error}") from error
 
 
-def _require_same(meta: Object, namespace: str, name: str) -> None:
+def _require_same(meta: Any, namespace: str, name: str) -> None:
+    if not isinstance(meta, dict):
+        raise ApiError(400, "BadRequest", "metadata must be an object")
     for field, wanted in (("name", name), ("namespace", namespace)):
         sent = meta.get(field)
         if sent and sent != wanted:

@@ -78,10 +78,13 @@ def _check_role(
     if lacking := _lacking(authorizer, user, namespace, rules.read(new.get("rules"))):
         raise refused(GROUP, escalate.resource, name, lacking)
     # It can gather the rules of any role there will ever be.
-    gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
-    if gathers and _lacking(authorizer, user, namespace, _FULL):
+    if (_gathers(new) or _gathers(old or {})) and _lacking(authorizer, user, namespace, _FULL):
         text = "must have cluster-admin privileges to use the aggregationRule"
         raise refused(GROUP, escalate.resource, name, text)
+
+
+def _gathers(role: Object) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
 def _check_binding(

@@ -73,7 +73,7 @@ def answer(
     namespace: str = "",
 ) -> Object:
     """The review with its status; raises ApiError for a question that makes no sense."""
-    meta = {name: value for name, value in (obj.get("metadata") or {}).items() if value}
+    meta = _metadata(obj)
     meta.pop("managedFields", None)
     match kind.kind:
         case "SelfSubjectReview":
@@ -104,6 +104,13 @@ def answer(
     head = {"kind": kind.kind, "apiVersion": kind.api_version}
     spec = {} if kind.kind == "SelfSubjectReview" else {"spec": obj.get("spec") or {}}
     return head | {"metadata": {**meta, "creationTimestamp": None}} | spec | {"status": status}
+
+
+def _metadata(obj: Object) -> Object:
+    meta = obj.get("metadata") or {}
+    if not isinstance(meta, dict):
+        raise ApiError(400, "BadRequest", "metadata must be an object")
+    return {name: value for name, value in meta.items() if value}
 
 
 def _spec(kind: Kind, obj: Object, form: type[T]) -> T:
