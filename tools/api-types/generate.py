@@ -125,6 +125,14 @@ def package_name(path: str) -> str:
     return parts[-1]
 
 
+def split(name: str) -> tuple[str, str]:
+    """How values are arranged, and their type: `*`, `[]` or `map:` and what follows."""
+    found = re.fullmatch(r"((?:\*|\[\](?!byte)|map:)*)(.+)", name)
+    if found is None:
+        sys.exit(f"generate.py: {name} is no type")
+    return found[1], found[2]
+
+
 class Source:
     """The declarations of all packages read so far."""
 
@@ -139,7 +147,7 @@ class Source:
             if not path.name.startswith(("zz_", "generated")) and "_test" not in path.name:
                 self._read_file(path.read_text(), package)
 
-    def _read_file(self, text: str, package: str) -> None:
+    def _read_file(self, text: str, package: str) -> None:  # noqa: C901 - a case per kind of line
         imports: dict[str, str] = {}
         marks: list[tuple[str, str]] = []
         struct: str | None = None
@@ -186,6 +194,22 @@ class Source:
                 marks = []
 
 
+def facts_of(marks: list[tuple[str, str]], tags: dict[str, str]) -> dict[str, Any]:
+    """What markers and tags say about lists, maps and patches."""
+    facts: dict[str, Any] = {}
+    for mark, value in marks:
+        if mark == "listType":
+            facts["list"] = value
+        elif mark == "listMapKey":
+            facts.setdefault("keys", []).append(value)
+        elif mark in ("mapType", "structType") and value == "atomic":
+            facts["atomic"] = True
+    for name, tag in (("patch", "patchStrategy"), ("merge", "patchMergeKey")):
+        if tag in tags:
+            facts[name] = tags[tag]
+    return facts
+
+
 class Table:
     """The types that the roots need."""
 
@@ -220,25 +244,10 @@ class Table:
         name = json_name or f"inline{numbers[1]}"
         type_, enum, items = self.resolve(field["type"])
         flags = ("i" if inline else "") + ("o" if "omitempty" in options else "")
-        marks = field["marks"]
-        if any(mark == "optional" for mark, _ in marks):
+        if any(mark == "optional" for mark, _ in field["marks"]):
             flags += "?"
-        facts: dict[str, Any] = {}
-        if enum:
-            facts["enum"] = enum
-        if items:
-            facts["items"] = True
-        for mark, value in marks:
-            if mark == "listType":
-                facts["list"] = value
-            elif mark == "listMapKey":
-                facts.setdefault("keys", []).append(value)
-            elif mark in ("mapType", "structType") and value == "atomic":
-                facts["atomic"] = True
-        if "patchStrategy" in tags:
-            facts["patch"] = tags["patchStrategy"]
-        if "patchMergeKey" in tags:
-            facts["merge"] = tags["patchMergeKey"]
+        facts = {"enum": enum} if enum else {}
+        facts |= ({"items": True} if items else {}) | facts_of(field["marks"], tags)
         row: list[Any] = [int(numbers[1]), type_]
         if flags or facts:
             row.append(flags)
@@ -248,9 +257,7 @@ class Table:
 
     def resolve(self, name: str) -> tuple[str, list[str], bool]:
         """The type, its values where it is an enumeration, whether it is a message of `items`."""
-        found = re.fullmatch(r"((?:\*|\[\](?!byte)|map:)*)(.+)", name)
-        assert found is not None
-        prefix, base = found.groups()
+        prefix, base = split(name)
         enum: list[str] = []
         items = False
         while base in self.source.aliases and base not in SPECIAL:
@@ -258,10 +265,8 @@ class Table:
             if "enum" in marks:
                 enum = sorted(set(self.source.values.get(base, [])))
             items = items or "protobuf.nullable" in marks
-            target = self.source.aliases[base]
-            found = re.fullmatch(r"((?:\*|\[\](?!byte)|map:)*)(.+)", target)
-            assert found is not None
-            prefix, base = prefix + found[1], found[2]
+            inner, base = split(self.source.aliases[base])
+            prefix += inner
         if base in SPECIAL:
             base = SPECIAL[base]
         elif base in PLAIN:

@@ -34,13 +34,29 @@ _OF_BUILTIN = {
         "involvedObject.uid",
         "reason",
         "reportingComponent",
+        "source",
         "type",
     ),
     "namespaces": ("status.phase",),
     "nodes": ("spec.unschedulable",),
-    "pods": ("spec.nodeName", "status.phase"),
+    "pods": (
+        "spec.hostNetwork",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.nominatedNodeName",
+        "status.phase",
+        "status.podIP",
+    ),
+    "replicasets": ("status.replicas",),
     "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
 }
+_PATHS = {"source": ("source", "component")}
+"""Labels that are not the path of their field."""
+_ABSENT = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0"}
+"""What a field that is not there reads as, where that is not the empty text."""
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">", ""})
@@ -61,6 +77,16 @@ class _Requirement(NamedTuple):
         return found != self.negated
 
 
+class _Term(NamedTuple):
+    path: tuple[str, ...]
+    negated: bool
+    value: str
+    absent: str
+
+    def holds(self, obj: dict[str, Any]) -> bool:
+        return ((_text(obj, self.path) or self.absent) == self.value) != self.negated
+
+
 class LabelSelector:
     """Chooses objects by their labels."""
 
@@ -79,11 +105,11 @@ class LabelSelector:
 class FieldSelector:
     """Chooses objects by the text of some of their fields; an absent field reads as empty."""
 
-    def __init__(self, terms: tuple[tuple[tuple[str, ...], bool, str], ...]) -> None:
+    def __init__(self, terms: tuple[_Term, ...]) -> None:
         self._terms = terms
 
     def __call__(self, obj: dict[str, Any]) -> bool:
-        return all((_text(obj, path) == value) != negated for path, negated, value in self._terms)
+        return all(term.holds(obj) for term in self._terms)
 
 
 def supported_fields(kind: Kind) -> tuple[str, ...]:
@@ -106,7 +132,8 @@ def parse_fields(text: str, supported: tuple[str, ...] = EVERYWHERE) -> FieldSel
         label, operator, value = match.groups()
         if label not in supported:
             _refuse(f"field label not supported: {label}")
-        terms.append((tuple(label.split(".")), operator == "!=", _unescape(value)))
+        path = _PATHS.get(label) or tuple(label.split("."))
+        terms.append(_Term(path, operator == "!=", _unescape(value), _ABSENT.get(label, "")))
     return FieldSelector(tuple(terms))
 
 
