@@ -8,7 +8,8 @@
 # server) is kept in the user's cache folder, never in the checkout.
 #
 #   KUBEBUILDER_ASSETS    folder with etcd and kube-apiserver, for realapi
-#   LANEWAY_KUBECONFIG    a cluster for realapi; its Laneway objects will be deleted
+#   LANEWAY_KUBECONFIG    a cluster for realapi; its Laneway objects will be deleted, and CRDs of
+#                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
 set -uo pipefail
@@ -130,7 +131,12 @@ run_realapi() {
     tools/real-apiserver/start.sh "$assets" "$scratch/server" || return
     kubeconfig=$scratch/server/kubeconfig
   fi
-  KUBECONFIG=$kubeconfig LANEWAY_REALAPI=1 "$python" -m pytest -q tests/contract/api tests/realapi || status=$?
+  local server=(env KUBECONFIG="$kubeconfig" LANEWAY_REALAPI=1)
+  # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
+  "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
+    tests/contract/api tests/contract/admission || status=$?
+  "${server[@]}" "$python" -m pytest -q \
+    tests/realapi tests/scenario/test_agent_*.py tests/scenario/test_vgpu_*.py || status=$?
   if [[ $status != 0 && -d $scratch/server ]]; then
     tail -n 20 "$scratch/server/kube-apiserver.log"
   fi
