@@ -7,7 +7,9 @@ from decimal import Decimal
 
 
 def number_text(value: float) -> str:
-    """The shortest text for a number, with an exponent from a million on (Go's %v)."""
+    """The shortest text for a number; one that is no integer has an exponent from a million on."""
+    if isinstance(value, int):
+        return str(value)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
     exact = Decimal(repr(float(value))).normalize()

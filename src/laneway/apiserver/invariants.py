@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import problems as problem
-from laneway.apiserver.schema import Schema, children
+from laneway.apiserver.schema import Schema, bracketed, children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +36,6 @@ def invariants(schema: Schema, value: Any, old: Any, absent: Any) -> list[Proble
     return found
 
 
-def _member(path: str, schema: Schema, key: str | int) -> str:
-    """Keys of maps stand in brackets here, unlike in what the schema finds."""
-    if isinstance(key, int) or key not in (schema.get("properties") or {}):
-        return f"{path}[{key}]"
-    return f"{path}.{key}" if path else key
-
-
 def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
     if isinstance(value, list):
         match schema.get("x-kubernetes-list-type"):
@@ -53,7 +46,7 @@ def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
                 yield from _duplicate_keys(schema, value, path)
     for key, child, sub in children(schema, value):
         if isinstance(child, list | dict):
-            yield from _duplicates(sub, child, _member(path, schema, key))
+            yield from _duplicates(sub, child, bracketed(path, schema, key))
 
 
 def _duplicate_keys(schema: Schema, items: list[Any], path: str) -> Iterator[Problem]:
@@ -84,7 +77,7 @@ def _embedded(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         yield from _resource(value, f"{path}." if path else "")
     for key, child, sub in children(schema, value):
         if isinstance(child, list | dict):
-            yield from _embedded(sub, child, _member(path, schema, key))
+            yield from _embedded(sub, child, bracketed(path, schema, key))
 
 
 def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:

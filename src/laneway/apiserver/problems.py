@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.gonumber import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,10 @@ def forbidden(field: str, detail: str) -> Problem:
 
 
 def not_supported(field: str, value: Any, supported: Sequence[Any]) -> Problem:
-    values = ", ".join(_shown(item) for item in supported)
+    values = ", ".join(
+        _shown(item if item is None or isinstance(item, str) else _shown(item))
+        for item in supported
+    )
     message = f"Unsupported value: {_shown(value)}: supported values: {values}"
     return Problem("FieldValueNotSupported", message, field)
 
@@ -95,4 +99,8 @@ def rejected_options(kind: str, problems: Sequence[Problem]) -> ApiError:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return '"null"'
+    if isinstance(value, float):
+        return number_text(value)
     return json.dumps(value, ensure_ascii=False, default=str)

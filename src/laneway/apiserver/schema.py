@@ -19,6 +19,27 @@ Schema = dict[str, Any]
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
 
+METADATA = frozenset(
+    {
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+"""What the metadata of an embedded resource may hold."""
+
 
 def prune(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
     """Remove what the schema does not know; the paths of what was removed."""
@@ -95,18 +116,34 @@ def joined(path: str, key: str | int) -> str:
     return f"{path}.{key}" if path else key
 
 
+def bracketed(path: str, schema: Schema, key: str | int) -> str:
+    """The path of a member, as messages about rules and lists write it: `labels[a.b]`."""
+    if isinstance(key, int) or key not in (schema.get("properties") or {}):
+        return f"{path}[{key}]"
+    return joined(path, key)
+
+
 def _prune(schema: Schema, value: Any, path: str, unknown: list[str], keep: frozenset[str]) -> None:
     if isinstance(value, dict) and not _takes_anything(schema):
         properties: dict[str, Schema] = schema.get("properties") or {}
         for name in [name for name in value if name not in properties and name not in keep]:
             unknown.append(joined(path, name))
             del value[name]
+    if path and keep and isinstance(value, dict) and isinstance(value.get("metadata"), dict):
+        unknown += _prune_metadata(value["metadata"], joined(path, "metadata"))
     for key, child, sub in children(schema, value):
-        # CRDs name `metadata` without its fields; what it may hold is decided elsewhere.
+        # CRDs name `metadata` without its fields: they are the same everywhere.
         if key in keep:
             continue
         inner = IDENTITY if sub.get("x-kubernetes-embedded-resource") else frozenset[str]()
         _prune(sub, child, joined(path, key), unknown, inner)
+
+
+def _prune_metadata(meta: dict[str, Any], path: str) -> list[str]:
+    names = [name for name in meta if name not in METADATA]
+    for name in names:
+        del meta[name]
+    return [joined(path, name) for name in names]
 
 
 def _takes_anything(schema: Schema) -> bool:

@@ -37,6 +37,7 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
+_TYPE = "FieldValueTypeInvalid"
 _UNCHECKED = problem.invalid(
     "<nil>",
     None,
@@ -105,7 +106,8 @@ def type_name(value: Any) -> str:
         case bool():
             return "boolean"
         case int():
-            return "integer"
+            # A larger one is decoded as a floating-point number.
+            return "integer" if -(2**63) <= value < 2**63 else "number"
         case float():
             return "number"
         case str():
@@ -117,9 +119,11 @@ def type_name(value: Any) -> str:
 
 def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
     if value is None and schema.get("nullable"):
-        return []
+        allowed = schema.get("enum", [None])
+        return [] if None in allowed else [problem.not_supported(path, None, allowed)]
     found = list(_here(schema, value, path))
-    if not found or found[0].reason != "FieldValueTypeInvalid" or found[0].field != path:
+    is_other = bool(found) and found[0].field == path and found[0].reason == _TYPE
+    if not is_other and not (isinstance(value, dict) and _count_problem(schema, value, path)):
         before = {} if old is ABSENT else old_members(schema, value, old)
         for key, child, sub in children(schema, value):
             found += _value(sub, child, joined(path, key), before.get(key, ABSENT))
@@ -129,13 +133,16 @@ def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Pro
 def _here(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
-        if type_name(value) not in ("integer", "string"):
-            yield problem.wrong_type(path, type_name(value), "integer,string")
-            return
-    elif wanted and not _has_type(value, wanted):
-        yield problem.wrong_type(path, type_name(value), wanted)
-        return
-    yield from _bounds(schema, value, path)
+        is_right = isinstance(value, str) or _has_type(value, "integer")
+        wanted = "integer,string"
+    else:
+        is_right = not wanted or _has_type(value, wanted)
+    if not is_right:
+        yield problem.wrong_type(path, type_name(value), str(wanted))
+    if "enum" in schema and not any(same(value, item) for item in schema["enum"]):
+        yield problem.not_supported(path, value, schema["enum"])
+    if is_right:
+        yield from _bounds(schema, value, path)
     yield from _logic(schema, value, path)
 
 
@@ -145,12 +152,10 @@ def _has_type(value: Any, wanted: str) -> bool:
         return True
     if wanted == "number":
         return found == "integer"
-    return wanted == "integer" and isinstance(value, float) and value.is_integer()
+    return wanted == "integer" and found == "number" and abs(value) < 2**53 and value == int(value)
 
 
 def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    if "enum" in schema and not any(same(value, item) for item in schema["enum"]):
-        yield problem.not_supported(path, value, schema["enum"])
     match value:
         case bool() | None:
             return
@@ -184,7 +189,7 @@ def _string(schema: Schema, value: str, path: str) -> Iterator[Problem]:
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[Problem]:
-    low, high = schema.get("minimum"), schema.get("maximum")
+    low, high = _limit(value, schema.get("minimum")), _limit(value, schema.get("maximum"))
     if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
         word = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
         yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(low)}")
@@ -192,46 +197,86 @@ def _number(schema: Schema, value: float, path: str) -> Iterator[Problem]:
         word = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
         yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(high)}")
     step = schema.get("multipleOf")
-    if step and not math.isclose(value / step, round(value / step)):
-        yield problem.invalid(
-            path, value, f"{path} in body should be a multiple of {number_text(step)}"
-        )
-    bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
-    if bits and schema.get("type") == "integer" and not -(2**bits) <= value < 2**bits:
-        text = f"Checked value must be of type integer with format {schema['format']} in {path}"
+    if step and not _is_multiple(value, step):
+        text = f"{path} in body should be a multiple of {number_text(_limit(value, step) or step)}"
         yield problem.invalid(path, value, text)
 
 
+def _limit(value: float, limit: float | None) -> float | None:
+    """Kubernetes holds whole numbers against the whole part of a limit."""
+    if limit is None:
+        return None
+    return int(limit) if isinstance(value, int) else float(limit)
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    if isinstance(value, int) and float(step).is_integer():
+        return value % int(step) == 0
+    ratio = value / step
+    return abs(ratio) < 2**53 and math.isclose(ratio, round(ratio), rel_tol=1e-9)
+
+
 def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Problem]:
+    wrong = _count_problem(schema, value, path)
+    if wrong is not None:
+        yield wrong
+        return
     for name in schema.get("required") or ():
         if name not in value:
             yield problem.required(joined(path, name))
+
+
+def _count_problem(schema: Schema, value: dict[str, Any], path: str) -> Problem | None:
+    """Too many or too few members; then nothing is said about the members themselves."""
     count = len(value)
     if count > schema.get("maxProperties", count):
-        yield problem.too_many(path, count, schema["maxProperties"])
+        return problem.too_many(path, count, schema["maxProperties"])
     if count < schema.get("minProperties", 0):
-        text = f"{path} in body should have at least {schema['minProperties']} properties"
-        yield problem.invalid(path, count, text)
+        least = schema["minProperties"]
+        return problem.invalid(
+            path, least, f"{path} in body should have at least {least} properties"
+        )
+    return None
 
 
 def _logic(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    def fits(sub: Schema) -> bool:
-        return not _value(sub, value, path)
-
-    if "allOf" in schema:
-        for sub in schema["allOf"]:
-            yield from _value(sub, value, path)
-    if "anyOf" in schema and not any(fits(sub) for sub in schema["anyOf"]):
-        text = f'"{path}" must validate at least one schema (anyOf)'
-        yield problem.invalid(path, "", text)
+    for sub in schema.get("allOf") or ():
+        yield from _value(sub, value, path)
+    if "anyOf" in schema:
+        tried = [(sub, _value(sub, value, path)) for sub in schema["anyOf"]]
+        if all(found for _, found in tried):
+            yield _choice(f'"{path}" must validate at least one schema (anyOf)')
+            yield from _nearest(tried, value)
     if "oneOf" in schema:
-        count = sum(fits(sub) for sub in schema["oneOf"])
+        tried = [(sub, _value(sub, value, path)) for sub in schema["oneOf"]]
+        count = sum(not found for _, found in tried)
         if count != 1:
             which = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
-            text = f'"{path}" must validate one and only one schema (oneOf). {which}'
-            yield problem.invalid(path, "", text)
-    if "not" in schema and fits(schema["not"]):
-        yield problem.invalid(path, "", f'"{path}" must not validate the schema (not)')
+            yield _choice(f'"{path}" must validate one and only one schema (oneOf). {which}')
+        if count == 0:
+            yield from _nearest(tried, value)
+    if "not" in schema and not _value(schema["not"], value, path):
+        yield _choice(f'"{path}" must not validate the schema (not)')
+
+
+def _choice(text: str) -> Problem:
+    """Kubernetes names the place of these in the text only."""
+    return problem.invalid("<nil>", "", text)
+
+
+def _nearest(tried: list[tuple[Schema, list[Problem]]], value: Any) -> list[Problem]:
+    """What is wrong with the alternative that says most about the value."""
+    best: tuple[int, list[Problem]] = (-1, [])
+    for sub, found in tried:
+        count = _checks(sub, value)
+        if count > best[0]:
+            best = (count, found)
+    return best[1]
+
+
+def _checks(schema: Schema, value: Any) -> int:
+    own = 1 + (isinstance(value, str) and "format" in schema)
+    return own + sum(_checks(sub, child) for _, child, sub in children(schema, value))
 
 
 def same(left: Any, right: Any) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import schema, validation
+from laneway.apiserver import schema, structural, validation
 
 
 def spec(**properties: Any) -> dict[str, Any]:
@@ -101,11 +101,41 @@ def texts(sub: dict[str, Any], value: Any) -> list[str]:
         ),
         (
             {"type": "integer", "format": "int32"},
-            2**31,
+            2**63,
+            ('spec.x: Invalid value: "number": spec.x in body must be of type integer: "number"'),
+        ),
+        (
+            {"type": "number", "maximum": 1000000},
+            2000000.5,
             (
-                "spec.x: Invalid value: 2147483648: "
-                "Checked value must be of type integer with format int32 in spec.x"
+                "spec.x: Invalid value: 2.0000005e+06: "
+                "spec.x in body should be less than or equal to 1e+06"
             ),
+        ),
+        (
+            {"type": "integer", "enum": [1, 2]},
+            3,
+            'spec.x: Unsupported value: 3: supported values: "1", "2"',
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            ["a", "a"],
+            'spec.x[1]: Duplicate value: "a"',
+        ),
+        (
+            {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k"],
+                "items": {"type": "object", "properties": {"k": {"type": "string"}}},
+            },
+            [{"k": "a"}, {"k": "b"}, {"k": "a"}],
+            'spec.x[2]: Duplicate value: {"k": "a"}',
+        ),
+        (
+            {"type": "object", "x-kubernetes-embedded-resource": True},
+            {"apiVersion": "v1"},
+            "spec.x.kind: Required value",
         ),
         (
             {"x-kubernetes-int-or-string": True},
@@ -127,7 +157,7 @@ def texts(sub: dict[str, Any], value: Any) -> list[str]:
             {"type": "string", "oneOf": [{"pattern": "a"}, {"pattern": "b"}]},
             "ab",
             (
-                'spec.x: Invalid value: "": "spec.x" must validate one and only one schema '
+                '<nil>: Invalid value: "": "spec.x" must validate one and only one schema '
                 "(oneOf). Found 2 valid alternatives"
             ),
         ),
@@ -256,7 +286,7 @@ def test_transition_rules_compare_with_the_same_place_before() -> None:
 
     assert validation.problems(tree, moved, old) == []
     fields = [p.field for p in validation.problems(tree, changed, old)]
-    assert fields == ["spec.items[0].v", "spec.map.x.y"]
+    assert fields == ["spec.items[0].v", "spec.map[x.y]"]
     assert validation.problems(tree, changed) == [], "a new object has no before"
 
 
@@ -293,3 +323,94 @@ def test_equality_is_that_of_json(value: Any) -> None:
     assert validation.same(value, copy.deepcopy(value))
     assert not validation.same([True], [1])
     assert not validation.same({"a": 0}, {"a": False})
+
+
+def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    flags = {"nullable": st.booleans(), "x-kubernetes-preserve-unknown-fields": st.booleans()}
+    fields = st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)
+    return (
+        st.fixed_dictionaries({"type": st.just("object"), "properties": fields}, optional=flags)
+        | st.fixed_dictionaries({"type": st.just("object"), "additionalProperties": inner})
+        | st.fixed_dictionaries(
+            {"type": st.just("array"), "items": inner}, optional={"maxItems": st.integers(0, 3)}
+        )
+    )
+
+
+leaves = st.sampled_from(
+    [
+        {"type": "string", "default": "x", "maxLength": 2},
+        {"type": "string", "format": "duration", "nullable": True},
+        {"type": "integer", "default": 3, "minimum": 0, "multipleOf": 3},
+        {"type": "number", "maximum": 0.5, "nullable": True},
+        {"type": "boolean", "x-kubernetes-validations": [{"rule": "self || !self"}]},
+        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}},
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    ]
+)
+schemas = st.dictionaries(
+    st.sampled_from("abcd"), st.recursive(leaves, _schemas, max_leaves=8), min_size=1
+).map(lambda fields: {"type": "object", "properties": fields})
+
+
+@given(schemas, values, values)
+def test_every_accepted_schema_takes_every_value(tree: Any, value: Any, old: Any) -> None:
+    assert list(structural.problems(tree, "s")) == []
+    schema.default(tree, value)
+    schema.prune(tree, value)
+    once = copy.deepcopy(value)
+    schema.default(tree, value)
+    assert schema.prune(tree, value) == []
+    assert value == once
+    validation.problems(tree, value, old)
+    assert value == once, "looking at a value leaves it alone"
+    assert validation.problems(tree, value, value) == [], "what stays as it was is let pass"
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("bsonobjectid", "507f1f77bcf86cd799439011", "507f"),
+        ("uri", "http://a.example/x?y", "a b"),
+        ("email", "x@y.example", "x@"),
+        ("hostname", "a-b.example", "-a"),
+        ("ipv4", "10.0.0.1", "::1"),
+        ("ipv6", "::1", "10.0.0.1"),
+        ("cidr", "10.0.0.1/24", "10.0.0.1/33"),
+        ("mac", "01-23-45-67-89-AB", "01:23"),
+        ("uuid", "550e8400e29b41d4a716446655440000", "550e8400"),
+        (
+            "uuid3",
+            "550e8400-e29b-31d4-a716-446655440000",
+            "550e8400-e29b-41d4-a716-446655440000",
+        ),
+        (
+            "uuid4",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "550e8400-e29b-51d4-a716-446655440000",
+        ),
+        (
+            "uuid5",
+            "550e8400-e29b-51d4-a716-446655440000",
+            "550e8400-e29b-41d4-a716-446655440000",
+        ),
+        ("isbn", "978-0-306-40615-7", "978-0-306-40615-8"),
+        ("isbn10", "0-306-40615-2", "0-306-40615-3"),
+        ("isbn13", "9780306406157", "0306406152"),
+        ("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+        ("ssn", "123-45-6789", "123456789"),
+        ("hexcolor", "#a1b2c3", "#ffff"),
+        ("rgbcolor", "rgb(1, 2, 3)", "rgb(1,2,300)"),
+        ("byte", "YQ==", ""),
+        ("date", "2020-02-29", "2020-02-30"),
+        ("duration", "2 weeks", "3 foo"),
+        ("datetime", "2020-01-02t03:04:05z", "2020-01-02 03:04:05Z"),
+        ("date-time", "2020-01-02T03:04:05.123456789+02:00", "2020-01-02T25:04:05Z"),
+    ],
+)
+def test_formats_are_those_of_kubernetes(name: str, good: str, bad: str) -> None:
+    schema_ = {"type": "string", "format": name}
+    assert texts(schema_, good) == []
+    assert len(texts(schema_, bad)) == 1

@@ -222,53 +222,10 @@ json_values = st.recursive(
     ),
     max_leaves=8,
 )
-words = st.sampled_from(
-    [
-        "self",
-        "oldSelf",
-        "x",
-        ".",
-        "?",
-        ":",
-        "[",
-        "]",
-        "{",
-        "}",
-        "(",
-        ")",
-        ",",
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "==",
-        "!=",
-        "<",
-        ">",
-        "&&",
-        "||",
-        "!",
-        "in",
-        "1",
-        "2.5",
-        "3u",
-        "'a'",
-        "b'b'",
-        "null",
-        "true",
-        "has(",
-        ".all(x,",
-        ".map(x,",
-        ".size()",
-        "int(",
-        "string(",
-        "duration(",
-        "'a'.matches(",
-        ".orValue(",
-        ".?a",
-    ]
-)
+SYMBOLS = [*".?:[](){},+-*/%<>!", "==", "!=", "&&", "||", "in", "has(", ".all(x,", ".map(x,"]
+VALUES = ["self", "oldSelf", "x", "1", "2.5", "3u", "'a'", "b'b'", "null", "true", "'a'.matches("]
+CALLS = [".size()", "int(", "string(", "duration(", ".orValue(", ".?a"]
+words = st.sampled_from(SYMBOLS + VALUES + CALLS)
 
 
 @given(st.lists(words, max_size=14).map(" ".join), json_values)

@@ -14,14 +14,15 @@ from laneway.apiserver.cel.program import CALL_LIMIT, Budget, CostExceeded, Prog
 from laneway.apiserver.cel.rules import RULES, Rule, prepared
 from laneway.apiserver.cel.typed import Schema, value_of
 from laneway.apiserver.cel.values import CelError, Optional
-from laneway.apiserver.schema import joined, old_members
+from laneway.apiserver.schema import bracketed, old_members
 from laneway.apiserver.validation import same
 
 if TYPE_CHECKING:
     from laneway.apiserver.problems import Problem
 
-OBJECT_LIMIT = 10_000_000
-"""What all rules together may cost for one object; Kubernetes' own limit."""
+OBJECT_LIMIT = 2_000_000
+"""What all rules together may cost for one object: two seconds at worst, during which nobody else
+is served. Kubernetes allows five times as much."""
 
 MESSAGE_LIMIT = 5 * 1024
 
@@ -105,12 +106,12 @@ class _Evaluation:
             for name, child in value.items():
                 sub_plan = made.properties.get(name) or made.extra
                 if sub_plan is not None and not self.walk(
-                    sub_plan, child, before.get(name), joined(path, name), here
+                    sub_plan, child, before.get(name), bracketed(path, made.schema, name), here
                 ):
                     return False
         elif isinstance(value, list) and made.items is not None:
             for index, child in enumerate(value):
-                where = joined(path, index)
+                where = bracketed(path, made.schema, index)
                 if not self.walk(made.items, child, before.get(index), where, here):
                     return False
         return True

@@ -214,21 +214,39 @@ def _call(node: Call, bound: frozenset[str]) -> Step:
         args = (_compiled(target, bound), *args)
     if is_member and name in ("or", "orValue") and len(args) == 2:
         return _otherwise(*args, is_optional=name == "or")
+    return _applied(name, args, is_member=is_member)
+
+
+def _applied(name: str, args: tuple[Step, ...], *, is_member: bool) -> Step:
     is_cheap = name in ("size", "type", "dyn", "optional.of", "optional.none")
+
+    known: dict[tuple[type, ...], Callable[..., Any]] = {}
 
     def call(scope: Scope) -> Any:
         values = [arg(scope) for arg in args]
         budget = scope[_BUDGET]
-        budget.spend(1 if is_cheap else 1 + sum(map(_weight, values)))
-        overload = find(name, values, is_member=is_member)
-        if overload is None:
-            raise CelError("no such overload")
-        result = overload.run(*values)
-        if isinstance(result, str | bytes | list):
+        types = tuple(map(type, values))
+        run = known.get(types)
+        if run is None:
+            overload = find(name, values, is_member=is_member)
+            if overload is None:
+                raise CelError("no such overload")
+            run = known[types] = overload.run
+        cost = 1
+        if not is_cheap:
+            for value in values:
+                if type(value) not in _LIGHT:
+                    cost += _weight(value)
+        budget.spend(cost)
+        result = run(*values)
+        if type(result) not in _LIGHT:
             budget.spend(_weight(result))
         return result
 
     return call
+
+
+_LIGHT = frozenset({int, bool, float, UInt, type(None)})
 
 
 def _weight(value: Any) -> int:
