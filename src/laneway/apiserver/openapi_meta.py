@@ -39,12 +39,12 @@ def schemas(prefix: str) -> Json:
     return {
         "io.k8s.apimachinery.pkg.api.resource.Quantity": {
             "description": "An amount such as 500m, 2 or 1Gi.",
-            "type": "string",
+            **_either(prefix, "number"),
         },
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
             "description": "A number, or a text such as a percentage or the name of a port.",
-            "type": "string",
             "format": "int-or-string",
+            **_either(prefix, "integer"),
         },
         f"{_META}MicroTime": {**time, "description": "A moment, to the microsecond."},
         f"{_META}Time": time,
@@ -62,6 +62,13 @@ def schemas(prefix: str) -> Json:
             "The fields that one client manages.", _managed_fields(prefix)
         ),
     }
+
+
+def _either(prefix: str, other: str) -> Json:
+    """A text or something else; OpenAPI 2 can only say that it is a text."""
+    if prefix.startswith("#/definitions/"):
+        return {"type": "string"}
+    return {"oneOf": [{"type": other}, {"type": "string"}]}
 
 
 def _object_meta(prefix: str) -> Json:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from laneway.apiserver.builtin.schemas import REQUIRED, STRUCT, VALUES
+from laneway.apiserver.builtin import schemas
+from laneway.apiserver.builtin.schemas import FORMAT, REQUIRED, STRUCT, VALUES
 
 Json = dict[str, Any]
 
@@ -45,6 +46,8 @@ def described(schema: Json, prefix: str, found: Json) -> Json:
             made[key] = _member(value, prefix, found)
         elif key == REQUIRED:
             made["required"] = value
+        elif key == FORMAT:
+            made["format"] = value
         elif key == VALUES:
             made["enum"] = value
         elif key != STRUCT:
@@ -59,7 +62,7 @@ def _member(schema: Json, prefix: str, found: Json) -> Json:
     name = definition_name(struct)
     if name not in found:
         found[name] = {}  # so that a struct that holds itself comes to an end
-        found[name] = described(schema, prefix, found)
+        found[name] = described(schemas.of(struct), prefix, found)
     own = {key: schema[key] for key in _OF_THE_FIELD if key in schema}
     reference = {"$ref": prefix + name}
     return own | {"allOf": [reference]} if own else reference

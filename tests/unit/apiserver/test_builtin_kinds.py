@@ -221,8 +221,9 @@ def filled(kind: str, obj: dict[str, Any], old: dict[str, Any] | None = None) ->
 
 
 def test_a_secret_takes_texts() -> None:
-    found = filled("Secret", {"stringData": {"a": "text"}, "data": {"b": "AA=="}})
-    assert found["data"] == {"a": base64.b64encode(b"text").decode(), "b": "AA=="}
+    found = filled("Secret", {"stringData": {"a": "text"}, "data": {"b": "AA==", "c": ""}})
+    assert found["data"] == {"a": base64.b64encode(b"text").decode(), "b": "AA==", "c": ""}
+    assert validation.problems(KINDS["Secret"].schema or {}, found) == []
     assert "stringData" not in found
 
 

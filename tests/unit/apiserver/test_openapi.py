@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import openapi
+from laneway.apiserver import builtin, openapi
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 
@@ -69,13 +69,16 @@ def resolve(document: Any, reference: str) -> Any:
         openapi.v2(KINDS),
         openapi.v3(KINDS, "", "v1"),
         openapi.v3(KINDS, "parts.example.com", "v1beta1"),
+        openapi.v2(builtin.KINDS),
+        openapi.v3(builtin.KINDS, "", "v1"),
+        openapi.v3(builtin.KINDS, "apps", "v1"),
     ],
 )
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
     found = list(references({k: v for k, v in document.items() if k != "paths"}))
     found += list(references(document["paths"]))
     assert found
-    assert all(resolve(document, reference)["type"] for reference in found)
+    assert all({"type", "oneOf"} & resolve(document, reference).keys() for reference in found)
 
 
 def test_explain_finds_the_schema_through_the_address() -> None:
@@ -150,3 +153,17 @@ def test_an_unknown_version_is_not_found() -> None:
     with pytest.raises(ApiError) as caught:
         openapi.v3(KINDS, "parts.example.com", "v2")
     assert caught.value.code == 404
+
+
+def test_a_struct_is_described_once_and_in_its_own_words() -> None:
+    schemas = openapi.v3(builtin.KINDS, "apps", "v1")["components"]["schemas"]
+    spec = schemas["io.k8s.api.apps.v1.DeploymentSpec"]
+    assert spec["required"] == ["selector", "template"]
+    strategy = spec["properties"]["strategy"]
+    assert strategy["allOf"] == [
+        {"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}
+    ]
+    own = schemas["io.k8s.api.apps.v1.DeploymentStrategy"]
+    assert own.get("description") != strategy["description"]
+    assert own["properties"]["type"]["enum"] == ["Recreate", "RollingUpdate"]
+    assert "x-laneway" not in str(schemas)

@@ -5,9 +5,10 @@ same code defaults, validates, applies and describes both. Structs that several 
 dict each: a schema is built once per process and never changed.
 
 Besides the keywords of a CustomResourceDefinition, lists and maps carry `x-kubernetes-patch-*`,
-which strategic merge patches go by, and three keywords that only OpenAPI documents are made from:
-the struct that a schema describes, the fields it requires and the values it knows. These are not
-enforced: a server reads what is missing as empty, and `problems` says what may not be.
+which strategic merge patches go by, and four keywords that only OpenAPI documents are made from:
+the struct that a schema describes, the fields it requires, the values it knows and its format.
+These are not enforced: a server reads what is missing as empty, decoding looks at the format, and
+`problems` says what may not be.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Schema = dict[str, Any]
 STRUCT = "x-laneway-struct"
 REQUIRED = "x-laneway-required"
 VALUES = "x-laneway-values"
+FORMAT = "x-laneway-format"
 
 _SCALARS: dict[str, Schema] = {
     "string": {"type": "string"},
@@ -33,7 +35,7 @@ _SCALARS: dict[str, Schema] = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "double": {"type": "number", "format": "double"},
-    "bytes": {"type": "string", "format": "byte"},
+    "bytes": {"type": "string", FORMAT: "byte"},
     "Time": {"type": "string", "format": "date-time", "nullable": True, STRUCT: "Time"},
     "MicroTime": {"type": "string", "format": "date-time", "nullable": True, STRUCT: "MicroTime"},
     "Duration": {"type": "string"},

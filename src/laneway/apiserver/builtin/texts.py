@@ -4,8 +4,8 @@ from __future__ import annotations
 
 TYPES: dict[str, str] = {
     "apiextensions.v1.CustomResourceDefinition": (
-        "CustomResourceDefinition adds a kind to the API: its names, its versions and the schema of "
-        "each. It is served as soon as its condition Established is True."
+        "CustomResourceDefinition adds a kind to the API: its names, versions and schemas. It is "
+        "served as soon as its condition Established is True."
     ),
     "apps.v1.DaemonSet": "DaemonSet keeps one pod running on every node that its template fits.",
     "apps.v1.Deployment": "Deployment keeps a number of like pods running, and replaces them.",
