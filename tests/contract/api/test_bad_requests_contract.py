@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 NO_PATH = (404, "NotFound", "the server could not find the requested resource")
@@ -78,6 +79,14 @@ async def test_a_custom_kind_says_so_too(kube: Any, widgets: Any, gadgets: Any) 
     )
 
 
+async def test_a_new_object_has_no_version(kube: Any) -> None:
+    body = {**CONFIG, "metadata": {"name": "x", "resourceVersion": "5"}}
+
+    refused = await kube.post(kube.of("configmaps").path(), body)
+
+    assert refused.unwanted == "resourceVersion should not be set on objects to be created"
+
+
 async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> None:
     for missing in ("apiVersion", "kind"):
         body = {**widgets.new("x", spec={}), missing: ""}
@@ -93,9 +102,9 @@ async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> 
         (b'"text"', 400, "BadRequest", ""),
         (b"null", 422, "Invalid", "name or generateName is required"),
         ({**CONFIG, "kind": "Secret"}, 400, "BadRequest", ""),
-        ({**CONFIG, "kind": "Nothing"}, 400, "BadRequest", 'no kind "Nothing" is registered'),
+        ({**CONFIG, "kind": "Nothing"}, 400, "BadRequest", "Nothing"),
         ({**CONFIG, "apiVersion": "v2"}, 400, "BadRequest", ""),
-        ({**CONFIG, "apiVersion": "a/b/c"}, 400, "BadRequest", "unexpected GroupVersion string"),
+        ({**CONFIG, "apiVersion": "a/b/c"}, 400, "BadRequest", "a/b/c"),
         (
             {**CONFIG, "metadata": {"name": "x", "namespace": "elsewhere"}},
             400,
@@ -113,12 +122,6 @@ async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> 
             422,
             "Invalid",
             'metadata.labels: Invalid value: "b c": a valid label must be an empty string or',
-        ),
-        (
-            {**CONFIG, "metadata": {"name": "x", "resourceVersion": "5"}},
-            500,
-            "",
-            "resourceVersion should not be set on objects to be created",
         ),
     ],
 )
@@ -205,7 +208,7 @@ async def test_yaml_is_taken_and_given(kube: Any) -> None:
 
     assert made.status == 201
     assert made.headers["Content-Type"] == "application/yaml"
-    assert b'\n  a: "yes"\n' in made.body
+    assert yaml.safe_load(made.body)["data"] == {"a": "yes"}
     refused = await kube.call("POST", path, b"a: [", headers=headers)
     assert refused.status == 400
 
@@ -228,7 +231,7 @@ async def test_an_answer_that_cannot_be_given(kube: Any) -> None:
         {"resourceVersion": "0", "resourceVersionMatch": "Never"},
         {"resourceVersionMatch": "Exact"},
         {"resourceVersion": "0", "resourceVersionMatch": "Exact"},
-        {"watch": "maybe", "limit": "x"},
+        {"watch": "maybe", "limit": "x", "timeoutSeconds": "1"},
         {"watch": "1", "resourceVersion": "abc"},
     ],
 )

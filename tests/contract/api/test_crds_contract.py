@@ -139,7 +139,7 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) ->
             {"replicas": "1"},
             (
                 "spec.replicas",
-                "FieldValueInvalid",
+                "FieldValue",
                 'Invalid value: "string": spec.replicas in body must be of type integer: "string"',
             ),
         ),
@@ -147,7 +147,7 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) ->
             {"replicas": 1.5},
             (
                 "spec.replicas",
-                "FieldValueInvalid",
+                "FieldValue",
                 'Invalid value: "number": spec.replicas in body must be of type integer: "number"',
             ),
         ),
@@ -164,9 +164,9 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) ->
         ({"secret": "***"}, ("spec.secret", "FieldValueInvalid", 'Invalid value: "***"')),
         ({"ratio": 0.7}, ("spec.ratio", "FieldValueInvalid", "Invalid value: 0.7: spec.ratio in")),
         ({"order": ["a"] * 5}, ("spec.order", "", "")),
-        ({"order": [1]}, ("spec.order", "FieldValueInvalid", 'Invalid value: "integer"')),
-        ({"labels": {"a": 1}}, ("spec.labels.a", "FieldValueInvalid", 'Invalid value: "integer"')),
-        ({"free": []}, ("spec.free", "FieldValueInvalid", 'Invalid value: "array"')),
+        ({"order": [1]}, ("spec.order", "FieldValue", 'Invalid value: "integer"')),
+        ({"labels": {"a": 1}}, ("spec.labels.a", "FieldValue", 'Invalid value: "integer"')),
+        ({"free": []}, ("spec.free", "FieldValue", 'Invalid value: "array"')),
         ({"tags": ["a", "a"]}, ("spec.tags[1]", "FieldValueDuplicate", 'Duplicate value: "a"')),
         (
             {"ports": [{"number": 1}]},
@@ -174,11 +174,7 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) ->
         ),
         (
             {"ports": [{"name": "a"}, {"name": "a"}]},
-            (
-                "spec.ports[1]",
-                "FieldValueDuplicate",
-                'Duplicate value: map[string]interface {}{"name":"a"}',
-            ),
+            ("spec.ports[1]", "FieldValueDuplicate", "Duplicate value: "),
         ),
     ],
     ids=str,

@@ -68,9 +68,9 @@ async def test_json_patch_has_all_operations(kube: Any, config: Any) -> None:
         ([{"op": "remove", "path": "/data/none"}], (422, "Invalid", REJECTED)),
         ([{"op": "replace", "path": "/none/x", "value": 1}], (422, "Invalid", REJECTED)),
         ([{"op": "explode", "path": "/data/a"}], (422, "Invalid", REJECTED)),
-        ({"op": "test"}, (400, "BadRequest", "cannot unmarshal object into Go value of type")),
+        ({"op": "test"}, (400, "BadRequest", "")),
         ([{"op": "add", "path": "/data/a", "value": {}}], (422, "Invalid", "patch: Invalid value")),
-        (b"[{", (400, "BadRequest", "unexpected end of JSON input")),
+        (b"[{", (400, "BadRequest", "")),
     ],
 )
 async def test_a_json_patch_that_fails_changes_nothing(
