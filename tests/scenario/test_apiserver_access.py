@@ -52,11 +52,14 @@ async def test_who_is_let_in(server: ApiServer, authority: pki.Pki, tmp_path: Pa
     assert await status(server, trusting) == 401
     assert await status(server, trusting, path="/readyz") == 200
 
-    certificate, key = authority.client("somebody")
-    (tmp_path / "crt").write_bytes(certificate)
-    (tmp_path / "key").write_bytes(key)
-    trusting.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    assert await status(server, trusting) == 200
+    for groups, code in (((), 403), (("system:masters",), 200)):
+        certificate, key = authority.client("somebody", groups)
+        (tmp_path / "crt").write_bytes(certificate)
+        (tmp_path / "key").write_bytes(key)
+        knowing = ssl.create_default_context(cadata=authority.ca_pem.decode())
+        knowing.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+        assert await status(server, knowing) == code
+        assert await status(server, knowing, path="/api") == 200
 
     with pytest.raises(aiohttp.ClientConnectorCertificateError):
         await status(server, ssl.create_default_context(), token="good-token")

@@ -29,6 +29,8 @@ class Cluster:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.authorizer = Authorizer(store)
+        create = Rule(verbs=("create",), api_groups=(GROUP,), resources=("*",))
+        self.give(create)
 
     def give(self, *rules: Rule, namespace: str = "") -> None:
         """Bind these rules to bob, in a namespace or in the whole cluster."""
@@ -51,8 +53,8 @@ class Cluster:
         old: dict[str, Any] | None = None,
         user: User = BOB,
     ) -> tuple[int, str] | None:
-        obj = {"metadata": {"name": "new"}, **body}
         where = namespace if KIND[kind].namespaced else ""
+        obj = {"metadata": {"name": "new", "namespace": where}, **body}
         name = "new" if old else ""
         try:
             check(self.authorizer, user, KIND[kind], obj, old, namespace=where, name=name)
@@ -138,9 +140,10 @@ def test_gathering_is_for_those_who_may_do_everything(cluster: Cluster) -> None:
 
 
 def test_bookkeeping_needs_no_permission_and_nothing_else_passes_for_it(cluster: Cluster) -> None:
-    old = {"metadata": {"name": "new", "finalizers": ["x"]}, "rules": write([PODS])}
+    meta = {"name": "new", "namespace": "a"}
+    old = {"metadata": {**meta, "finalizers": ["x"]}, "rules": write([PODS])}
     assert cluster.refusal("Role", {"rules": write([PODS])}, old=old) is None
-    labels = {"metadata": {"name": "new", "labels": {"a": "b"}}, "rules": write([PODS])}
+    labels = {"metadata": {**meta, "labels": {"a": "b"}}, "rules": write([PODS])}
     assert cluster.refusal("Role", labels, old=old)
 
 
@@ -157,8 +160,20 @@ def test_a_granted_role_that_is_missing_is_named(cluster: Cluster) -> None:
     assert message.endswith(f'; resolution errors: [clusterroles.{GROUP} "none" not found]')
 
 
-def test_other_kinds_grant_nothing(cluster: Cluster) -> None:
-    assert cluster.refusal("SelfSubjectReview", {"rules": write([PODS])}) is None
+def test_what_is_new_takes_the_verb_create_whatever_the_request(cluster: Cluster) -> None:
+    stranger = User("stranger")
+    assert cluster.refusal("Role", {}, user=stranger) == (
+        403,
+        (
+            f'roles.{GROUP} "new" is forbidden: User "stranger" cannot create resource "roles" '
+            f'in API group "{GROUP}" in the namespace "a"'
+        ),
+    )
+    other = KIND["SelfSubjectReview"]
+    obj: dict[str, Any] = {"metadata": {"name": "new"}}
+    with pytest.raises(ApiError, match="cannot create resource"):
+        check(cluster.authorizer, stranger, other, obj, None, namespace="", name="")
+    check(cluster.authorizer, stranger, other, obj, obj, namespace="", name="")
 
 
 def _some(*values: str, least: int = 1) -> st.SearchStrategy[tuple[str, ...]]:
