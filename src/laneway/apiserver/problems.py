@@ -103,4 +103,4 @@ def _shown(value: Any) -> str:
         return '"null"'
     if isinstance(value, float):
         return number_text(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))

@@ -21,4 +21,12 @@ def compiled(pattern: str) -> Any:
         return re2.compile(pattern, _OPTIONS)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else "not valid"
-        raise ValueError(f"error parsing regexp: {why}") from error
+        kind, _, part = why.rpartition(": ")
+        raise ValueError(f"error parsing regexp: {_IN_GO.get(kind, kind)}: `{part}`") from error
+
+
+_IN_GO = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from laneway.apiserver.problems import Problem
 
-_TYPES = ("object", "array", "string", "integer", "number", "boolean")
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _FORBIDDEN = (
     "$ref",
     "$schema",
@@ -168,18 +168,15 @@ def _keywords(schema: dict[str, Any], path: str) -> Iterator[Problem]:
 
 def _structure(schema: dict[str, Any], path: str) -> Iterator[Problem]:
     kind = schema.get("type")
-    if schema.get("x-kubernetes-int-or-string"):
-        if kind:
-            yield problem.forbidden(
-                f"{path}.type", "must be empty if x-kubernetes-int-or-string is true"
-            )
-    elif not kind:
-        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+    preserves = schema.get("x-kubernetes-preserve-unknown-fields")
+    if not kind:
+        if not preserves and not schema.get("x-kubernetes-int-or-string"):
             yield problem.required(f"{path}.type", "must not be empty for specified object fields")
     elif kind not in _TYPES:
         yield problem.not_supported(f"{path}.type", kind, _TYPES)
     if schema.get("properties") and schema.get("additionalProperties"):
-        yield problem.forbidden(f"{path}.additionalProperties", "mutual exclusive with properties")
+        why = "additionalProperties and properties are mutual exclusive"
+        yield problem.forbidden(f"{path}.additionalProperties", why)
     if kind == "array" and "items" not in schema:
         yield problem.required(f"{path}.items", "must be specified")
     if schema.get("uniqueItems"):
@@ -187,10 +184,20 @@ def _structure(schema: dict[str, Any], path: str) -> Iterator[Problem]:
             f"{path}.uniqueItems",
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         )
-    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
-        yield problem.invalid(
-            f"{path}.type", kind, "must be object if x-kubernetes-embedded-resource is true"
-        )
+    if preserves is False:
+        field = f"{path}.x-kubernetes-preserve-unknown-fields"
+        yield problem.invalid(field, preserves, "must be true or undefined")
+    if schema.get("x-kubernetes-embedded-resource"):
+        yield from _embedded(schema, path)
+
+
+def _embedded(schema: dict[str, Any], path: str) -> Iterator[Problem]:
+    why = "if x-kubernetes-embedded-resource is true"
+    if schema.get("type") != "object":
+        yield problem.invalid(f"{path}.type", schema.get("type", ""), f"must be object {why}")
+    if not schema.get("properties") and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        why += " without x-kubernetes-preserve-unknown-fields"
+        yield problem.required(f"{path}.properties", f"must not be empty {why}")
 
 
 _FORBIDDEN_IN_LOGIC = {
@@ -219,11 +226,6 @@ def _logic_only(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
     if schema.get("x-kubernetes-validations") and not place.is_in_all_of:
         field = f"{place.path}.x-kubernetes-validations"
         yield problem.forbidden(field, "must be empty to be structural")
-    known = spine.get("properties") or {}
-    for name in schema.get("properties") or ():
-        if name not in known and not isinstance(spine.get("additionalProperties"), dict):
-            why = f"because it is defined in {place.path}.properties[{name}]"
-            yield problem.required(f"properties[{name}]", why)
 
 
 def _default(schema: dict[str, Any], path: str) -> Iterator[Problem]:
@@ -252,33 +254,69 @@ def _rules(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
 
 
 def _lists(schema: dict[str, Any], path: str) -> Iterator[Problem]:
+    if schema.get("x-kubernetes-map-type") and schema.get("type") != "object":
+        why = "must be object if x-kubernetes-map-type is specified"
+        yield problem.invalid(f"{path}.type", schema.get("type", ""), why)
     kind = schema.get("x-kubernetes-list-type")
+    field = f"{path}.x-kubernetes-list-type"
+    if schema.get("x-kubernetes-list-map-keys") and kind != "map":
+        why = "must be map if x-kubernetes-list-map-keys is non-empty"
+        if kind is None:
+            yield problem.required(field, why)
+        else:
+            yield problem.invalid(field, kind, why)
     if kind is None:
         return
-    field = f"{path}.x-kubernetes-list-type"
     if kind not in ("atomic", "set", "map"):
         yield problem.not_supported(field, kind, ("atomic", "map", "set"))
     if schema.get("type") != "array":
-        yield problem.invalid(
-            f"{path}.type",
-            schema.get("type", ""),
-            "must be array if x-kubernetes-list-type is specified",
-        )
-    if kind == "map":
-        keys = schema.get("x-kubernetes-list-map-keys")
-        if not keys:
-            yield problem.required(
-                f"{path}.x-kubernetes-list-map-keys",
-                "must not be empty if x-kubernetes-list-type is map",
+        why = "must be array if x-kubernetes-list-type is specified"
+        yield problem.invalid(f"{path}.type", schema.get("type", ""), why)
+        return
+    items = schema.get("items")
+    if isinstance(items, dict) and kind in ("set", "map") and items.get("nullable"):
+        why = f"cannot be nullable when x-kubernetes-list-type is {kind}"
+        yield problem.forbidden(f"{path}.items.nullable", why)
+    if kind == "set" and isinstance(items, dict):
+        yield from _set_items(items, f"{path}.items")
+    elif kind == "map":
+        yield from _map_keys(schema, items if isinstance(items, dict) else {}, path)
+
+
+def _set_items(items: dict[str, Any], path: str) -> Iterator[Problem]:
+    why = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    for kind, name in (("object", "x-kubernetes-map-type"), ("array", "x-kubernetes-list-type")):
+        if items.get("type") == kind and items.get(name) != "atomic":
+            # A list is atomic unless it says otherwise.
+            if kind == "array" and items.get(name) is None:
+                continue
+            yield problem.invalid(f"{path}.{name}", items.get(name), why)
+
+
+def _map_keys(schema: dict[str, Any], items: dict[str, Any], path: str) -> Iterator[Problem]:
+    field = f"{path}.x-kubernetes-list-map-keys"
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    if not keys:
+        why = "must not be empty if x-kubernetes-list-type is map"
+        yield problem.required(field, why)
+    known = items.get("properties") or {}
+    if not isinstance(known, dict):
+        return
+    for key in keys:
+        sub = known.get(key)
+        place = f"{path}.items.properties[{key}]"
+        if not isinstance(sub, dict):
+            yield problem.invalid(field, list(keys), "entries must all be names of item properties")
+            continue
+        if sub.get("type") in ("array", "object"):
+            why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield problem.invalid(f"{place}.type", sub["type"], why)
+        if sub.get("default") is None and key not in (items.get("required") or ()):
+            why = (
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be "
+                "a required property"
             )
-        known = (schema.get("items") or {}).get("properties") or {}
-        for key in keys or ():
-            if key not in known:
-                yield problem.invalid(
-                    f"{path}.x-kubernetes-list-map-keys",
-                    key,
-                    "entries must all be names of item properties",
-                )
+            yield problem.required(f"{place}.default", why)
 
 
 def _nested(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:

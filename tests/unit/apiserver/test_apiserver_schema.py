@@ -130,7 +130,7 @@ def texts(sub: dict[str, Any], value: Any) -> list[str]:
                 "items": {"type": "object", "properties": {"k": {"type": "string"}}},
             },
             [{"k": "a"}, {"k": "b"}, {"k": "a"}],
-            'spec.x[2]: Duplicate value: {"k": "a"}',
+            'spec.x[2]: Duplicate value: {"k":"a"}',
         ),
         (
             {"type": "object", "x-kubernetes-embedded-resource": True},
@@ -326,7 +326,7 @@ def test_equality_is_that_of_json(value: Any) -> None:
 
 
 def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    flags = {"nullable": st.booleans(), "x-kubernetes-preserve-unknown-fields": st.booleans()}
+    flags = {"nullable": st.booleans(), "x-kubernetes-preserve-unknown-fields": st.just(True)}
     fields = st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)
     return (
         st.fixed_dictionaries({"type": st.just("object"), "properties": fields}, optional=flags)
@@ -346,7 +346,11 @@ leaves = st.sampled_from(
         {"type": "boolean", "x-kubernetes-validations": [{"rule": "self || !self"}]},
         {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
         {"x-kubernetes-preserve-unknown-fields": True},
-        {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}},
+        {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
         {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
     ]
 )
