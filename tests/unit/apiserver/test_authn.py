@@ -12,7 +12,10 @@ from aiohttp import ClientSession, TCPConnector, web
 from yarl import URL
 
 from laneway.apiserver import pki
-from laneway.apiserver.authn import USER, Authenticator, User, middleware
+from laneway.apiserver.authn import USER, Authenticator, User
+from laneway.apiserver.authorization import Authorizer, bootstrap, middleware
+from laneway.apiserver.errors import ApiError
+from laneway.apiserver.store import Store
 
 ADMIN = User("admin", ("system:masters",))
 TOKENS = {"s3cret-token": ADMIN, "other-token": User("agent", ("nodes",)), "": User("nobody")}
@@ -47,7 +50,17 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         user = request[USER]
         return web.json_response([user.name, list(user.groups)])
 
-    app = web.Application(middlewares=[middleware(Authenticator(TOKENS))])
+    @web.middleware
+    async def answer_errors(request: web.Request, handler: Any) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except ApiError as error:
+            return web.json_response(error.status(), status=error.code)
+
+    store = Store(str(tmp_path / "db"))
+    bootstrap.ensure(store)
+    gate = middleware(Authenticator(TOKENS), Authorizer(store))
+    app = web.Application(middlewares=[answer_errors, gate])
     app.router.add_get("/{path:.*}", whoami)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -56,6 +69,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     await site.start()
     yield Server(authority, tmp_path, runner.addresses[0][1])
     await runner.cleanup()
+    store.close()
 
 
 @pytest.mark.parametrize("authorization", ["Bearer s3cret-token", "bearer  s3cret-token "])

@@ -6,7 +6,7 @@ accounts. What a user may do is decided in `authorization`.
 
 from __future__ import annotations
 
-from laneway.apiserver.authn.authenticator import USER, Authenticator, middleware
+from laneway.apiserver.authn.authenticator import USER, Authenticator
 from laneway.apiserver.authn.keys import SigningKey
 from laneway.apiserver.authn.tokens import InvalidToken, ServiceAccountTokens
 from laneway.apiserver.authn.users import ANONYMOUS, SYSTEM, User
@@ -20,5 +20,4 @@ __all__ = [
     "ServiceAccountTokens",
     "SigningKey",
     "User",
-    "middleware",
 ]

@@ -20,8 +20,6 @@ from laneway.apiserver.errors import ApiError
 if TYPE_CHECKING:
     from laneway.apiserver.authn.tokens import ServiceAccountTokens
 
-OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
@@ -82,23 +80,6 @@ class Authenticator:
         name = next((value for key, value in subject if key == "commonName"), "")
         groups = tuple(value for key, value in subject if key == "organizationName")
         return authenticated(User(name, groups)) if name else None
-
-
-def middleware(authenticator: Authenticator) -> Middleware:
-    """Aiohttp middleware that lets only known users past the open addresses."""
-
-    @web.middleware
-    async def authenticated_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            user = authenticator.authenticate(request)
-            if user is ANONYMOUS and request.path not in OPEN_PATHS:
-                raise unauthorized()
-        except ApiError as error:
-            return web.json_response(error.status(), status=error.code)
-        request[USER] = user
-        return await handler(request)
-
-    return authenticated_only
 
 
 def unauthorized() -> ApiError:
