@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver.authorization import printers
 from laneway.apiserver.authorization.kinds import KINDS
 from laneway.apiserver.authorization.validation import name_problems, problems
 
@@ -183,28 +182,3 @@ def test_a_binding_keeps_its_role() -> None:
 def test_names_are_segments_of_paths(name: str, expected: list[str]) -> None:
     texts = [found.message.partition(": ")[2] for found in name_problems("metadata.name", name)]
     assert [text.rpartition(": ")[2] for text in texts] == expected
-
-
-def test_columns() -> None:
-    body = binding() | {
-        "subjects": [
-            {"kind": "User", "name": "a"},
-            {"kind": "User", "name": "b"},
-            {"kind": "Group", "name": "g"},
-            {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
-        ]
-    }
-    cells = {
-        column: cell(body)
-        for (resource, column), cell in printers.CELLS.items()
-        if resource == f"rolebindings.{GROUP}"
-    }
-    assert cells == {
-        "Role": "ClusterRole/view",
-        "Users": "a, b",
-        "Groups": "g",
-        "ServiceAccounts": "n/s",
-    }
-    columns = [column.name for column in KIND["RoleBinding"].columns]
-    assert columns == ["Role", "Age", "Users", "Groups", "ServiceAccounts"]
-    assert all(cell({}) in ("", "/") for cell in printers.CELLS.values())

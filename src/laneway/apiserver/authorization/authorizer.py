@@ -93,8 +93,13 @@ class Authorizer:
         """Whether a user may do what is wanted."""
         if MASTERS in wanted.user.groups:
             return Decision(allowed=True)
+        namespace = wanted.namespace if wanted.path is None else ""
+        asked: set[Key] = set()
         missing: list[Key] = []
-        for grant in self._grants_of(wanted.user, wanted.namespace if wanted.path is None else ""):
+        for grant in self._grants_of(wanted.user, namespace):
+            if grant.role in asked:
+                continue
+            asked.add(grant.role)
             rules_of_role = self._roles.get(grant.role)
             if rules_of_role is None:
                 missing.append(grant.role)
