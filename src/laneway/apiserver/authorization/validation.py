@@ -27,11 +27,6 @@ _SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")
 _BINDINGS = ("rolebindings", "clusterrolebindings")
 
 
-def is_ours(kind: Kind) -> bool:
-    """Whether these functions are about a kind; its objects have path segments for names."""
-    return kind.group == GROUP
-
-
 def name_problems(field: str, name: str) -> Iterator[Problem]:
     """What keeps a name from being a segment of a path: colons and capitals are welcome."""
     if name in (".", ".."):
