@@ -398,9 +398,9 @@ async def kube(admin: Kube) -> AsyncIterator[Kube]:
 
 
 @pytest.fixture
-async def widgets(kube: Kube) -> Resource:
+async def gizmos(kube: Kube) -> Resource:
     """A namespaced kind with status, scale, lists of all types, defaults and formats."""
-    return await kube.shared("widgets")
+    return await kube.shared("gizmos")
 
 
 @pytest.fixture

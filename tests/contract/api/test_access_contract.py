@@ -95,25 +95,25 @@ async def test_each_request_has_its_verb(kube: Any, method: str, path: str, verb
     assert allowed.status in (200, 201, 404), allowed.body
 
 
-async def test_a_role_names_objects_and_subresources(kube: Any, widgets: Any) -> None:
+async def test_a_role_names_objects_and_subresources(kube: Any, gizmos: Any) -> None:
     for name in ("mine", "other"):
-        (await kube.post(widgets.path(), widgets.new(name, spec={}))).ok  # noqa: B018
+        (await kube.post(gizmos.path(), gizmos.new(name, spec={}))).ok  # noqa: B018
     rules = [
-        rule("widgets", "get", widgets.group),
-        rule("widgets/status", "patch", widgets.group, resourceNames=["mine"]),
+        rule("gizmos", "get", gizmos.group),
+        rule("gizmos/status", "patch", gizmos.group, resourceNames=["mine"]),
     ]
     await allow(kube, "agent", *rules)
     agent = kube.acting("agent")
     status = {"status": {"phase": "A"}}
 
-    assert (await agent.patch(widgets.path("mine", "status"), status)).status == 200
-    assert (await agent.patch(widgets.path("other", "status"), status)).status == 403
-    refused = await agent.patch(widgets.path("mine"), status)
-    assert f'cannot patch resource "widgets" in API group "{widgets.group}"' in refused.refusal[2]
-    assert (await agent.get(widgets.path("other"))).status == 200
+    assert (await agent.patch(gizmos.path("mine", "status"), status)).status == 200
+    assert (await agent.patch(gizmos.path("other", "status"), status)).status == 403
+    refused = await agent.patch(gizmos.path("mine"), status)
+    assert f'cannot patch resource "gizmos" in API group "{gizmos.group}"' in refused.refusal[2]
+    assert (await agent.get(gizmos.path("other"))).status == 200
     assert (
-        'cannot get resource "widgets/status"'
-        in (await agent.get(widgets.path("mine", "status"))).refusal[2]
+        'cannot get resource "gizmos/status"'
+        in (await agent.get(gizmos.path("mine", "status"))).refusal[2]
     )
 
 

@@ -59,23 +59,21 @@ async def test_a_path_that_leads_nowhere(kube: Any, gadgets: Any, path: str) -> 
         ("POST", "/api/v1/namespaces/{ns}/pods/x/status"),
     ],
 )
-async def test_a_method_that_a_path_has_not(
-    kube: Any, widgets: Any, method: str, path: str
-) -> None:
+async def test_a_method_that_a_path_has_not(kube: Any, gizmos: Any, method: str, path: str) -> None:
     answer = await kube.call(method, path.format(ns=kube.namespace), CONFIG)
 
     assert answer.refusal == NO_METHOD
 
 
-async def test_a_custom_kind_says_so_too(kube: Any, widgets: Any, gadgets: Any) -> None:
+async def test_a_custom_kind_says_so_too(kube: Any, gizmos: Any, gadgets: Any) -> None:
     for sub in ("status", "scale"):
         found = await kube.get(gadgets.path("x", sub))
         assert found.refusal == (404, "NotFound", f'gadgets.{gadgets.group} "x" not found')
-    refused = await kube.delete(widgets.path("x", "status"))
+    refused = await kube.delete(gizmos.path("x", "status"))
     assert refused.refusal == (
         405,
         "MethodNotAllowed",
-        f'delete is not supported on resources of kind "widgets.{widgets.group}"',
+        f'delete is not supported on resources of kind "gizmos.{gizmos.group}"',
     )
 
 
@@ -87,10 +85,10 @@ async def test_a_new_object_has_no_version(kube: Any) -> None:
     assert refused.unwanted == "resourceVersion should not be set on objects to be created"
 
 
-async def test_an_object_says_of_what_version_it_is(kube: Any, widgets: Any) -> None:
+async def test_an_object_says_of_what_version_it_is(kube: Any, gizmos: Any) -> None:
     for missing in ("apiVersion", "kind"):
-        body = {**widgets.new("x", spec={}), missing: ""}
-        assert (await kube.post(widgets.path(), body)).unwanted
+        body = {**gizmos.new("x", spec={}), missing: ""}
+        assert (await kube.post(gizmos.path(), body)).unwanted
 
 
 @pytest.mark.parametrize(
@@ -137,7 +135,7 @@ async def test_a_body_that_is_no_configmap(kube: Any, case: tuple[Any, int, str,
 @pytest.mark.parametrize(
     "case",
     [
-        ({"kind": "Gadget"}, 422, "Invalid", 'kind: Invalid value: "Gadget": must be Widget'),
+        ({"kind": "Gadget"}, 422, "Invalid", 'kind: Invalid value: "Gadget": must be Gizmo'),
         ({"apiVersion": "contract.laneway.example/v2"}, 400, "BadRequest", ""),
         ({"kind": ""}, 400, "BadRequest", "Kind"),
         ({"metadata": {"name": "x", "namespace": "elsewhere"}}, 400, "BadRequest", "namespace"),
@@ -145,28 +143,28 @@ async def test_a_body_that_is_no_configmap(kube: Any, case: tuple[Any, int, str,
             {"metadata": {"name": "Upper"}},
             422,
             "Invalid",
-            'Widget.contract.laneway.example "Upper"',
+            'Gizmo.contract.laneway.example "Upper"',
         ),
         ({"metadata": {"name": 5}}, 400, "BadRequest", ""),
         ({"metadata": {"name": "x", "labels": {"a": 1}}}, 400, "BadRequest", ""),
         ({"metadata": "no"}, 400, "BadRequest", ""),
     ],
 )
-async def test_a_body_that_is_no_widget(
-    kube: Any, widgets: Any, case: tuple[Any, int, str, str]
+async def test_a_body_that_is_no_gizmo(
+    kube: Any, gizmos: Any, case: tuple[Any, int, str, str]
 ) -> None:
     change, code, reason, message = case
-    body = {**widgets.new("x", spec={}), **change}
+    body = {**gizmos.new("x", spec={}), **change}
 
-    answer = (await kube.post(widgets.path(), body)).refusal
+    answer = (await kube.post(gizmos.path(), body)).refusal
 
     assert answer[:2] == (code, reason), answer
     assert message in answer[2]
 
 
-@pytest.mark.parametrize("plural", ["configmaps", "widgets"])
+@pytest.mark.parametrize("plural", ["configmaps", "gizmos"])
 async def test_a_put_is_for_the_name_in_its_path(kube: Any, plural: str) -> None:
-    resource = await kube.shared("widgets") if plural == "widgets" else kube.of("configmaps")
+    resource = await kube.shared("gizmos") if plural == "gizmos" else kube.of("configmaps")
     body = resource.new("x", spec={})
     (await kube.post(resource.path(), body)).ok  # noqa: B018
 
@@ -235,11 +233,11 @@ async def test_an_answer_that_cannot_be_given(kube: Any) -> None:
         {"watch": "1", "resourceVersion": "abc"},
     ],
 )
-@pytest.mark.parametrize("plural", ["configmaps", "widgets"])
+@pytest.mark.parametrize("plural", ["configmaps", "gizmos"])
 async def test_parameters_that_make_no_sense(
     kube: Any, plural: str, params: dict[str, str]
 ) -> None:
-    resource = await kube.shared("widgets") if plural == "widgets" else kube.of("configmaps")
+    resource = await kube.shared("gizmos") if plural == "gizmos" else kube.of("configmaps")
 
     answer = await kube.get(resource.path(), **params)
 

@@ -14,8 +14,8 @@ def conditions(obj: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in obj["status"]["conditions"]}
 
 
-async def refused(kube: Any, widgets: Any, spec: dict[str, Any]) -> list[tuple[str, str, str]]:
-    answer = await kube.post(widgets.path(), widgets.new("bad", spec=spec))
+async def refused(kube: Any, gizmos: Any, spec: dict[str, Any]) -> list[tuple[str, str, str]]:
+    answer = await kube.post(gizmos.path(), gizmos.new("bad", spec=spec))
     assert answer.refusal[:2] == (422, "Invalid")
     return answer.causes
 
@@ -78,11 +78,11 @@ async def test_a_second_version_serves_the_same_objects(kube: Any, crd: Any) -> 
     assert group["preferredVersion"]["version"] == "v2"
 
 
-async def test_fields_that_a_schema_lacks_are_pruned(kube: Any, widgets: Any) -> None:
+async def test_fields_that_a_schema_lacks_are_pruned(kube: Any, gizmos: Any) -> None:
     spec = {"size": "large", "typo": 1, "free": {"any": {"thing": [1]}}, "limits": {"gpu": 1}}
-    body = widgets.new("x", spec=spec, other={})
+    body = gizmos.new("x", spec=spec, other={})
 
-    made = (await kube.post(widgets.path(), body)).ok
+    made = (await kube.post(gizmos.path(), body)).ok
 
     assert made["spec"] == {
         "size": "large",
@@ -92,10 +92,10 @@ async def test_fields_that_a_schema_lacks_are_pruned(kube: Any, widgets: Any) ->
     assert "other" not in made
 
 
-async def test_defaults_fill_in_what_is_missing(kube: Any, widgets: Any) -> None:
+async def test_defaults_fill_in_what_is_missing(kube: Any, gizmos: Any) -> None:
     spec = {"limits": {"memory": 1}, "ports": [{"name": "a"}]}
 
-    made = (await kube.post(widgets.path(), widgets.new("x", spec=spec))).ok
+    made = (await kube.post(gizmos.path(), gizmos.new("x", spec=spec))).ok
 
     assert made["spec"] == {
         "size": "small",
@@ -104,10 +104,10 @@ async def test_defaults_fill_in_what_is_missing(kube: Any, widgets: Any) -> None
     }
 
 
-async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) -> None:
-    body = widgets.new("x", spec={"note": None, "size": None, "flag": None})
+async def test_null_is_kept_only_where_it_is_allowed(kube: Any, gizmos: Any) -> None:
+    body = gizmos.new("x", spec={"note": None, "size": None, "flag": None})
 
-    made = (await kube.post(widgets.path(), body)).ok
+    made = (await kube.post(gizmos.path(), body)).ok
 
     assert made["spec"] == {"note": None, "size": "small"}
 
@@ -180,15 +180,15 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, widgets: Any) ->
     ids=str,
 )
 async def test_a_schema_refuses(
-    kube: Any, widgets: Any, spec: dict[str, Any], expected: tuple[str, str, str]
+    kube: Any, gizmos: Any, spec: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    causes = await refused(kube, widgets, spec)
+    causes = await refused(kube, gizmos, spec)
 
     assert any(all(map(str.startswith, cause, expected)) for cause in causes), causes
 
 
-async def test_all_faults_are_told_at_once(kube: Any, widgets: Any) -> None:
-    causes = await refused(kube, widgets, {"size": "huge", "replicas": 99, "flag": "no"})
+async def test_all_faults_are_told_at_once(kube: Any, gizmos: Any) -> None:
+    causes = await refused(kube, gizmos, {"size": "huge", "replicas": 99, "flag": "no"})
 
     assert [field for field, _, _ in causes] == ["spec.flag", "spec.replicas", "spec.size"]
 
@@ -218,21 +218,21 @@ async def test_an_embedded_resource_is_checked_as_one(kube: Any, crd: Any) -> No
     assert "template.apiVersion" in [field for field, _, _ in bad.causes]
 
 
-async def test_status_is_written_only_through_its_own_path(kube: Any, widgets: Any) -> None:
-    body = widgets.new("x", spec={}, status={"phase": "Mine"})
-    made = (await kube.post(widgets.path(), body)).ok
+async def test_status_is_written_only_through_its_own_path(kube: Any, gizmos: Any) -> None:
+    body = gizmos.new("x", spec={}, status={"phase": "Mine"})
+    made = (await kube.post(gizmos.path(), body)).ok
     assert "status" not in made
 
     change = {"spec": {"replicas": 5}, "status": {"phase": "Good"}, "metadata": {"labels": {}}}
-    written = (await kube.patch(widgets.path("x", "status"), change)).ok
+    written = (await kube.patch(gizmos.path("x", "status"), change)).ok
 
     assert written["status"] == {"phase": "Good"}
     assert "replicas" not in written["spec"]
     assert written["metadata"]["generation"] == 1
-    after = (await kube.patch(widgets.path("x"), change)).ok
+    after = (await kube.patch(gizmos.path("x"), change)).ok
     assert after["spec"]["replicas"] == 5
     assert after["metadata"]["generation"] == 2
-    assert (await kube.get(widgets.path("x", "status"))).ok == after
+    assert (await kube.get(gizmos.path("x", "status"))).ok == after
 
 
 async def test_without_a_status_everything_is_one(kube: Any, gadgets: Any) -> None:
@@ -243,12 +243,12 @@ async def test_without_a_status_everything_is_one(kube: Any, gadgets: Any) -> No
     assert changed["metadata"]["generation"] == 2
 
 
-async def test_scale_shows_and_sets_the_replicas(kube: Any, widgets: Any) -> None:
-    await kube.post(widgets.path(), widgets.new("x", spec={"replicas": 3}))
+async def test_scale_shows_and_sets_the_replicas(kube: Any, gizmos: Any) -> None:
+    await kube.post(gizmos.path(), gizmos.new("x", spec={"replicas": 3}))
     status = {"status": {"replicas": 2, "selector": "a=b"}}
-    made = (await kube.patch(widgets.path("x", "status"), status)).ok
+    made = (await kube.patch(gizmos.path("x", "status"), status)).ok
 
-    scale = (await kube.get(widgets.path("x", "scale"))).ok
+    scale = (await kube.get(gizmos.path("x", "scale"))).ok
 
     assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -256,12 +256,12 @@ async def test_scale_shows_and_sets_the_replicas(kube: Any, widgets: Any) -> Non
     assert scale["spec"] == {"replicas": 3}
     assert scale["status"] == {"replicas": 2, "selector": "a=b"}
     scale["spec"]["replicas"] = 7
-    assert (await kube.put(widgets.path("x", "scale"), scale)).ok["spec"] == {"replicas": 7}
-    assert (await kube.get(widgets.path("x"))).ok["spec"]["replicas"] == 7
-    assert (await kube.put(widgets.path("x", "scale"), scale)).refusal[:2] == (409, "Conflict")
+    assert (await kube.put(gizmos.path("x", "scale"), scale)).ok["spec"] == {"replicas": 7}
+    assert (await kube.get(gizmos.path("x"))).ok["spec"]["replicas"] == 7
+    assert (await kube.put(gizmos.path("x", "scale"), scale)).refusal[:2] == (409, "Conflict")
     change = {"spec": {"replicas": 1}}
-    assert (await kube.patch(widgets.path("x", "scale"), change)).ok["spec"] == {"replicas": 1}
-    assert (await kube.patch(widgets.path("x", "scale"), {"spec": {"replicas": 99}})).status == 422
+    assert (await kube.patch(gizmos.path("x", "scale"), change)).ok["spec"] == {"replicas": 1}
+    assert (await kube.patch(gizmos.path("x", "scale"), {"spec": {"replicas": 99}})).status == 422
 
 
 @pytest.mark.parametrize(
@@ -370,19 +370,19 @@ async def test_rules_in_cel_hold(kube: Any, crd: Any) -> None:
     assert "compilation failed" in refusal.refusal[2]
 
 
-async def test_unknown_fields_are_told_on_demand(kube: Any, widgets: Any) -> None:
+async def test_unknown_fields_are_told_on_demand(kube: Any, gizmos: Any) -> None:
     kube.needs(25, "fieldValidation")
-    body = widgets.new("x", spec={"typo": 1})
+    body = gizmos.new("x", spec={"typo": 1})
 
-    strict = await kube.post(widgets.path(), body, fieldValidation="Strict")
+    strict = await kube.post(gizmos.path(), body, fieldValidation="Strict")
     assert strict.refusal == (
         400,
         "BadRequest",
         (
-            'Widget in version "v1" cannot be handled as a Widget: strict decoding error: '
+            'Gizmo in version "v1" cannot be handled as a Gizmo: strict decoding error: '
             'unknown field "spec.typo"'
         ),
     )
-    warned = await kube.post(widgets.path(), body, fieldValidation="Warn")
+    warned = await kube.post(gizmos.path(), body, fieldValidation="Warn")
     assert warned.status == 201
     assert warned.headers["Warning"] == '299 - "unknown field \\"spec.typo\\""'

@@ -60,9 +60,9 @@ async def test_a_finalizer_holds_an_object(kube: Any, configmaps: Any) -> None:
     assert (await kube.get(path)).status == 404
 
 
-async def test_a_deletion_says_what_went(kube: Any, configmaps: Any, widgets: Any) -> None:
-    (await kube.post(widgets.path(), widgets.new("x", spec={}))).ok  # noqa: B018
-    for resource in (widgets,):
+async def test_a_deletion_says_what_went(kube: Any, configmaps: Any, gizmos: Any) -> None:
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
+    for resource in (gizmos,):
         uid = (await kube.get(resource.path("x"))).ok["metadata"]["uid"]
         status = (await kube.delete(resource.path("x"))).ok
         assert (status["kind"], status["status"]) == ("Status", "Success")
@@ -168,9 +168,9 @@ async def test_only_one_owner_controls(kube: Any, configmaps: Any) -> None:
     assert "Only one reference can have Controller set to true" in answer.refusal[2]
 
 
-@pytest.mark.parametrize("plural", ["configmaps", "widgets"])
+@pytest.mark.parametrize("plural", ["configmaps", "gizmos"])
 async def test_a_collection_goes_by_its_selector(kube: Any, plural: str) -> None:
-    resource = await kube.shared("widgets") if plural == "widgets" else kube.of(plural)
+    resource = await kube.shared("gizmos") if plural == "gizmos" else kube.of(plural)
     for number in range(4):
         parity = {"parity": str(number % 2)}
         body = resource.new(f"x{number}", spec={}, metadata={"labels": parity})
@@ -201,9 +201,9 @@ async def test_a_pod_is_given_time(kube: Any) -> None:
 # ---- namespaces ----
 
 
-async def test_a_namespace_takes_everything_along(kube: Any, configmaps: Any, widgets: Any) -> None:
+async def test_a_namespace_takes_everything_along(kube: Any, configmaps: Any, gizmos: Any) -> None:
     await make(kube, configmaps, "x")
-    (await kube.post(widgets.path(), widgets.new("x", spec={}))).ok  # noqa: B018
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
     path = kube.of("namespaces").path(kube.namespace)
 
     ending = (await kube.delete(path)).ok
@@ -212,7 +212,7 @@ async def test_a_namespace_takes_everything_along(kube: Any, configmaps: Any, wi
     assert ending["spec"]["finalizers"] == ["kubernetes"]
     await kube.gone(path)
     assert (await kube.get(configmaps.path())).ok["items"] == []
-    assert (await kube.get(widgets.path())).ok["items"] == []
+    assert (await kube.get(gizmos.path())).ok["items"] == []
 
 
 async def test_into_an_ending_namespace_nothing_comes(kube: Any, configmaps: Any) -> None:

@@ -119,15 +119,15 @@ async def test_the_core_is_version_one(kube: Any) -> None:
     assert (found["kind"], found["versions"]) == ("APIVersions", ["v1"])
 
 
-async def test_groups_name_their_versions(kube: Any, widgets: Any) -> None:
+async def test_groups_name_their_versions(kube: Any, gizmos: Any) -> None:
     found = (await kube.get("/apis")).ok
 
     assert (found["kind"], found["apiVersion"]) == ("APIGroupList", "v1")
     groups = {group["name"]: group for group in found["groups"]}
-    expected = {"groupVersion": widgets.api_version, "version": "v1"}
-    one = {"name": widgets.group, "versions": [expected], "preferredVersion": expected}
-    assert groups[widgets.group] == one
-    assert (await kube.get(f"/apis/{widgets.group}")).ok == {
+    expected = {"groupVersion": gizmos.api_version, "version": "v1"}
+    one = {"name": gizmos.group, "versions": [expected], "preferredVersion": expected}
+    assert groups[gizmos.group] == one
+    assert (await kube.get(f"/apis/{gizmos.group}")).ok == {
         "kind": "APIGroup",
         "apiVersion": "v1",
         **one,
@@ -149,17 +149,17 @@ async def test_a_version_lists_its_resources(kube: Any, path: str) -> None:
         assert {key: listed[name].get(key) for key in wanted} == wanted
 
 
-async def test_a_custom_kind_is_listed_with_its_subresources(kube: Any, widgets: Any) -> None:
-    found = (await kube.get(f"/apis/{widgets.api_version}")).ok["resources"]
+async def test_a_custom_kind_is_listed_with_its_subresources(kube: Any, gizmos: Any) -> None:
+    found = (await kube.get(f"/apis/{gizmos.api_version}")).ok["resources"]
 
     listed = {resource["name"]: resource for resource in found}
-    assert listed["widgets"].pop("storageVersionHash", "x")
-    assert listed["widgets"] == {
-        "name": "widgets",
-        "singularName": "widget",
+    assert listed["gizmos"].pop("storageVersionHash", "x")
+    assert listed["gizmos"] == {
+        "name": "gizmos",
+        "singularName": "gizmo",
         "namespaced": True,
-        "kind": "Widget",
-        "shortNames": ["wg"],
+        "kind": "Gizmo",
+        "shortNames": ["gz"],
         "verbs": [
             "delete",
             "deletecollection",
@@ -171,16 +171,16 @@ async def test_a_custom_kind_is_listed_with_its_subresources(kube: Any, widgets:
             "watch",
         ],
     }
-    assert listed["widgets/status"]["verbs"] == ["get", "patch", "update"]
-    scale = listed["widgets/scale"]
+    assert listed["gizmos/status"]["verbs"] == ["get", "patch", "update"]
+    scale = listed["gizmos/scale"]
     assert (scale["kind"], scale["group"], scale["version"]) == ("Scale", "autoscaling", "v1")
 
 
-async def test_everything_in_one_document(kube: Any, widgets: Any) -> None:
+async def test_everything_in_one_document(kube: Any, gizmos: Any) -> None:
     kube.needs(27, "aggregated discovery")
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-    for path, group in (("/api", ""), ("/apis", widgets.group)):
+    for path, group in (("/api", ""), ("/apis", gizmos.group)):
         answer = await kube.get(path, accept=f"{accept},application/json")
         found = answer.ok
         assert (found["kind"], found["apiVersion"]) == (
@@ -192,12 +192,12 @@ async def test_everything_in_one_document(kube: Any, widgets: Any) -> None:
         (version,) = named[group]["versions"]
         assert version["version"] == "v1"
     resources = {resource["resource"]: resource for resource in version["resources"]}
-    assert resources["widgets"]["responseKind"] == {
-        "group": widgets.group,
+    assert resources["gizmos"]["responseKind"] == {
+        "group": gizmos.group,
         "version": "v1",
-        "kind": "Widget",
+        "kind": "Gizmo",
     }
-    assert resources["widgets"]["scope"] == "Namespaced"
+    assert resources["gizmos"]["scope"] == "Namespaced"
 
 
 def definitions(document: dict[str, Any], group: str, version: str, kind: str) -> dict[str, Any]:
@@ -211,15 +211,15 @@ def definitions(document: dict[str, Any], group: str, version: str, kind: str) -
     return found
 
 
-async def test_swagger_has_the_schema_of_a_custom_kind(kube: Any, widgets: Any) -> None:
+async def test_swagger_has_the_schema_of_a_custom_kind(kube: Any, gizmos: Any) -> None:
     def told(answer: Any) -> bool:
-        return '"Widget"' in answer.body.decode()
+        return '"Gizmo"' in answer.body.decode()
 
     document = (await kube.until("/openapi/v2", told)).json
 
     assert document["swagger"] == "2.0"
-    schema = definitions(document, widgets.group, "v1", "Widget")
-    assert schema["description"] == "A widget, which has everything."
+    schema = definitions(document, gizmos.group, "v1", "Gizmo")
+    assert schema["description"] == "A gizmo, which has everything."
     assert schema["required"] == ["spec"]
     assert schema["properties"]["apiVersion"]["type"] == "string"
     assert ".meta.v1.ObjectMeta" in schema["properties"]["metadata"]["$ref"]
@@ -232,12 +232,12 @@ async def test_swagger_has_the_schema_of_a_custom_kind(kube: Any, widgets: Any) 
     assert spec["ports"]["x-kubernetes-list-map-keys"] == ["name"]
     assert spec["free"]["x-kubernetes-preserve-unknown-fields"] is True
     assert spec["size"]["enum"] == ["small", "large"]
-    listed = definitions(document, widgets.group, "v1", "WidgetList")
-    assert listed["properties"]["items"]["items"]["$ref"].endswith(".v1.Widget")
+    listed = definitions(document, gizmos.group, "v1", "GizmoList")
+    assert listed["properties"]["items"]["items"]["$ref"].endswith(".v1.Gizmo")
 
 
-async def test_swagger_has_the_paths_of_a_custom_kind(kube: Any, widgets: Any) -> None:
-    root = f"/apis/{widgets.api_version}/namespaces/{{namespace}}/widgets"
+async def test_swagger_has_the_paths_of_a_custom_kind(kube: Any, gizmos: Any) -> None:
+    root = f"/apis/{gizmos.api_version}/namespaces/{{namespace}}/gizmos"
 
     def told(answer: Any) -> bool:
         return root in answer.body.decode()
@@ -248,8 +248,8 @@ async def test_swagger_has_the_paths_of_a_custom_kind(kube: Any, widgets: Any) -
     assert {"get", "put", "patch", "delete"} <= set(paths[f"{root}/{{name}}"])
     assert {"get", "put", "patch"} <= set(paths[f"{root}/{{name}}/status"])
     assert {"get", "put", "patch"} <= set(paths[f"{root}/{{name}}/scale"])
-    assert "get" in paths[f"/apis/{widgets.api_version}/widgets"]
-    wanted = {"group": widgets.group, "version": "v1", "kind": "Widget"}
+    assert "get" in paths[f"/apis/{gizmos.api_version}/gizmos"]
+    wanted = {"group": gizmos.group, "version": "v1", "kind": "Gizmo"}
     assert paths[root]["post"]["x-kubernetes-group-version-kind"] == wanted
     assert paths[root]["post"]["x-kubernetes-action"] == "post"
 
@@ -274,18 +274,18 @@ async def test_swagger_has_the_built_in_kinds(
     assert keys | {"apiVersion", "kind", "metadata"} <= set(schema["properties"])
 
 
-async def test_the_third_openapi_has_a_document_per_version(kube: Any, widgets: Any) -> None:
+async def test_the_third_openapi_has_a_document_per_version(kube: Any, gizmos: Any) -> None:
     kube.needs(24, "OpenAPI v3")
     index = (await kube.get("/openapi/v3")).ok["paths"]
 
-    url = index[f"apis/{widgets.api_version}"]["serverRelativeURL"]
+    url = index[f"apis/{gizmos.api_version}"]["serverRelativeURL"]
     path, _, digest = url.partition("?hash=")
     document = (await kube.get(path, hash=digest)).ok
 
     assert document["openapi"].startswith("3.0")
-    schema = document["components"]["schemas"]["example.laneway.contract.v1.Widget"]
+    schema = document["components"]["schemas"]["example.laneway.contract.v1.Gizmo"]
     assert schema["x-kubernetes-group-version-kind"] == [
-        {"group": widgets.group, "kind": "Widget", "version": "v1"}
+        {"group": gizmos.group, "kind": "Gizmo", "version": "v1"}
     ]
     assert schema["properties"]["spec"]["properties"]["size"]["default"] == "small"
 

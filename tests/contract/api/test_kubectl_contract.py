@@ -167,7 +167,7 @@ def kubectl() -> str:
 async def test_kubectl_tells_the_same_story(
     story: str, kubectl: str, kube: Any, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    for plural in ("widgets", "gadgets"):
+    for plural in ("gizmos", "gadgets"):
         await kube.shared(plural)
     heading, written = read(STORIES / f"{story}.txt")
     shell = Shell(kubectl, request.getfixturevalue("kubeconfig"), tmp_path / "under-test")

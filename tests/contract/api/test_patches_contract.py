@@ -158,10 +158,10 @@ async def test_a_strategic_merge_treats_finalizers_as_a_set(kube: Any, config: A
     assert await finalizers(finalizers=None) == []
 
 
-async def test_custom_kinds_have_no_strategic_merge(kube: Any, widgets: Any) -> None:
-    (await kube.post(widgets.path(), widgets.new("x", spec={}))).ok  # noqa: B018
+async def test_custom_kinds_have_no_strategic_merge(kube: Any, gizmos: Any) -> None:
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
 
-    code, reason, message = (await kube.patch(widgets.path("x"), {}, "strategic")).refusal
+    code, reason, message = (await kube.patch(gizmos.path("x"), {}, "strategic")).refusal
 
     assert (code, reason) == (415, "UnsupportedMediaType")
     assert message == (

@@ -14,11 +14,11 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 
-@pytest.fixture(params=["configmaps", "widgets"])
+@pytest.fixture(params=["configmaps", "gizmos"])
 async def five(request: pytest.FixtureRequest, kube: Any) -> Any:
     """A kind with five objects, x0 to x4."""
-    shared = request.param == "widgets"
-    resource = await kube.shared("widgets") if shared else kube.of(request.param)
+    shared = request.param == "gizmos"
+    resource = await kube.shared("gizmos") if shared else kube.of(request.param)
     for number in range(5):
         labels = {"parity": "odd" if number % 2 else "even"}
         body = resource.new(f"x{number}", spec={}, metadata={"labels": labels})
@@ -125,13 +125,13 @@ async def test_a_table_has_rows(kube: Any, five: Any) -> None:
     assert full["rows"][0]["object"]["kind"] == five.kind
 
 
-async def test_the_columns_of_a_custom_kind(kube: Any, widgets: Any) -> None:
-    body = widgets.new("x", spec={"replicas": 2, "note": "hello"})
-    (await kube.post(widgets.path(), body)).ok  # noqa: B018
+async def test_the_columns_of_a_custom_kind(kube: Any, gizmos: Any) -> None:
+    body = gizmos.new("x", spec={"replicas": 2, "note": "hello"})
+    (await kube.post(gizmos.path(), body)).ok  # noqa: B018
     status = {"conditions": [{"type": "Ready", "status": "True"}], "since": "2020-01-01T00:00:00Z"}
-    (await kube.patch(widgets.path("x", "status"), {"status": status})).ok  # noqa: B018
+    (await kube.patch(gizmos.path("x", "status"), {"status": status})).ok  # noqa: B018
 
-    table = (await kube.get(widgets.path(), accept=TABLE)).ok
+    table = (await kube.get(gizmos.path(), accept=TABLE)).ok
 
     columns = [(c["name"], c["type"], c["priority"]) for c in table["columnDefinitions"]]
     assert columns == [
@@ -299,11 +299,11 @@ async def test_bookmarks_tell_how_far_a_watch_is(kube: Any, five: Any) -> None:
     assert not bookmark["metadata"].get("name")
 
 
-async def test_a_version_that_is_long_gone_is_410(kube: Any, five: Any) -> None:
+async def test_a_version_that_is_long_gone_is_410(kube: Any, gizmos: Any) -> None:
     if not REAL:
         pytest.skip("our server remembers its short life in full; see the tests of its store")
 
-    ((kind, status),) = await kube.watch(five.path(), 1, resourceVersion="1")
+    ((kind, status),) = await kube.watch(gizmos.path(), 1, resourceVersion="1")
 
     assert kind == "ERROR"
     assert (status["code"], status["reason"]) == (410, "Expired")
