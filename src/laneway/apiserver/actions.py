@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from laneway.apiserver.resources import Resources
 
 
+KINDS: dict[str, dict[str, str]] = {
+    "binding": {"apiVersion": "v1", "kind": "Binding"},
+    "eviction": {"apiVersion": "policy/v1", "kind": "Eviction"},
+    "token": {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"},
+}
+"""What is posted, where a client does not say it."""
+
+
 class Subject(NamedTuple):
     """The object to which something is to be done."""
 
@@ -81,7 +89,7 @@ class Actions:
                 "status": _scheduled(pod.get("status") or {}),
             }
 
-        at = subresources.everything(subject.kind)
+        at = subresources.everything(subject.kind, "binding")
         await self._resources.patch(Target(subject.kind, at, *subject[1:]), bound, options)
         return answers.success(form, status=201)
 

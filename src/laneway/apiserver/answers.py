@@ -21,6 +21,8 @@ GZIP_FROM = 128 * 1024
 """Smaller answers are sent as they are."""
 WARNING_LIMIT = 4096
 """Characters of all warnings of one answer together: clients refuse larger headers."""
+WARNING_CUT = 256
+"""Characters of each of them, where all would be too many."""
 
 
 def form_of(request: web.Request) -> Form:
@@ -89,14 +91,11 @@ async def large(request: web.Request, body: bytes, form: Form) -> web.Response:
 
 def warned(response: web.Response, warnings: Iterable[str]) -> web.Response:
     """The response with what the client should be told beside it."""
-    left = WARNING_LIMIT
-    for text in dict.fromkeys(warnings):
-        # Nothing but visible ASCII may stand in a header.
-        plain = "".join(char if " " <= char <= "~" else "?" for char in text)[:left]
-        left -= len(plain)
-        if not plain:
-            break
-        quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
+    texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
+    if sum(map(len, texts)) > WARNING_LIMIT:
+        texts = [text[:WARNING_CUT] for text in texts][: WARNING_LIMIT // WARNING_CUT]
+    for text in texts:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted}"')
     return response
 

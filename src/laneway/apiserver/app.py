@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from laneway.apiserver import discovery, negotiation, openapi
+from laneway.apiserver import answers, discovery, negotiation, openapi
 from laneway.apiserver.authn import discovery as issuer
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.handlers import Handlers, no_such_path, not_allowed
@@ -35,9 +35,7 @@ KUBERNETES = ("1", "32")
 """The release of Kubernetes whose behaviour this follows."""
 
 
-def make(
-    services: Services, signing_key: SigningKey, gate: Middleware | None
-) -> web.Application:
+def make(services: Services, signing_key: SigningKey, gate: Middleware | None) -> web.Application:
     """The application; without a gate everybody may do everything."""
     middlewares: list[Any] = [_answer_errors]
     if gate is not None:
@@ -176,4 +174,5 @@ async def _answer_errors(
         log.exception("request failed", extra={"method": request.method, "path": request.path})
         text = "an error on the server has prevented the request from succeeding; see its log"
         error = ApiError(500, "InternalError", text)
-    return answer(error.status(), error.code)
+    response = answer(error.status(), error.code)
+    return answers.warned(response, getattr(error, "warnings", ()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver import crd_status, formats, metadata, structural
 from laneway.apiserver import problems as problem
 from laneway.apiserver.invariants import DNS_1035, DNS_1035_TEXT
-from laneway.apiserver.kinds import Column, Kind, Scale
+from laneway.apiserver.kinds import CUSTOM_VERBS, Column, Kind, Scale
 from laneway.apiserver.tables import compile_path
 from laneway.apiserver.validation import structure_problems
 
@@ -185,12 +185,15 @@ def kinds(crd: dict[str, Any]) -> list[Kind]:
             plural=names["plural"],
             singular=names.get("singular") or names["kind"].lower(),
             namespaced=spec["scope"] == "Namespaced",
+            list_name=names.get("listKind") or "",
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
             columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())),
             schema=version["schema"]["openAPIV3Schema"],
             has_status=(version.get("subresources") or {}).get("status") is not None,
             scale=_scale(version),
+            selectable=selectable_fields(version),
+            verbs=CUSTOM_VERBS,
             storage_version=storage,
             warnings=_warnings(spec, version),
             custom=True,
@@ -361,10 +364,9 @@ def _selectable(version: dict[str, Any], schema: dict[str, Any], path: str) -> I
             yield problem.invalid(where, text, why)
 
 
-def selectable_fields(crd: dict[str, Any], version: str) -> tuple[str, ...]:
+def selectable_fields(version: dict[str, Any]) -> tuple[str, ...]:
     """The fields besides metadata that lists of this version can be selected by."""
-    found = next(v for v in crd["spec"]["versions"] if v["name"] == version)
-    return tuple(field["jsonPath"][1:] for field in found.get("selectableFields") or ())
+    return tuple(field["jsonPath"][1:] for field in version.get("selectableFields") or ())
 
 
 def _columns(version: dict[str, Any], path: str) -> Iterator[Problem]:

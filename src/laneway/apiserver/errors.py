@@ -31,6 +31,13 @@ class ApiError(Exception):
         return body
 
 
+class Undecodable(ApiError):  # noqa: N818 - named as what it says
+    """What was sent is no object of the kind that was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, "BadRequest", message)
+
+
 class NotFound(ApiError):  # noqa: N818 - named as the reason it carries
     """The object that was asked for does not exist."""
 

@@ -18,6 +18,7 @@ from laneway.apiserver import (
 from laneway.apiserver.authn import SYSTEM, USER
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import as_object, in_form
+from laneway.apiserver.objects import not_found
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -87,15 +88,15 @@ class Handlers:
                 return await self._list(request, kind, where)
             case "POST" if where.namespace or not kind.namespaced:
                 return await self._to.writing.create(request, kind, where)
-            case "DELETE" if where.namespace or not kind.namespaced:
+            case "DELETE" if "deletecollection" in kind.verbs and (
+                where.namespace or not kind.namespaced
+            ):
                 return await self._delete_many(request, kind, where)
         raise not_allowed()
 
     async def _one(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         match request.method:
             case "GET" | "HEAD":
-                if moments.flag(request.query, "watch"):
-                    return await self._watch(request, kind, where)
                 return self._get(request, kind, where, subresources.itself(kind))
             case "PUT":
                 return await self._to.writing.replace(
@@ -112,7 +113,7 @@ class Handlers:
         if at is None:
             action = self._to.actions.find(kind, where.subresource)
             if action is None:
-                raise no_such_path()
+                raise not_found(kind, where.name) if kind.custom else no_such_path()
             if request.method != "POST":
                 raise not_allowed()
             return await self._to.writing.act(request, kind, where, action)
@@ -123,7 +124,7 @@ class Handlers:
                 return await self._to.writing.replace(request, kind, where, at)
             case "PATCH" if at.name != subresources.FINALIZE:
                 return await self._to.writing.patch(request, kind, where, at)
-        raise not_allowed()
+        raise not_allowed(kind, request.method)
 
     def _get(
         self, request: web.Request, kind: Kind, where: Address, at: subresources.Subresource
@@ -184,8 +185,14 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
-def not_allowed() -> ApiError:
+_VERBS = {"POST": "create", "PUT": "update"}
+
+
+def not_allowed(kind: Kind | None = None, method: str = "") -> ApiError:
     text = "the server does not allow this method on the requested resource"
+    if kind is not None and kind.custom:
+        verb = _VERBS.get(method, method.lower())
+        text = f'{verb} is not supported on resources of kind "{kind.resource}"'
     return ApiError(405, "MethodNotAllowed", text)
 
 

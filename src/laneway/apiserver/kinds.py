@@ -28,6 +28,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: the scale shows no selector."""
 
 
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which Kubernetes names those of custom resources."""
+
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -41,6 +44,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     plural: str
     singular: str
     namespaced: bool
+    list_name: str = ""
+    """The kind of a list, where it is not the kind with `List`."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -60,6 +65,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The resource whose stored objects these are, in another form; empty: they are their own."""
     storage_version: str = ""
     """The version in which objects are stored; empty means this one."""
+    selectable: tuple[str, ...] = ()
+    """Fields besides the name and the namespace by which a field selector may choose."""
     warnings: tuple[str, ...] = ()
     """What every client is told, such as that the version is deprecated."""
     custom: bool = False
@@ -81,4 +88,4 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def list_kind(self) -> str:
-        return f"{self.kind}List"
+        return self.list_name or f"{self.kind}List"

@@ -102,7 +102,7 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
                 None if query.selector else store.count(kind.storage, query.namespace, where, at=rv)
             )
             return Page(bodies, rv, _encode(rv, query.namespace, where), remaining)
-        bodies.append(in_form(kind, row.body))
+        bodies.append(_bare(kind, in_form(kind, row.body)))
         last = row
     return Page(bodies, rv, "", None)
 
@@ -126,6 +126,14 @@ def render(kind: Kind, found: Page, form: Form, include: str) -> bytes:
         items = [as_object(raw) for raw in found.bodies]
         return negotiation.encode(head | {"items": items}, form.media_type)
     return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(found.bodies) + b"]}\n"
+
+
+def _bare(kind: Kind, body: bytes) -> bytes:
+    """Kubernetes' own kinds say what they are once, in the head of the list."""
+    if kind.custom:
+        return body
+    head = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.kind.encode())
+    return b"{" + body.removeprefix(head)
 
 
 def _selected(rows: Iterator[Row], selector: Any) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from laneway.api import timestamp
 from laneway.apiserver import problems as problem
-from laneway.apiserver.errors import ApiError
+from laneway.apiserver.errors import Undecodable
 from laneway.apiserver.validation import problems as schema_problems
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ _SERVER = (
     "deletionGracePeriodSeconds",
     "resourceVersion",
     "generateName",
+    "selfLink",
 )
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -112,7 +113,7 @@ def decode(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     wrong = [p for p in schema_problems(SCHEMA, meta) if p.reason == "FieldValueTypeInvalid"]
     if wrong:
         what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-        raise ApiError(400, "BadRequest", f"{what}: metadata.{wrong[0].field}: {wrong[0].message}")
+        raise Undecodable(f"{what}: metadata.{wrong[0].field}: {wrong[0].message}")
     obj["metadata"] = {k: v for k, v in meta.items() if v is not None}
     for field in _CLIENT:
         if not obj["metadata"].get(field, True):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from laneway.apiserver import builtin, crds, metadata, schema, validation
+from laneway.apiserver import builtin, crds, metadata, problems, schema, validation
 from laneway.apiserver.admission import problems as admission
 from laneway.apiserver.authn import SYSTEM, User
 from laneway.apiserver.authorization import validation as authorization
 from laneway.apiserver.builtin import convert, types
-from laneway.apiserver.errors import ApiError, NotFound
+from laneway.apiserver.errors import ApiError, NotFound, Undecodable
 from laneway.apiserver.events import Key
 from laneway.apiserver.negotiation import DEPTH_LIMIT
 from laneway.apiserver.problems import rejected
@@ -82,13 +82,7 @@ def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
         # What follows, and every later reader, goes down it by recursion.
         text = f"the object is nested more than {DEPTH_LIMIT} levels deep"
         raise ApiError(400, "BadRequest", text)
-    if kind.custom and not obj.get("kind"):
-        raise ApiError(400, "BadRequest", "Object 'Kind' is missing")
-    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        sent = obj.get(field) or wanted
-        if sent != wanted:
-            text = f"the {field} in the data ({sent}) does not match the expected one ({wanted})"
-            raise ApiError(400, "BadRequest", text)
+    _require_type(kind, obj)
     obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
     meta = metadata.decode(kind, obj)
     if not kind.namespaced:
@@ -103,6 +97,38 @@ def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
     else:
         meta["namespace"] = namespace
     return obj
+
+
+def _require_type(kind: Kind, obj: Object) -> None:
+    version, name = obj.get("apiVersion"), obj.get("kind")
+    for field, sent, known in (("apiVersion", version, kind.custom), ("Kind", name, kind.custom)):
+        if known and not sent:
+            raise Undecodable(f"Object '{field}' is missing")
+        if sent is not None and not isinstance(sent, str):
+            raise Undecodable(f"{field} must be a text")
+    if version and version.count("/") > 1:
+        raise Undecodable(f"unexpected GroupVersion string: {version}")
+    if version not in (None, "", kind.api_version):
+        text = (
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({kind.api_version})"
+        )
+        raise Undecodable(text)
+    if name in (None, "", kind.kind):
+        return
+    if kind.custom:
+        problem = problems.invalid("kind", name, f"must be {kind.kind}")
+        raise rejected(kind, _sent_name(obj), [problem])
+    group = kind.group.partition(".")[0] or "core"
+    if types.exists(f"{group}.{kind.version}.{name}"):
+        text = f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise Undecodable(text)
+    raise Undecodable(f'no kind "{name}" is registered for version "{kind.api_version}"')
+
+
+def _sent_name(obj: Object) -> str:
+    meta = obj.get("metadata")
+    return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
 
 def _is_deep(obj: Object) -> bool:
@@ -162,13 +188,16 @@ def to_storage(kind: Kind, obj: Object) -> Object:
 
 
 def has_generation(kind: Kind) -> bool:
-    return kind.custom or kind.resource == builtin.CRDS
+    return kind.custom or kind.group in _WITH_GENERATION or kind.resource == builtin.CRDS
 
 
 def desired(kind: Kind, obj: Object) -> Object:
     """What `generation` counts the changes of: everything but metadata and status."""
     hidden = ("apiVersion", "metadata", "status") if kind.has_status else ("apiVersion", "metadata")
     return {name: value for name, value in obj.items() if name not in hidden}
+
+
+_WITH_GENERATION = frozenset({"apps", "batch", "policy", "admissionregistration.k8s.io"})
 
 
 class Target(NamedTuple):
@@ -181,7 +210,10 @@ class Target(NamedTuple):
 
 
 def match(what: Target, sent: Object, old: Object) -> None:
-    """Refuse what was meant for another object, or for another state of this one."""
+    """Refuse what was meant for another object, or for another state of this one.
+
+    Raises a Conflict that names what differs.
+    """
     meta, before = sent["metadata"], old["metadata"]
     require_name(what, meta)
     if meta.get("resourceVersion") not in (None, "", before["resourceVersion"]):
@@ -202,8 +234,8 @@ def require_name(what: Target, meta: dict[str, Any]) -> None:
         raise ApiError(400, "BadRequest", text)
 
 
-def settle(kind: Kind, obj: Object, old: Object | None) -> None:
+def settle(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> None:
     """Fill in the parts that follow from the others, of an object that is known to be good."""
     if kind.resource == builtin.CRDS:
-        obj["status"] = crds.established(obj, old)
+        obj["status"] = crds.established(obj, old, registry.kinds)
     builtin.fill_in(kind, obj, old)

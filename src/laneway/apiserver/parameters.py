@@ -43,8 +43,6 @@ def list_query(
 def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Query:
     """Which objects to list or to watch."""
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
-    if where.name:
-        fields = f"metadata.name={where.name}" + (f",{fields}" if fields else "")
     tests: list[Callable[[dict[str, Any]], bool]] = []
     if labels:
         tests.append(selectors.parse_labels(labels))
@@ -120,6 +118,8 @@ async def _decoded(request: web.Request) -> Any:
 async def body_object(request: web.Request) -> dict[str, Any]:
     """The object that a client sent."""
     value = await _decoded(request)
+    if value is None:
+        return {}  # as Kubernetes reads it
     if not isinstance(value, dict):
         raise ApiError(400, "BadRequest", "the body of the request must be an object")
     return value

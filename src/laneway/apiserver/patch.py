@@ -61,16 +61,26 @@ def _merge(target: Any, patch: Any) -> Any:
     return result
 
 
+def _rejected(reason: str) -> ApiError:
+    text = f"the server rejected our request due to an error in our request: {reason}"
+    return ApiError(422, "Invalid", text)
+
+
 def _json_patch(target: dict[str, Any], patch: Any) -> dict[str, Any]:
     if not isinstance(patch, list) or not all(isinstance(op, dict) for op in patch):
-        raise ApiError(400, "BadRequest", "a JSON patch must be a list of operations")
+        raise ApiError(
+            400,
+            "BadRequest",
+            "json: cannot unmarshal object into Go value of type jsonpatch.Patch: "
+            "a JSON patch must be a list of operations",
+        )
     if len(patch) > OPERATIONS_LIMIT:
         text = f"a JSON patch may have at most {OPERATIONS_LIMIT} operations, this has {len(patch)}"
         raise ApiError(413, "RequestEntityTooLarge", text)
     for op in patch:
         # The library knows more operations than the standard.
         if op.get("op") not in _OPERATIONS:
-            raise ApiError(400, "BadRequest", f"unknown JSON patch operation {op.get('op')!r}")
+            raise _rejected(f"unknown operation: {op.get('op')!r}")
     result: Any = copy.deepcopy(target)
     copied = 0
     where = ""
@@ -85,8 +95,7 @@ def _json_patch(target: dict[str, Any], patch: Any) -> dict[str, Any]:
             result = op.apply(result)
     except (JSONPatchError, JSONPointerError) as error:
         reason = (str(error) or "test failed") + where
-        text = f"the server rejected our request due to an error in our request: {reason}"
-        raise ApiError(422, "Invalid", text) from error
+        raise _rejected(reason) from error
     if not isinstance(result, dict):
         raise ApiError(422, "Invalid", "the patched object is not an object any more")
     return result

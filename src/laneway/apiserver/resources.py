@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from laneway.apiserver import metadata, namespaces
-from laneway.apiserver.admission.attributes import Attributes
+from laneway.apiserver import metadata, namespaces, subresources
+from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.apply import manage
-from laneway.apiserver.errors import ApiError
+from laneway.apiserver.errors import ApiError, Undecodable
 from laneway.apiserver.events import Key, as_object, in_form
 from laneway.apiserver.objects import (
     MODIFIED,
@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from laneway.apiserver.access import Access
+    from laneway.apiserver.address import Address
     from laneway.apiserver.admission.dispatch import Admission
     from laneway.apiserver.deletion.background import Deletion
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store, Stored
+    from laneway.apiserver.subresources import Subresource
 
 ATTEMPTS = 5
 """How often an update may find that others changed the object while webhooks were asked."""
@@ -97,6 +99,7 @@ class Resources:
 
         def change(old: Object) -> Object:
             new = take_in(what.at.kind, what.namespace, sent)
+            require_name(what, new["metadata"])
             if not unconditional and not new["metadata"].get("resourceVersion"):
                 problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
                 raise rejected(what.kind, what.name, [problem])
@@ -108,14 +111,21 @@ class Resources:
     async def patch(
         self, what: Target, changed: Callable[[Object], Object], options: Options
     ) -> Outcome:
-        """Put `changed` of what is there in its place."""
+        """Put `changed` of what is there in its place; what that gives must be an object."""
 
         def change(old: Object) -> Object:
             new = take_in(what.at.kind, what.namespace, changed(what.at.show(old)))
+            uid = new["metadata"].setdefault("uid", old["metadata"]["uid"])
+            if uid != old["metadata"]["uid"]:  # a patch of it, and no precondition
+                problem = invalid("metadata.uid", uid, "field is immutable")
+                raise rejected(what.kind, what.name, [problem])
             match(what, new, old)
             return what.at.merge(old, new)
 
-        return await self._update(what, change, options)
+        try:
+            return await self._update(what, change, options)
+        except Undecodable as error:
+            raise rejected(what.kind, "", [invalid("patch", "", error.message)]) from None
 
     async def apply(self, what: Target, sent: Object, options: Options) -> tuple[Outcome, bool]:
         """Make the fields of `sent` this manager's; whether the object is new.
@@ -138,6 +148,33 @@ class Resources:
 
         return await self._update(what, change, options, owned=True), False
 
+    async def admitted(
+        self,
+        kind: Kind,
+        subresource: str,
+        namespace: str,
+        name: str,
+        sent: Object,
+        options: Options,
+    ) -> tuple[Object, tuple[str, ...]]:
+        """What webhooks make of an object that is posted to a subresource, and never stored."""
+        if not self._admission.concerns(kind, "CREATE", subresource):
+            return sent, ()
+        write = Attributes(
+            operation="CREATE",
+            kind=kind,
+            name=name,
+            namespace=namespace,
+            subresource=subresource,
+            object=sent,
+            user=options.user,
+            dry_run=options.dry_run,
+            options=options.as_sent("CREATE"),
+        )
+        new, warnings = await self._admission.mutate(write)
+        write = msgspec.structs.replace(write, object=new)
+        return new or sent, warnings + await self._admission.validate(write)
+
     async def _create(
         self, kind: Kind, namespace: str, obj: Object, options: Options, *, owned: bool = False
     ) -> Outcome:
@@ -148,20 +185,21 @@ class Resources:
             raise ApiError(400, "BadRequest", text)
         metadata.for_create(meta, generation=has_generation(kind))
         namespaces.require(self._store, kind, namespace, meta.get("name", ""))
-        if kind.custom and kind.has_status:
+        if kind.has_status and kind.resource != "nodes":  # a kubelet tells its state at once
             obj.pop(STATUS, None)
         warnings = complete(kind, obj, options)
         if not owned:
             _own(kind, obj, None, options)
-        write = self._write(kind, obj, None, options)
+        at = subresources.itself(kind)
+        write = self._write(kind, at, obj, None, options)
         if write:
-            obj, said = await self._mutated(write)
+            obj, said = await self._mutated(write, at, obj)
             warnings += said
         self._check(kind, obj, None, options)
-        settle(kind, obj, None)
+        settle(kind, obj, None, self._registry)
         self._access.fill_in(kind, obj)
         if write:
-            warnings += await self._validated(write, obj)
+            warnings += await self._validated(write, at, obj, warnings)
             namespaces.require(self._store, kind, namespace, obj["metadata"]["name"])
         key = key_of(kind, namespace, obj["metadata"]["name"])
         with self._store.transaction(dry_run=options.dry_run):
@@ -205,18 +243,18 @@ class Resources:
         metadata.for_update(obj["metadata"], old["metadata"])
         if not owned:
             _own(kind, obj, old, options, what.at.name)
-        write = self._write(kind, obj, old, options, what.at.name)
+        write = self._write(kind, what.at, obj, old, options)
         if write:
-            obj, said = await self._mutated(write)
+            obj, said = await self._mutated(write, what.at, obj)
             metadata.for_update(obj["metadata"], old["metadata"])
             warnings += said
         self._check(kind, obj, old, options)
-        settle(kind, obj, old)
+        settle(kind, obj, old, self._registry)
         self._access.fill_in(kind, obj)
         if has_generation(kind) and not same(desired(kind, obj), desired(kind, old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if write:
-            warnings += await self._validated(write, obj)
+            warnings += await self._validated(write, what.at, obj, warnings)
         manage.keep_times(old, obj)
         if same(obj, old):
             return Outcome(stored.body, warnings)
@@ -242,37 +280,42 @@ class Resources:
     # Webhooks.
 
     def _write(
-        self,
-        kind: Kind,
-        obj: Object,
-        old: Object | None,
-        options: Options,
-        subresource: str = "",
+        self, kind: Kind, at: Subresource, obj: Object, old: Object | None, options: Options
     ) -> Attributes | None:
         """The write as webhooks are to see it; None where none wants to."""
         operation: Literal["CREATE", "UPDATE"] = "CREATE" if old is None else "UPDATE"
-        if not self._admission.concerns(kind, operation, subresource):
+        if not self._admission.concerns(kind, operation, at.name):
             return None
         return Attributes(
             operation=operation,
             kind=kind,
             name=obj["metadata"].get("name", ""),
             namespace=obj["metadata"].get("namespace", ""),
-            subresource=subresource,
-            object=obj,
-            old_object=old,
+            subresource=at.name,
+            object=at.show(obj),
+            old_object=None if old is None else at.show(old),
             user=options.user,
             dry_run=options.dry_run,
             options=options.as_sent(operation),
         )
 
-    async def _mutated(self, write: Attributes) -> tuple[Object, tuple[str, ...]]:
-        obj, warnings = await self._admission.mutate(write)
-        assert obj is not None  # noqa: S101 - only a deletion has none
-        return obj, warnings
+    async def _mutated(
+        self, write: Attributes, at: Subresource, obj: Object
+    ) -> tuple[Object, tuple[str, ...]]:
+        """What webhooks make of the object, as far as the address that is written to reaches."""
+        new, warnings = await self._admission.mutate(write)
+        assert new is not None  # noqa: S101 - only a deletion has none
+        return at.merge(obj, new), warnings
 
-    async def _validated(self, write: Attributes, obj: Object) -> tuple[str, ...]:
-        return await self._admission.validate(msgspec.structs.replace(write, object=obj))
+    async def _validated(
+        self, write: Attributes, at: Subresource, obj: Object, before: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        try:
+            write = msgspec.structs.replace(write, object=at.show(obj))
+            return await self._admission.validate(write)
+        except Refused as refusal:
+            refusal.warnings = before + refusal.warnings
+            raise
 
     def _applied(self, what: Target, old: Object | None, sent: Object, options: Options) -> Object:
         return manage.applied(

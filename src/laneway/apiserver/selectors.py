@@ -114,7 +114,8 @@ class FieldSelector:
 
 def supported_fields(kind: Kind) -> tuple[str, ...]:
     """The field labels that `parse_fields` should accept for a kind."""
-    return EVERYWHERE if kind.custom else EVERYWHERE + _OF_BUILTIN.get(kind.plural, ())
+    known = kind.selectable if kind.custom else _OF_BUILTIN.get(kind.plural, ())
+    return EVERYWHERE + known
 
 
 def parse_labels(text: str) -> LabelSelector:

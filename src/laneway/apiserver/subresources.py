@@ -90,9 +90,9 @@ def itself(kind: Kind) -> Subresource:
     )
 
 
-def everything(kind: Kind) -> Subresource:
-    """The lens by which the server itself writes: nothing is left out."""
-    return Subresource(kind=kind, show=_whole, merge=lambda _, new: new, part=_whole)
+def everything(kind: Kind, name: str) -> Subresource:
+    """The lens by which an action writes: nothing is left out."""
+    return Subresource(name=name, kind=kind, show=_whole, merge=lambda _, new: new, part=_whole)
 
 
 def of(kind: Kind, name: str) -> Subresource | None:

@@ -62,6 +62,7 @@ def options(query: Mapping[str, str], form: Form, latest: int) -> WatchOptions:
         raise ApiError(406, "NotAcceptable", _FORMS)
     if initial and wanted > latest:
         raise moments.too_large(wanted, latest)
+    moments.number(query, "limit")  # it means nothing here, but must be one
     timeout = moments.number(query, "timeoutSeconds")
     return WatchOptions(
         since=str(wanted or ""),

@@ -40,9 +40,10 @@ class Writing:
         """Something that is done to an object by a POST to one of its subresources."""
         form = answers.form_of(request)
         options = parameters.write_options(request)
-        body = await parameters.body_object(request)
-        target = actions.Subject(kind, where.namespace, where.name)
-        return await action(target, body, options, form)
+        body = actions.KINDS[where.subresource] | await parameters.body_object(request)
+        subject = actions.Subject(kind, where.namespace, where.name)
+        body, warnings = await self._resources.admitted(kind, where, body, options)
+        return answers.warned(await action(subject, body, options, form), warnings)
 
     async def replace(
         self, request: web.Request, kind: Kind, where: Address, at: Subresource

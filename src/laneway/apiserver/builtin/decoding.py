@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from laneway.api import timestamp
 from laneway.apiserver import schema
 from laneway.apiserver.builtin import defaults, quantity, types
-from laneway.apiserver.errors import ApiError
+from laneway.apiserver.errors import Undecodable
 
 if TYPE_CHECKING:
     from laneway.apiserver.builtin.types import Field
@@ -183,10 +183,10 @@ class _Walk:
             f"{owner.rpartition('.')[2]}.{where} of type {go}"
         )
 
-    def _error(self, why: str) -> ApiError:
+    def _error(self, why: str) -> Undecodable:
         kind = self.kind
         what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-        return ApiError(400, "BadRequest", f"{what}: {why}")
+        return Undecodable(f"{what}: {why}")
 
 
 def _fits(base: str, value: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.apiserver.builtin import schemas
-from laneway.apiserver.kinds import Column, Kind, Scale
+from laneway.apiserver.kinds import VERBS, Column, Kind, Scale
 
 
 def _column(name: str, json_path: str = "", kind: str = "string", priority: int = 0) -> Column:
@@ -67,6 +67,7 @@ KINDS: tuple[Kind, ...] = (
         "namespaces",
         namespaced=False,
         short_names=("ns",),
+        verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
         columns=(_column("Status", ".status.phase"), _AGE),
         has_status=True,
         subresources=("finalize",),
