@@ -149,23 +149,17 @@ class Resources:
         return await self._update(what, change, options, owned=True), False
 
     async def admitted(
-        self,
-        kind: Kind,
-        subresource: str,
-        namespace: str,
-        name: str,
-        sent: Object,
-        options: Options,
+        self, kind: Kind, where: Address, sent: Object, options: Options
     ) -> tuple[Object, tuple[str, ...]]:
         """What webhooks make of an object that is posted to a subresource, and never stored."""
-        if not self._admission.concerns(kind, "CREATE", subresource):
+        if not self._admission.concerns(kind, "CREATE", where.subresource):
             return sent, ()
         write = Attributes(
             operation="CREATE",
             kind=kind,
-            name=name,
-            namespace=namespace,
-            subresource=subresource,
+            name=where.name,
+            namespace=where.namespace,
+            subresource=where.subresource,
             object=sent,
             user=options.user,
             dry_run=options.dry_run,

@@ -106,12 +106,11 @@ class Shell:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KUBE", "XDG", "LC_"))}
         self._env = kept | {"KUBECONFIG": str(config), "HOME": str(directory), "LC_ALL": "C"}
 
-    async def run(self, command: str) -> tuple[str, ...]:
-        """What a command prints, in words, and how it ends."""
-        command, _, pattern = command.partition(" | grep ")
+    async def start(self, command: str) -> asyncio.subprocess.Process:
+        """A command that runs."""
         words = shlex.split(command.replace(NAMESPACE, self.namespace))
         env = dict(word.split("=", 1) for word in words[: words.index("kubectl")])
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             self._kubectl,
             *words[words.index("kubectl") + 1 :],
             stdin=asyncio.subprocess.DEVNULL,
@@ -120,6 +119,11 @@ class Shell:
             env=self._env | env,
             cwd=self._directory,
         )
+
+    async def run(self, command: str) -> tuple[str, ...]:
+        """What a command prints, in words, and how it ends."""
+        command, _, pattern = command.partition(" | grep ")
+        process = await self.start(command)
         async with asyncio.timeout(60):
             out, err = await process.communicate()
         lines = self._words(out.decode() + "\n" + err.decode(), pattern)
@@ -192,6 +196,32 @@ async def tell(shell: Shell, story: list[Step], minor: int) -> list[Step]:
         replace(step, told=await shell.run(step.command)) if step.since <= minor else step
         for step in story
     ]
+
+
+async def test_kubectl_follows_what_happens(
+    kubectl: str, kube: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    shell = Shell(kubectl, request.getfixturevalue("kubeconfig"), tmp_path / "under-test")
+    for command in ("kubectl create ns NAMESPACE", "kubectl create cm a"):
+        await shell.run(command)
+    watching = await shell.start("kubectl get configmaps a --watch --output-watch-events")
+    assert watching.stdout is not None
+
+    async with asyncio.timeout(60):
+        seen = [(await watching.stdout.readline()).split()[:3] for _ in range(2)]
+        await shell.run("""kubectl patch cm a -p '{"data":{"x":"1"}}'""")
+        await shell.run("kubectl delete cm a")
+        seen += [(await watching.stdout.readline()).split()[:3] for _ in range(2)]
+        watching.terminate()
+        await watching.communicate()
+
+    assert seen == [
+        [b"EVENT", b"NAME", b"DATA"],
+        [b"ADDED", b"a", b"0"],
+        [b"MODIFIED", b"a", b"1"],
+        [b"DELETED", b"a", b"1"],
+    ]
+    await shell.run("kubectl delete ns NAMESPACE --wait=false")
 
 
 def difference(expected: list[Step], told: list[Step]) -> str:
