@@ -185,7 +185,7 @@ async def test_kubectl_tells_the_same_story(
         assert told == written, difference(written, told)
     if REAL:
         embedded = Shell(kubectl, request.getfixturevalue("embedded_kubeconfig"), tmp_path / "ours")
-        await embedded.run("kubectl create -f custom.yaml")
+        await embedded.run("kubectl create -f custom.yaml --cache-dir=before")
         ours = await tell(embedded, told, kube.minor)
         assert ours == told, difference(told, ours)
 
