@@ -102,6 +102,19 @@ async def test_dry_run_answers_as_if_and_does_nothing(kube: Any, thing: Any) -> 
     assert (await kube.get(path)).ok == made
 
 
+async def test_the_order_of_the_fields_does_not_matter(kube: Any, thing: Any) -> None:
+    resource, obj = thing
+    turned = {"kind": obj["kind"], **obj}
+
+    for params in ({"dryRun": "All"}, {}):
+        made = (await kube.post(resource.path(), turned, **params)).ok
+        assert (made["apiVersion"], made["kind"]) == (resource.api_version, resource.kind)
+
+    path = resource.path(obj["metadata"]["name"])
+    kube.made.append(path)
+    assert (await kube.get(path)).ok == made
+
+
 async def test_server_side_apply_makes_and_changes(kube: Any, thing: Any) -> None:
     resource, obj = thing
     if resource.plural == "nodes":
