@@ -40,6 +40,7 @@ class Removal:
         self._deletion = deletion
         self._admission = admission
         deletion.review = self._collected
+        deletion.is_reviewed = lambda kind: admission.concerns(kind, "DELETE")
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions, user: User

@@ -430,6 +430,7 @@ async def test_what_a_review_keeps_is_tried_again(
     assert server._store is not None
     collector = server._store._wake.__self__  # type: ignore[attr-defined]
     monkeypatch.setattr(collector, "review", review)
+    monkeypatch.setattr(collector, "is_reviewed", lambda _: True)
     owner = await make(api, "owner")
     await make(api, "child", owner)
     await make(api, "sibling", owner)

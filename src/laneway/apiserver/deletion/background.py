@@ -16,6 +16,9 @@ from laneway.apiserver.events import as_object
 from laneway.apiserver.objects import key_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from laneway.apiserver.deletion.collector import Rest
     from laneway.apiserver.deletion.options import DeleteOptions
     from laneway.apiserver.events import Key
     from laneway.apiserver.kinds import Kind
@@ -29,12 +32,13 @@ if TYPE_CHECKING:
 class Deletion:
     """The verb delete, and everything that follows from it.
 
-    `review` is asked before an object is deleted because another was, and raises ApiError to keep
-    it; it is tried again later.
+    For kinds that are `is_reviewed`, `review` is asked before an object is deleted because
+    another was, and raises ApiError to keep it; it is tried again later.
     """
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self.review: Review | None = None
+        self.is_reviewed: Callable[[Kind], bool] = lambda _: True
         self._store = store
         self._registry = registry
         self._worker = Worker(store)
@@ -94,14 +98,27 @@ class Deletion:
     def _wake(self) -> None:
         self._worker.wake(self._collector.do)
 
-    async def _follow_up(self, key: Key, options: DeleteOptions) -> None:
-        """Delete an object because another went; it may be gone or replaced by now."""
+    def _follow_up(self, key: Key, options: DeleteOptions) -> Rest | None:
+        """Delete an object because another went: at once, or later if somebody is asked before."""
         kind = self._registry.of_resource(key.resource)
-        try:
+        if kind is not None and self.review is not None and self.is_reviewed(kind):
+            return lambda: self._ask_and_delete(kind, key, options)
+        with self._if_meant(key, options):
             if kind is not None:
-                await self.reviewed(kind, key.namespace, key.name, options, self.review)
+                self.delete(kind, key.namespace, key.name, options)
             elif (stored := self._store.get(key)) is not None:
                 verb.delete(self._store, key, options, stored)  # no version of it is served
+        return None
+
+    async def _ask_and_delete(self, kind: Kind, key: Key, options: DeleteOptions) -> None:
+        with self._if_meant(key, options):
+            await self.reviewed(kind, key.namespace, key.name, options, self.review)
+
+    @contextlib.contextmanager
+    def _if_meant(self, key: Key, options: DeleteOptions) -> Iterator[None]:
+        """It is no failure that the object is gone or replaced by now."""
+        try:
+            yield
         except NotFound:
             pass
         except ApiError:

@@ -5,6 +5,9 @@ the absent ones. An owner that is deleted in the foreground stays until no depen
 more; one that is deleted with `orphan` stays until its dependents are disowned. Namespaces and
 definitions stay until they are empty. Nothing is remembered between two looks at an object: what
 is stored says what is to be done.
+
+Many objects are looked at in one transaction, since a commit costs more than a look. What has to
+wait for somebody (a webhook, a turn) is left to be done after it.
 """
 
 from __future__ import annotations
@@ -20,15 +23,18 @@ from laneway.apiserver.events import Key, as_object
 from laneway.apiserver.store import FIRST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from laneway.apiserver.objects import Object
     from laneway.apiserver.registry import Registry
     from laneway.apiserver.store import Store, Stored, Work
 
-    Delete = Callable[[Key, DeleteOptions], Awaitable[None]]
+    Rest = Callable[[], Awaitable[None]]
+    """What is left to do, outside of the transaction."""
+    Delete = Callable[[Key, DeleteOptions], Rest | None]
 
 CHUNK = 50
+"""Objects in one transaction: some milliseconds."""
 
 
 class Collector:
@@ -67,34 +73,48 @@ class Collector:
             ref := owners.misplaced(self._store, self._registry, work.key, obj)
         ):
             reports.misplaced(self._store, work.key, obj, ref)
-        await self._look_at(work.key)
+        await self._look_at_all([work.key])
 
     async def _each(self, chunk: Callable[[Key], list[Key]]) -> None:
         after = FIRST
         while keys := chunk(after):
-            for key in keys:
-                await self._look_at(key)
-                await self._turn()
+            await self._look_at_all(keys)
             after = keys[-1]
+
+    async def _look_at_all(self, keys: Sequence[Key]) -> None:
+        try:
+            with self._store.transaction():
+                rests = [self._look_at(key) for key in keys]
+        except ApiError:
+            if len(keys) == 1:
+                raise
+            for key in keys:  # one that fails takes no other with it
+                await self._look_at_all([key])
+            return
+        await self._turn()
+        for rest in rests:
+            if rest is not None:
+                await rest()
+                await self._turn()
 
     # Owners and dependents.
 
-    async def _look_at(self, key: Key) -> None:
+    def _look_at(self, key: Key) -> Rest | None:
         found = self._find(key)
         if found is None:
-            return
+            return None
         obj, stored = found
         meta = obj["metadata"]
         if "deletionTimestamp" in meta:
             finalizers = meta.get("finalizers") or ()
             if ORPHAN in finalizers:
-                await self._orphan(key, meta["uid"])
-            elif FOREGROUND in finalizers and not self._is_blocked(meta["uid"]):
+                return lambda: self._orphan(key, meta["uid"])
+            if FOREGROUND in finalizers and not self._is_blocked(meta["uid"]):
                 self._take_finalizer(key, FOREGROUND)
-            return
+            return None
         refs = owners.classify(self._store, self._registry, key, obj)
         if refs.unclear:
-            return
+            return None
         if refs.solid:
             gone = {ref["uid"] for ref in (*refs.absent, *refs.waiting)}
             if gone:
@@ -105,9 +125,10 @@ class Collector:
                 owners.unblock(obj)
                 if obj != as_object(stored.body):
                     self._store.commit("MODIFIED", key, obj, stored)
-            await self._delete(key, DeleteOptions(policy="Foreground", uid=meta["uid"]))
+            return self._delete(key, DeleteOptions(policy="Foreground", uid=meta["uid"]))
         elif refs.waiting or refs.absent:
-            await self._delete(key, DeleteOptions(policy=_policy(meta), uid=meta["uid"]))
+            return self._delete(key, DeleteOptions(policy=_policy(meta), uid=meta["uid"]))
+        return None
 
     def _is_blocked(self, uid: str) -> bool:
         return bool(self._store.dependents(uid, limit=1, blocking=True))
@@ -171,16 +192,33 @@ class Collector:
         errors = []
         after = ("", "")
         while rows := _chunk(self._store.rows(resource, namespace, after=after)):
-            for row in rows:
-                meta = as_object(row.body)["metadata"]
-                if "deletionTimestamp" not in meta:
-                    key = Key(resource, row.namespace, row.name)
-                    try:
-                        await self._delete(key, DeleteOptions(policy="Background"))
-                    except ApiError as error:
-                        errors.append(error.message)
-                await self._turn()
+            keys = [
+                Key(resource, row.namespace, row.name)
+                for row in rows
+                if "deletionTimestamp" not in as_object(row.body)["metadata"]
+            ]
+            errors += await self._delete_all(keys)
             after = (rows[-1].namespace, rows[-1].name)
+        return errors
+
+    async def _delete_all(self, keys: Sequence[Key]) -> list[str]:
+        """Delete them, as many as possible; what kept some from it."""
+        errors = []
+        try:
+            with self._store.transaction():
+                rests = [self._delete(key, DeleteOptions(policy="Background")) for key in keys]
+        except ApiError as error:
+            if len(keys) == 1:
+                return [error.message]
+            return [text for key in keys for text in await self._delete_all([key])]
+        await self._turn()
+        for rest in rests:
+            if rest is not None:
+                try:
+                    await rest()
+                except ApiError as error:
+                    errors.append(error.message)
+                await self._turn()
         return errors
 
     def _change(self, key: Key, change: Callable[[Object], None]) -> None:
