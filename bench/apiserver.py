@@ -1,287 +1,251 @@
-"""What the embedded API server can take, over TLS as `laneway up` serves it.
+"""The embedded API server beside the real one: kube-apiserver with etcd.
 
-The server is a process of its own, its clients are this one. Both encrypt and both want a core, so
-where clients ask at once the CPU time that the server spent on a request says more than the rate.
-The watchers are 100 connections of this process; a latency is the time from before a patch is sent
-until one of them has its event.
+The same client process measures both, one after the other: TLS, a token, and a user whose rights
+are a ClusterRole's. Both share this machine's cores with the client, so beside a figure stands the
+CPU time that the server needed for each. The real server is that of KUBEBUILDER_ASSETS, or the one
+that `make test-realapi` has built; where there is neither, only ours is measured.
+
+A latency is the time from before a patch is sent until a watcher has its event. Memory is resident
+memory, of the real server with its etcd. Rates are medians of three parts, after a warm-up.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import aclosing, suppress
-from typing import Any
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
 
-import aiohttp
-from support.children import Child, start
-from support.report import arguments, header, middle, ms, percentile, table
+import msgspec
+from support.api_calls import Call, Caller, Watchers, caller
+from support.api_devices import GROUP, PATH, application, creation, stamp, status_patch
+from support.api_servers import Server, embedded, find_real, real
+from support.report import arguments, header, middle, percentile, table
 
-from laneway.api import VGPUDevice
 from laneway.api.crds import crds
-from laneway.kube.client import Client
-from laneway.kube.config import load
-from laneway.kube.informer import Informer
-from laneway.kube.resource import Resource, served
-from laneway.kube.tls import client_context
 
-_VGPUS = served(VGPUDevice)
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, VGPUDevice)
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-_SENT = re.compile(rb'"sent":"([0-9.]+)"')
-_PROFILES = [f"NVIDIA A2-{size}Q" for size in (1, 2, 4, 8, 16)]
+_PARTS = 3
+_WARM_UP = 200
+_CLIENTS = 8
+_READY_SECONDS = 30
 
 
-def device(number: int) -> dict[str, Any]:
-    node = f"node-{number // 300:03d}"
-    return {
-        "apiVersion": _VGPUS.api_version,
-        "kind": "VGPUDevice",
-        "metadata": {"name": f"{node}-{number:06d}", "labels": {"nodename": node}},
-        "spec": {"address": "0000:08:00.4", "nodeName": node, "enabled": False},
+class Measured(NamedTuple):
+    """One figure of one server, and what it cost that server."""
+
+    what: str
+    unit: str
+    value: float
+    aim: str = ""
+    """What the ratio to the real server should be."""
+    cpu: float | None = None
+    """Milliseconds of each: a write, a list, an event at a watcher."""
+
+
+async def prepare(server: Server) -> None:
+    """Our kinds, and the rights of the user who measures."""
+    role = {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}
+    binding = {
+        "metadata": {"name": "bench"},
+        "roleRef": {"apiGroup": _RBAC.split("/")[2], "kind": "ClusterRole", "name": "bench"},
+        "subjects": [{"apiGroup": _RBAC.split("/")[2], "kind": "User", "name": "user"}],
     }
+    async with caller(server.admin) as admin:
+        await admin.send_all([Call("POST", _CRDS, crd) for crd in crds()], 1)
+        rules = {"metadata": {"name": "bench"}, "rules": [role]}
+        await admin.send(Call("POST", f"{_RBAC}/clusterroles", rules))
+        await admin.send(Call("POST", f"{_RBAC}/clusterrolebindings", binding))
+        async with asyncio.timeout(_READY_SECONDS):
+            for crd in crds():
+                await established(admin, f"{_CRDS}/{crd['metadata']['name']}")
 
 
-def status() -> dict[str, Any]:
-    """As an agent writes it: the profiles that the device can have."""
-    return {"status": {"availableTypes": {name: str(at) for at, name in enumerate(_PROFILES)}}}
+async def established(admin: Caller, path: str) -> None:
+    while True:
+        found = msgspec.json.decode(await admin.send(Call("GET", path)))
+        for condition in found.get("status", {}).get("conditions") or ():
+            if (condition["type"], condition["status"]) == ("Established", "True"):
+                return
+        await asyncio.sleep(0.2)
 
 
-def name_of(number: int) -> str:
-    return str(device(number)["metadata"]["name"])
+async def rate(
+    server: Server, user: Caller, what: str, calls: list[Call], clients: int = _CLIENTS
+) -> Measured:
+    part, rates = -(-len(calls) // _PARTS), []
+    before = server.cpu()
+    for at in range(0, len(calls), part):
+        began = time.perf_counter()
+        await user.send_all(calls[at : at + part], clients)
+        rates.append(len(calls[at : at + part]) / (time.perf_counter() - began))
+    cpu = (server.cpu() - before) / len(calls) * 1e3
+    return Measured(what, "/s", middle(rates), ">= 0.5", cpu)
 
 
-async def shared(work: Iterable[Callable[[], Awaitable[object]]], clients: int) -> None:
-    """Do the work with so many hands."""
-    todo = iter(list(work))
+async def writes(server: Server, user: Caller, objects: int) -> list[Measured]:
+    def of(make: Callable[[int], Call], numbers: Iterable[int]) -> list[Call]:
+        return [make(number) for number in numbers]
 
-    async def hand() -> None:
-        for one in todo:
-            await one()
-
-    await asyncio.gather(*(hand() for _ in range(clients)))
-
-
-class Bench:
-    """One server with its client, and the rows found so far."""
-
-    def __init__(self, server: Child, client: Client) -> None:
-        self.server = server
-        self.client = client
-        self.writes: list[tuple[str, ...]] = []
-
-    async def timed(
-        self, what: str, work: list[Callable[[], Awaitable[object]]], clients: int
-    ) -> None:
-        """A row: how many a second, and what each cost the server."""
-        before, began = await self.server.ask("usage"), time.perf_counter()
-        await shared(work, clients)
-        took = time.perf_counter() - began
-        used = (await self.server.ask("usage"))["cpu"] - before["cpu"]
-        count = len(work)
-        self.writes.append((what, str(count), f"{count / took:,.0f}", ms(used / count)))
-
-    def creating(self, numbers: Iterable[int]) -> list[Callable[[], Awaitable[object]]]:
-        return [lambda at=at: self.client.create(_VGPUS, device(at)) for at in numbers]  # type: ignore[misc]
-
-    def patching(
-        self, numbers: Iterable[int], patch: Callable[[], dict[str, Any]], subresource: str = ""
-    ) -> list[Callable[[], Awaitable[object]]]:
-        return [
-            lambda at=at: self.client.patch(  # type: ignore[misc]
-                _VGPUS, name_of(at), patch(), subresource=subresource
-            )
-            for at in numbers
-        ]
+    part = objects // 4
+    await user.send_all(of(creation, range(_WARM_UP)), _CLIENTS)
+    await user.send_all(of(status_patch, range(_WARM_UP)), _CLIENTS)
+    await user.send_all(of(application, range(_WARM_UP)), _CLIENTS)
+    alone, patched = range(_WARM_UP, _WARM_UP + part), range(_WARM_UP, _WARM_UP + 2 * part)
+    rest = range(_WARM_UP + part, objects)
+    return [
+        await rate(server, user, "create, 1 client", of(creation, alone), 1),
+        await rate(server, user, f"create, {_CLIENTS} clients", of(creation, rest)),
+        await rate(server, user, "merge patch of status", of(status_patch, patched)),
+        await rate(server, user, "server-side apply", of(application, patched)),
+        await rate(server, user, "the same apply again", of(application, patched)),
+    ]
 
 
-async def write(bench: Bench, objects: int) -> None:
-    part = min(1000, objects // 4)
-    await bench.timed("create, 1 client", bench.creating(range(part)), 1)
-    await bench.timed("create, 8 clients", bench.creating(range(part, objects)), 8)
-    patches = bench.patching(range(objects), status, "status")
-    await bench.timed("merge patch of status, 8 clients", patches, 8)
-    patches = bench.patching(range(part), lambda: {"spec": {"enabled": True}})
-    await bench.timed("merge patch of spec, 1 client", patches, 1)
-    patches = bench.patching(range(part), lambda: {"spec": {"enabled": True}})
-    await bench.timed("the same again: nothing changes", patches, 1)
+async def lists(server: Server, user: Caller, objects: int, runs: int) -> list[Measured]:
+    async def pages(size: int = 500) -> None:
+        token = ""
+        while True:
+            where = f"{PATH}?limit={size}" + (f"&continue={token}" if token else "")
+            found = msgspec.json.decode(await user.send(Call("GET", where)), type=_List)
+            if not (token := found.metadata.token or ""):
+                return
+
+    found = []
+    for what, call in (
+        ("JSON", Call("GET", PATH)),
+        ("JSON, gzip", Call("GET", PATH, coding="gzip")),
+        ("Table", Call("GET", PATH, accept=_TABLE)),
+        ("Table, gzip", Call("GET", PATH, accept=_TABLE, coding="gzip")),
+        ("pages of 500", None),
+    ):
+        times: list[float] = []
+        before = 0.0
+        for run in range(runs + 1):
+            if run == 1:
+                before = server.cpu()
+            began = time.perf_counter()
+            await (user.send(call) if call else pages())
+            times.append(time.perf_counter() - began)
+        cpu = (server.cpu() - before) / runs * 1e3
+        name = f"list of {objects:,}: {what}"
+        found.append(Measured(name, "ms", middle(times[1:]) * 1e3, "<= 1", cpu))
+    return found
 
 
-async def lists(bench: Bench, kubeconfig: str, runs: int) -> list[tuple[str, ...]]:
-    """Whole lists as kubectl asks for them, and as an informer does."""
-    config = load(kubeconfig)
-    url = config.cluster.server + _VGPUS.path()
-    context = client_context(config.cluster)
-    rows = []
-    async with aiohttp.ClientSession(auto_decompress=False) as session:
-        for what, accept, coding in (
-            ("JSON", "application/json", "identity"),
-            ("JSON, gzip", "application/json", "gzip"),
-            ("Table", _TABLE, "identity"),
-            ("Table, gzip", _TABLE, "gzip"),
-        ):
-            headers = {
-                "Accept": accept,
-                "Accept-Encoding": coding,
-                "Authorization": f"Bearer {config.user.token}",
-            }
-            times, costs, size = [], [], 0
-            for _ in range(runs):
-                before, began = await bench.server.ask("usage"), time.perf_counter()
-                async with session.get(url, headers=headers, ssl=context) as response:
-                    response.raise_for_status()
-                    size = len(await response.read())
-                times.append(time.perf_counter() - began)
-                costs.append((await bench.server.ask("usage"))["cpu"] - before["cpu"])
-            rows.append((what, f"{size / 1e6:.1f}", ms(middle(times)), ms(middle(costs))))
-    before, began = await bench.server.ask("usage"), time.perf_counter()
-    informer = Informer(bench.client, _VGPUS)
-    task = asyncio.create_task(informer.run())
-    await informer.synced.wait()
-    took = time.perf_counter() - began
-    used = (await bench.server.ask("usage"))["cpu"] - before["cpu"]
-    await stopped(task)
-    return [*rows, ("by an informer: pages, decoded", "", ms(took), ms(used))]
+class _Meta(msgspec.Struct):
+    token: str | None = msgspec.field(name="continue", default=None)
 
 
-class Watchers:
-    """Many watches of the same collection; they only look for the moment of sending."""
-
-    def __init__(self, kubeconfig: str, count: int) -> None:
-        self.latencies: list[float] = []
-        self.delivered = 0
-        self._config = load(kubeconfig)
-        self._count = count
-        self._target = 0
-        self._reached = asyncio.Event()
-
-    async def run(self, version: str, open_: asyncio.Event) -> None:
-        url = self._config.cluster.server + _VGPUS.path()
-        context = client_context(self._config.cluster)
-        headers = {"Authorization": f"Bearer {self._config.user.token}"}
-        params = {"watch": "1", "resourceVersion": version}
-        opened = 0
-
-        async def one(session: aiohttp.ClientSession) -> None:
-            nonlocal opened
-            async with session.get(url, headers=headers, params=params, ssl=context) as response:
-                opened += 1
-                if opened == self._count:
-                    open_.set()
-                rest = b""
-                async for chunk in response.content.iter_any():
-                    whole, _, rest = (rest + chunk).rpartition(b"\n")
-                    self._take(whole)
-
-        connector = aiohttp.TCPConnector(limit=0)
-        timeout = aiohttp.ClientTimeout(total=None)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            await asyncio.gather(*(one(session) for _ in range(self._count)))
-
-    def _take(self, lines: bytes) -> None:
-        now = time.perf_counter()
-        sent = _SENT.findall(lines)
-        self.latencies += [now - float(moment) for moment in sent]
-        self.delivered += len(sent)
-        if self.delivered >= self._target:
-            self._reached.set()
-
-    async def until(self, delivered: int) -> None:
-        self._target = delivered
-        self._reached.clear()
-        if self.delivered < delivered:
-            await self._reached.wait()
+class _List(msgspec.Struct):
+    metadata: _Meta
 
 
 async def fanout(
-    bench: Bench, kubeconfig: str, watchers: int, events: int
-) -> list[tuple[str, ...]]:
-    version = ""
-    async with aclosing(bench.client.list(_VGPUS, limit=1)) as pages:
-        async for page in pages:
-            version = page.resource_version
-            break
-    opened = asyncio.Event()
-    crowd = Watchers(kubeconfig, watchers)
-    task = asyncio.create_task(crowd.run(version, opened))
-    await opened.wait()
+    server: Server, user: Caller, watchers: int, events: int, objects: int
+) -> list[Measured]:
+    found = []
+    async with user.watching(PATH, watchers) as crowd:
+        for what, count, clients in (
+            ("one patch after the other", events // 3, 1),
+            (f"{_CLIENTS} clients patch", events, _CLIENTS),
+        ):
+            await patches(user, crowd, min(20, objects), 1)
+            crowd.latencies.clear()
+            before, began = server.cpu(), time.perf_counter()
+            await patches(user, crowd, min(count, objects), clients)
+            took = time.perf_counter() - began
+            received = len(crowd.latencies)
+            cpu = (server.cpu() - before) / received * 1e3
+            title = f"{watchers} watchers, {what}"
+            for percent in (50, 99):
+                latency = percentile(crowd.latencies, percent) * 1e3
+                found.append(Measured(f"{title}: p{percent}", "ms", latency, "<= 1", cpu))
+            found.append(Measured(f"{title}: events", "/s", received / took, ">= 1", cpu))
+    return found
 
-    def stamp() -> dict[str, Any]:
-        return {"metadata": {"annotations": {"sent": f"{time.perf_counter():.6f}"}}}
 
+async def patches(user: Caller, crowd: Watchers, count: int, clients: int) -> None:
+    """One client sends a patch when all have seen the one before; several do not wait."""
+    target = crowd.delivered
+    todo = iter(range(count))
+
+    async def client() -> None:
+        nonlocal target
+        for number in todo:
+            target += crowd.count
+            await user.send(stamp(number))
+            if clients == 1:
+                await crowd.until(target)
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    await crowd.until(target)
+
+
+async def measure(
+    start: AbstractAsyncContextManager[Server], objects: int, watchers: int, events: int
+) -> tuple[str, list[Measured]]:
+    async with start as server:
+        await prepare(server)
+        found = [Measured("start", "s", server.start, "<= 1")]
+        idle = server.memory()
+        async with caller(server.user) as user:
+            found += await writes(server, user, objects)
+            stored = server.memory()
+            found += await lists(server, user, objects, 5)
+            found += await fanout(server, user, watchers, events, objects)
+        for what, size in (
+            ("memory, with the CRDs only", idle),
+            (f"memory, with {objects:,} objects", stored),
+            ("memory, after all of this", server.memory()),
+        ):
+            found.append(Measured(what, "MB", size, "<= 0.2"))
+        return server.name, found
+
+
+def compare(results: list[tuple[str, list[Measured]]]) -> None:
+    """A row for each figure, a column for each server; the ratio is ours to the other's."""
+    names = [name for name, _ in results]
+    head = ["", *names, *(["ratio", "aim"] if len(names) > 1 else [])]
+    head += [f"CPU ms each, {name}" for name in names]
     rows = []
-    for what, count, clients in (
-        ("one patch after the other", events // 5, 1),
-        ("8 clients patch", events, 8),
-    ):
-        crowd.latencies.clear()
-        start_at = crowd.delivered
-        before, began = await bench.server.ask("usage"), time.perf_counter()
-        if clients == 1:
-            for number, one in enumerate(bench.patching(range(count), stamp), 1):
-                await one()
-                await crowd.until(start_at + number * watchers)
-        else:
-            await shared(bench.patching(range(count), stamp), clients)
-            await crowd.until(start_at + count * watchers)
-        took = time.perf_counter() - began
-        used = (await bench.server.ask("usage"))["cpu"] - before["cpu"]
-        delivered = crowd.delivered - start_at
-        rows.append(
-            (
-                what,
-                f"{delivered:,}",
-                f"{delivered / took:,.0f}",
-                *(ms(percentile(crowd.latencies, at)) for at in (50, 99)),
-                f"{used / delivered * 1e6:.1f}",
-            )
-        )
-    await stopped(task)
-    return rows
+    for same in zip(*(found for _, found in results), strict=True):
+        row = [same[0].what, *(f"{shown(one.value)} {one.unit}" for one in same)]
+        if len(same) > 1:
+            row += [f"{same[0].value / same[1].value:.2f}", same[0].aim]
+        rows.append([*row, *("" if one.cpu is None else f"{one.cpu:,.3f}" for one in same)])
+    table("API servers", head, rows)
 
 
-async def stopped(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
-async def memory(server: Child) -> str:
-    return f"{(await server.ask('usage'))['memory']:.1f}"
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
 async def run(objects: int, watchers: int, events: int) -> None:
+    programs = find_real()
+    results = []
     with tempfile.TemporaryDirectory(prefix="laneway-bench-") as directory:
-        async with start("api_server", directory) as server:
-            kubeconfig = await server.answer()
-            async with Client(load(kubeconfig)) as client:
-                for crd in crds():
-                    await client.create(_CRDS, crd)
-                bench = Bench(server, client)
-                sizes = [("with the CRDs only", await memory(server))]
-                await write(bench, objects)
-                table("Writes", ("", "times", "a second", "server CPU ms each"), bench.writes)
-                sizes.append((f"with {objects:,} objects and their history", await memory(server)))
-                rows = await lists(bench, kubeconfig, 3)
-                head = (f"List of {objects:,}", "MB", "ms", "server CPU ms")
-                table("Lists, medians", head, rows)
-                sizes.append(("after the lists", await memory(server)))
-                delivered = await fanout(bench, kubeconfig, watchers, events)
-                title = f"Events to {watchers} watchers"
-                columns = ("", "delivered", "a second", "p50 ms", "p99 ms", "server CPU us each")
-                table(title, columns, delivered)
-                sizes.append(("after the watches", await memory(server)))
-                table("Memory of the server", ("", "MB"), sizes)
+        results.append(await measure(embedded(directory), objects, watchers, events))
+    if programs is None:
+        print(
+            "no real kube-apiserver here, so only the embedded one is measured: set "
+            "KUBEBUILDER_ASSETS, or let `make test-realapi` build one"
+        )
+    else:
+        with tempfile.TemporaryDirectory(prefix="laneway-bench-") as directory:
+            results.append(await measure(real(programs, directory), objects, watchers, events))
+    compare(results)
 
 
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--objects", type=int, default=10_000, help="to list (default: 10000)")
-    parser.add_argument("--watchers", type=int, default=100, help="at once (default: 100)")
-    parser.add_argument("--events", type=int, default=500, help="to all of them (default: 500)")
+    parser.add_argument("--watchers", type=int, default=200, help="at once (default: 200)")
+    parser.add_argument("--events", type=int, default=300, help="to all of them (default: 300)")
     options = parser.parse_args()
     header()
     asyncio.run(run(options.objects, options.watchers, options.events))

@@ -2,7 +2,8 @@
 
     python -m support.api_server DIRECTORY
 
-Says where its kubeconfig is, and then at every line what it has used and done so far.
+Says where its kubeconfig is, and then at every line what it has used and done so far. Beside that
+file lies another one ending in `.user`, of somebody whom no role allows anything yet.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from laneway.apiserver.server import ApiServer
 from support.children import orders, say
 from support.report import resident
 
-_TOKEN = "bench"
+_TOKENS = {"bench-admin": User("admin", groups=("system:masters",)), "bench-user": User("user")}
 
 
 class CountingServer(ApiServer):
@@ -36,11 +37,12 @@ async def run(directory: str) -> None:
     server = CountingServer(
         os.path.join(directory, "state.db"),
         tls=pki.ssl_context(),
-        authenticator=Authenticator({_TOKEN: User("bench", ("system:masters",))}),
+        authenticator=Authenticator(_TOKENS),
     )
     await server.start()
     path = os.path.join(directory, "kubeconfig")
-    kubeconfig.write(path, server=server.url, ca_pem=pki.ca_pem, token=_TOKEN)
+    for token, file in zip(_TOKENS, (path, f"{path}.user"), strict=True):
+        kubeconfig.write(file, server=server.url, ca_pem=pki.ca_pem, token=token)
     say(path)
     async for _ in orders():
         say(

@@ -24,6 +24,7 @@ class Child:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self.pid = process.pid
 
     async def answer(self) -> Any:
         """The next line that it writes."""
