@@ -102,7 +102,7 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
                 None if query.selector else store.count(kind.storage, query.namespace, where, at=rv)
             )
             return Page(bodies, rv, _encode(rv, query.namespace, where), remaining)
-        bodies.append(_bare(kind, in_form(kind, row.body)))
+        bodies.append(in_form(kind, row.body))
         last = row
     return Page(bodies, rv, "", None)
 
@@ -122,18 +122,17 @@ def render(kind: Kind, found: Page, form: Form, include: str) -> bytes:
         head |= {"kind": "PartialObjectMetadataList", "apiVersion": PARTIAL["apiVersion"]}
         items = [PARTIAL | {"metadata": as_object(raw)["metadata"]} for raw in found.bodies]
         return negotiation.encode(head | {"items": items}, form.media_type)
+    bodies = found.bodies if kind.custom else _bare(kind, found.bodies)
     if form.media_type == negotiation.YAML:
-        items = [as_object(raw) for raw in found.bodies]
+        items = [as_object(raw) for raw in bodies]
         return negotiation.encode(head | {"items": items}, form.media_type)
-    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(found.bodies) + b"]}\n"
+    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}\n"
 
 
-def _bare(kind: Kind, body: bytes) -> bytes:
+def _bare(kind: Kind, bodies: list[bytes]) -> list[bytes]:
     """Kubernetes' own kinds say what they are once, in the head of the list."""
-    if kind.custom:
-        return body
     head = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.kind.encode())
-    return b"{" + body.removeprefix(head)
+    return [b"{" + body.removeprefix(head) for body in bodies]
 
 
 def _selected(rows: Iterator[Row], selector: Any) -> Iterator[Row]:

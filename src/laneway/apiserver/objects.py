@@ -165,7 +165,7 @@ def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
 def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> None:
     """Raise `Invalid` with every cause that keeps the object from being stored."""
     found = list(metadata.problems(kind, obj["metadata"], old["metadata"] if old else None))
-    if kind.schema is not None:
+    if kind.custom and kind.schema is not None:  # others have been decoded by their types
         before = validation.ABSENT if old is None else old
         found += validation.problems(kind.schema, obj, before)
     if kind.resource == builtin.CRDS:

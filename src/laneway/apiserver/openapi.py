@@ -149,16 +149,25 @@ def _paths(kind: Kind) -> Json:
             "delete": _operation(kind, "delete", {}),
         },
     }
+    if not kind.stored:
+        return {collection: {key: paths[collection][key] for key in ("parameters", "post")}}
+    if "deletecollection" not in kind.verbs:
+        del paths[collection]["delete"]
     if kind.namespaced:
         everywhere = _operation(kind, "list", _LIST_PARAMETERS, of_list=True)
         paths[f"{root}/{kind.plural}"] = {"parameters": [], "get": everywhere}
-    if kind.has_status:
-        paths[f"{one}/status"] = {
+    parts = {"status": kind.has_status, "scale": kind.scale is not None}
+    for name in (name for name, exists in parts.items() if exists):
+        paths[f"{one}/{name}"] = {
             "parameters": named,
             "get": _operation(kind, "get", {}),
             "put": _operation(kind, "put", _WRITE_PARAMETERS, body=True),
             "patch": _patch(kind),
         }
+    for name in kind.subresources:
+        method = "put" if name == "finalize" else "post"
+        operation = _operation(kind, method, _WRITE_PARAMETERS, body=True)
+        paths[f"{one}/{name}"] = {"parameters": named, method: operation}
     return paths
 
 
@@ -233,6 +242,8 @@ def _swagger_schema(schema: Any) -> Any:
             continue
         if key == "properties":
             found[key] = {name: _swagger_schema(sub) for name, sub in value.items()}
+        elif key == "allOf" and len(value) == 1 and "$ref" in value[0]:
+            found["$ref"] = value[0]["$ref"]  # beside its description, as Kubernetes has it
         elif key == "allOf":
             found[key] = [_swagger_schema(sub) for sub in value]
         elif key in {"items", "additionalProperties"}:

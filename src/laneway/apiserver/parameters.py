@@ -47,7 +47,9 @@ def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Q
     if labels:
         tests.append(selectors.parse_labels(labels))
     if fields:
-        tests.append(selectors.parse_fields(fields, selectors.supported_fields(kind)))
+        supported = selectors.supported_fields(kind)
+        plain = not kind.custom and supported == selectors.EVERYWHERE
+        tests.append(selectors.parse_fields(fields, supported, plain=plain))
     return listing.Query(
         namespace=where.namespace if kind.namespaced and where.namespace else None,
         selector=(lambda obj: all(test(obj) for test in tests)) if tests else None,
@@ -107,8 +109,9 @@ def _first_word(user_agent: str) -> str:
     return "".join(filter(str.isprintable, word)) or "unknown"
 
 
-async def _decoded(request: web.Request) -> Any:
-    body, media_type = await request.read(), request.headers.get("Content-Type", "")
+async def _decoded(request: web.Request, media_type: str = "") -> Any:
+    body = await request.read()
+    media_type = media_type or request.headers.get("Content-Type", "")
     if "yaml" in media_type:
         # 100 KB of YAML take Python a third of a second: not on the event loop.
         return await asyncio.to_thread(negotiation.decode, body, media_type)
@@ -127,8 +130,7 @@ async def body_object(request: web.Request) -> dict[str, Any]:
 
 async def applied_object(request: web.Request) -> dict[str, Any]:
     """The object of an apply patch, which is YAML whatever it looks like."""
-    body = await request.read()
-    value = await asyncio.to_thread(negotiation.decode, body, _yaml_or_json(body))
+    value = await _decoded(request, _yaml_or_json(await request.read()))
     if not isinstance(value, dict):
         raise ApiError(400, "BadRequest", "the applied configuration must be an object")
     return value

@@ -41,6 +41,7 @@ from laneway.apiserver.objects import (
     to_storage,
 )
 from laneway.apiserver.problems import invalid, rejected
+from laneway.apiserver.store import encode
 from laneway.apiserver.subresources import STATUS
 from laneway.apiserver.validation import same
 
@@ -204,7 +205,7 @@ class Resources:
             stored = self._store.commit("ADDED", key, to_storage(kind, obj), None)
         if options.dry_run:
             del obj["metadata"]["resourceVersion"]
-            return Outcome(msgspec.json.encode(obj), warnings)
+            return Outcome(encode(obj), warnings)
         return Outcome(stored.body, warnings)
 
     async def _update(
@@ -259,7 +260,7 @@ class Resources:
             result = self._deletion.settle(key, to_storage(kind, obj), stored)
         if options.dry_run:
             obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-            return Outcome(msgspec.json.encode(obj), warnings)
+            return Outcome(encode(obj), warnings)
         return Outcome(result, warnings)
 
     def _require_unmoved(self, key: Key, seen: Stored) -> None:
@@ -278,7 +279,7 @@ class Resources:
     ) -> Attributes | None:
         """The write as webhooks are to see it; None where none wants to."""
         operation: Literal["CREATE", "UPDATE"] = "CREATE" if old is None else "UPDATE"
-        if not self._admission.concerns(kind, operation, at.name):
+        if not (at.reviewed and self._admission.concerns(kind, operation, at.name)):
             return None
         return Attributes(
             operation=operation,

@@ -123,8 +123,13 @@ def parse_labels(text: str) -> LabelSelector:
     return LabelSelector(tuple(_Parser(text).requirements()))
 
 
-def parse_fields(text: str, supported: tuple[str, ...] = EVERYWHERE) -> FieldSelector:
-    """Parse a `fieldSelector` parameter, accepting only the given field labels."""
+def parse_fields(
+    text: str, supported: tuple[str, ...] = EVERYWHERE, *, plain: bool = False
+) -> FieldSelector:
+    """Parse a `fieldSelector` parameter, accepting only the given field labels.
+
+    Of a `plain` kind, one of Kubernetes' own without labels of its own, it words the refusal so.
+    """
     terms = []
     for part in re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL):  # commas, unless escaped
         match = re.fullmatch(r"((?:\\.|[^=!\\])*)(==|!=|=)(.*)", part, re.DOTALL)
@@ -132,6 +137,9 @@ def parse_fields(text: str, supported: tuple[str, ...] = EVERYWHERE) -> FieldSel
             _refuse(f"invalid selector: '{text}'; can't understand '{part}'")
         label, operator, value = match.groups()
         if label not in supported:
+            if plain:
+                quoted = ", ".join(f'"{name}"' for name in supported)
+                _refuse(f'"{label}" is not a known field selector: only {quoted}')
             _refuse(f"field label not supported: {label}")
         path = _PATHS.get(label) or tuple(label.split("."))
         terms.append(_Term(path, operator == "!=", _unescape(value), _ABSENT.get(label, "")))
@@ -209,7 +217,7 @@ class _Parser:
             if separator == ")":
                 return frozenset(values)
             if separator != ",":
-                self._unexpected("',' or ')'", separator)
+                self._unexpected("',', ')' or identifier", separator)
 
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""

@@ -206,7 +206,7 @@ class Store:
         with self.transaction():
             rv = self._rv + 1
             new["metadata"]["resourceVersion"] = str(rv)
-            body = _encode(new)
+            body = encode(new)
             before = previous.body if previous else None
             self._total += len(body) + len(before or b"")
             self._db.execute(
@@ -404,7 +404,8 @@ def _ignore() -> None:
     pass
 
 
-def _encode(value: dict[str, Any]) -> bytes:
+def encode(value: dict[str, Any]) -> bytes:
+    """The form in which an object is kept and sent, what it is first. Raises ApiError."""
     head = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value["metadata"]}
     try:
         body = msgspec.json.encode(head | value)

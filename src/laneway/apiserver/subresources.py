@@ -75,6 +75,8 @@ class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     show: Callable[[Object], Object]
     merge: Callable[[Object, Object], Object]
     """(the object as it is, what is sent) gives the object to be; the first is left as it was."""
+    reviewed: bool = True
+    """Webhooks are asked about what is written there."""
     part: Callable[[Object], Object]
     """Of an applied object, what is to be applied to the whole."""
 
@@ -91,8 +93,15 @@ def itself(kind: Kind) -> Subresource:
 
 
 def everything(kind: Kind, name: str) -> Subresource:
-    """The lens by which an action writes: nothing is left out."""
-    return Subresource(name=name, kind=kind, show=_whole, merge=lambda _, new: new, part=_whole)
+    """The lens by which an action writes: nothing is left out, and webhooks were asked before."""
+    return Subresource(
+        name=name,
+        kind=kind,
+        show=_whole,
+        merge=lambda _, new: new,
+        reviewed=False,
+        part=_whole,
+    )
 
 
 def of(kind: Kind, name: str) -> Subresource | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -370,7 +371,8 @@ def test_every_accepted_schema_takes_every_value(tree: Any, value: Any, old: Any
     assert value == once
     validation.problems(tree, value, old)
     assert value == once, "looking at a value leaves it alone"
-    assert validation.problems(tree, value, value) == [], "what stays as it was is let pass"
+    if "x-kubernetes-embedded-resource" not in json.dumps(tree):  # these have to be whole
+        assert validation.problems(tree, value, value) == [], "what stays as it was is let pass"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def _column(name: str, json_path: str = "", kind: str = "string", priority: int 
     return Column(name=name, type=kind, json_path=json_path, priority=priority)
 
 
-_ROLE = (_column("Created At", ".metadata.creationTimestamp"),)
+_ROLE = (_column("Created At"),)
 _BINDING = (
     _column("Role"),
     _column("Age", ".metadata.creationTimestamp", "date"),

@@ -59,6 +59,8 @@ def _created(obj: Object, _: datetime) -> str:
 
 CELLS: dict[tuple[str, str], Cell] = {
     ("customresourcedefinitions.apiextensions.k8s.io", "Created At"): _created,
+    ("roles.rbac.authorization.k8s.io", "Created At"): _created,
+    ("clusterroles.rbac.authorization.k8s.io", "Created At"): _created,
     ("configmaps", "Data"): size("data", "binaryData"),
     ("nodes", "Container-Runtime"): _info("containerRuntimeVersion"),
     ("nodes", "External-IP"): _address("ExternalIP"),
