@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from laneway.apiserver import metadata, namespaces, subresources
+from laneway.apiserver import addresses, metadata, namespaces, subresources
 from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.apply import manage
 from laneway.apiserver.errors import ApiError, Undecodable
@@ -193,6 +193,7 @@ class Resources:
         self._check(kind, obj, None, options)
         settle(kind, obj, None, self._registry)
         self._access.fill_in(kind, obj)
+        addresses.require_free(self._store, kind, obj, None)
         if write:
             warnings += await self._validated(write, at, obj, warnings)
             namespaces.require(self._store, kind, namespace, obj["metadata"]["name"])
@@ -246,6 +247,7 @@ class Resources:
         self._check(kind, obj, old, options)
         settle(kind, obj, old, self._registry)
         self._access.fill_in(kind, obj)
+        addresses.require_free(self._store, kind, obj, old)
         if has_generation(kind) and not same(desired(kind, obj), desired(kind, old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if write:

@@ -172,7 +172,7 @@ def test_whatever_is_sent_is_refused_or_fits_the_schema(kind: str, body: dict[st
         (
             "Deployment",
             deployment({"a": "c"}, {"a": "b"}),
-            'spec.template.metadata.labels: Invalid value: {"a": "c"}: `selector` does not match',
+            'spec.template.metadata.labels: Invalid value: {"a":"c"}: `selector` does not match',
         ),
         ("Deployment", {"spec": {"template": {}}}, "spec.selector: Required value"),
         ("Pod", {"spec": {}}, "spec.containers: Required value"),

@@ -55,8 +55,8 @@ def test_a_label_selector_chooses(text: str, gpu: bool, bare: bool) -> None:
     ("text", "part"),
     [
         ("a in b", "found 'b', expected: '('"),
-        ("a in (b", "found '', expected: ',' or ')'"),
-        ("a in (b c)", "found 'c', expected: ',' or ')'"),
+        ("a in (b", "found '', expected: ',', ')' or identifier"),
+        ("a in (b c)", "found 'c', expected: ',', ')' or identifier"),
         ("a in ()", "values set can't be empty"),
         ("a b", "found 'b', expected: in, notin, =, ==, !="),
         ("a>1", "found '>', expected: in, notin, =, ==, !="),
