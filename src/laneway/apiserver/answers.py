@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-from typing import TYPE_CHECKING, Any
+import contextlib
+import itertools
+import zlib
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
@@ -12,13 +14,15 @@ from laneway.apiserver import listing, negotiation, tables
 from laneway.apiserver.events import as_object, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.negotiation import Form
 
-GZIP_FROM = 128 * 1024
-"""Smaller answers are sent as they are."""
+LARGE = 128 * 1024
+"""Shorter answers are sent at once, and as they are."""
+_GZIP = 16 + zlib.MAX_WBITS
+_Response = TypeVar("_Response", bound=web.StreamResponse)
 WARNING_LIMIT = 4096
 """Characters of all warnings of one answer together: clients refuse larger headers."""
 WARNING_CUT = 256
@@ -78,18 +82,43 @@ def success(
     return warned(response, warnings)
 
 
-async def large(request: web.Request, body: bytes, form: Form) -> web.Response:
-    """A list, compressed where that is worth it."""
-    response = web.Response(content_type=form.media_type)
-    if len(body) >= GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
-        # Off the event loop: a list of 10,000 objects takes a tenth of a second.
-        body = await asyncio.to_thread(gzip.compress, body, 1)
+async def large(
+    request: web.Request, body: Iterator[bytes], form: Form, *, warnings: Iterable[str] = ()
+) -> web.StreamResponse:
+    """A list: a long one is sent while it is made, compressed where the client knows how.
+
+    Between its pieces others have a turn, and a client that reads slowly makes it wait.
+    """
+    start = b""
+    for piece in body:
+        start += piece
+        if len(start) >= LARGE:
+            break
+    else:
+        return warned(web.Response(body=start, content_type=form.media_type), warnings)
+    if request.method == "HEAD":
+        start = b"".join((start, *body))
+        return warned(web.Response(body=start, content_type=form.media_type), warnings)
+    response = web.StreamResponse(headers={"Content-Type": form.media_type})
+    warned(response, warnings)
+    packer = None
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
         response.headers["Content-Encoding"] = "gzip"
-    response.body = body
+        packer = zlib.compressobj(1, wbits=_GZIP)
+    with contextlib.suppress(ConnectionError):
+        await response.prepare(request)
+        for piece in itertools.chain((start,), body):
+            if packer:
+                # A list of 10,000 objects takes a tenth of a second: not on the event loop.
+                await response.write(await asyncio.to_thread(packer.compress, piece))
+            else:
+                await response.write(piece)
+                await asyncio.sleep(0)
+        await response.write_eof(packer.flush() if packer else b"")
     return response
 
 
-def warned(response: web.Response, warnings: Iterable[str]) -> web.Response:
+def warned(response: _Response, warnings: Iterable[str]) -> _Response:
     """The response with what the client should be told beside it."""
     texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
     if sum(map(len, texts)) > WARNING_LIMIT:

@@ -163,14 +163,14 @@ class Handlers:
                 )
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return await answers.large(request, listing.render(kind, found, form, "Metadata"), form)
+        return await answers.large(request, listing.pieces(kind, found, form, "Metadata"), form)
 
     async def _list(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         form = answers.form_of(request)
         found = listing.page(self._to.store, kind, self._query(request, kind, where))
         include = request.query.get("includeObject", "Metadata")
-        response = await answers.large(request, listing.render(kind, found, form, include), form)
-        return answers.warned(response, kind.warnings)
+        body = listing.pieces(kind, found, form, include)
+        return await answers.large(request, body, form, warnings=kind.warnings)
 
     async def _watch(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         options = watch.options(request.query, answers.form_of(request), self._to.store.rv)

@@ -1,9 +1,10 @@
 """Lists: whole, in pages that show one moment, and as tables.
 
-A plain list is the stored bytes joined, nothing is decoded. A page's continue token holds the
-resourceVersion at which the list began and the last key it showed; the next page shows the state
-of that moment. When the history does not reach back to it, the page is refused as Expired with
-another token, which goes on from the same key in the state of now.
+A plain list is the stored bytes joined, nothing is decoded; what must be, is decoded one object
+after the other, so that a table of many costs no more memory than a list. A page's continue token
+holds the resourceVersion at which the list began and the last key it showed; the next page shows
+the state of that moment. When the history does not reach back to it, the page is refused as Expired
+with another token, which goes on from the same key in the state of now.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.negotiation import Form
+    from laneway.apiserver.negotiation import Form, Shape
     from laneway.apiserver.store import Row, Store
 
+PIECE = 250
+"""Objects that are written at once."""
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
 
@@ -107,32 +110,44 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
     return Page(bodies, rv, "", None)
 
 
-def render(kind: Kind, found: Page, form: Form, include: str) -> bytes:
-    """The body of the answer."""
+def pieces(kind: Kind, found: Page, form: Form, include: str) -> Iterator[bytes]:
+    """The body of the answer, made piece by piece: a list is never in memory a second time."""
     meta: dict[str, Any] = {"resourceVersion": str(found.rv)}
     if found.token:
         meta["continue"] = found.token
         if found.remaining is not None:
             meta["remainingItemCount"] = found.remaining
-    if form.shape == "table":
-        body = tables.render(kind, [as_object(raw) for raw in found.bodies], include_object=include)
-        return negotiation.encode({**body, "metadata": meta}, form.media_type)
-    head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
-    if form.shape == "metadata":
-        head |= {"kind": "PartialObjectMetadataList", "apiVersion": PARTIAL["apiVersion"]}
-        items = [PARTIAL | {"metadata": as_object(raw)["metadata"]} for raw in found.bodies]
-        return negotiation.encode(head | {"items": items}, form.media_type)
-    bodies = found.bodies if kind.custom else _bare(kind, found.bodies)
+    member = "rows" if form.shape == "table" else "items"
+    head, write = _writer(kind, meta, form.shape, include)
     if form.media_type == negotiation.YAML:
-        items = [as_object(raw) for raw in bodies]
-        return negotiation.encode(head | {"items": items}, form.media_type)
-    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}\n"
+        items = [as_object(write(body)) for body in found.bodies]
+        yield negotiation.encode(head | {member: items}, form.media_type)
+        return
+    yield msgspec.json.encode(head)[:-1] + b',"%s":[' % member.encode()
+    for at in range(0, len(found.bodies), PIECE):
+        yield b"," * (at > 0) + b",".join(map(write, found.bodies[at : at + PIECE]))
+    yield b"]}\n"
 
 
-def _bare(kind: Kind, bodies: list[bytes]) -> list[bytes]:
-    """Kubernetes' own kinds say what they are once, in the head of the list."""
-    head = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.kind.encode())
-    return [b"{" + body.removeprefix(head) for body in bodies]
+def _writer(
+    kind: Kind, meta: dict[str, Any], shape: Shape, include: str
+) -> tuple[dict[str, Any], Callable[[bytes], bytes]]:
+    """The list but for its members, and what makes a member of an object."""
+    if shape == "table":
+        row = tables.rows(kind, include)
+        head = {**tables.head(kind), "metadata": meta}
+        return head, lambda body: msgspec.json.encode(row(as_object(body)))
+    if shape == "metadata":
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": PARTIAL["apiVersion"]}
+        return head | {"metadata": meta}, lambda body: msgspec.json.encode(
+            PARTIAL | {"metadata": as_object(body)["metadata"]}
+        )
+    head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
+    if kind.custom:
+        return head, bytes
+    # Kubernetes' own kinds say what they are once, in the head of the list.
+    own = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.kind.encode())
+    return head, lambda body: b"{" + body.removeprefix(own)
 
 
 def _selected(rows: Iterator[Row], selector: Any) -> Iterator[Row]:

@@ -70,6 +70,8 @@ class _Path:
     def __init__(self, text: str) -> None:
         segments = list(_segments(text.removeprefix("$")))
         self._steps = [step for step, _ in segments if step is not None]
+        keys = [step for step in self._steps if isinstance(step, str)]
+        self._keys = keys if len(keys) == len(segments) else None
         self._query: jsonpath.JSONPath | jsonpath.CompoundJSONPath | None = None
         if len(self._steps) != len(segments):
             try:
@@ -84,6 +86,13 @@ class _Path:
                 return [value for value in self._query.findall(obj) if value is not None]
             except jsonpath.JSONPathError:
                 return []
+        if self._keys is not None:
+            value = obj
+            for key in self._keys:
+                if not isinstance(value, dict):
+                    return []
+                value = value.get(key)
+            return [] if value is None else [value]
         found = [obj]
         for step in self._steps:
             if isinstance(step, str):
@@ -114,21 +123,29 @@ def render(
     `include_object` is the request's parameter: `None`, `Metadata` or `Object`. A watch sends the
     headers with its first event only.
     """
-    at = now or datetime.now(UTC)
-    columns = _columns(kind)
-    cells = [_printer(kind, column, at) for column in columns]
+    row = rows(kind, include_object, now)
+    return {**head(kind, headers=headers), "rows": [row(obj) for obj in objects]}
+
+
+def head(kind: Kind, *, headers: bool = True) -> dict[str, Any]:
+    """A Table but for its rows."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": [_header(c) for c in columns] if headers else [],
-        "rows": [
-            {
-                "cells": [cell(obj) for cell in cells],
-                "object": _row_object(obj, include_object),
-            }
-            for obj in objects
-        ],
+        "columnDefinitions": [_header(c) for c in _columns(kind)] if headers else [],
+    }
+
+
+def rows(
+    kind: Kind, include_object: str, now: datetime | None = None
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What makes the row of an object."""
+    at = now or datetime.now(UTC)
+    cells = [_printer(kind, column, at) for column in _columns(kind)]
+    return lambda obj: {
+        "cells": [cell(obj) for cell in cells],
+        "object": _row_object(obj, include_object),
     }
 
 
