@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+from asyncio import sslproto
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -35,8 +36,13 @@ if TYPE_CHECKING:
 
     from laneway.apiserver.authn import SigningKey
 
+http_log = logging.getLogger(f"{__name__}.http")
+"""Of what goes wrong below the application."""
+
 STOP_SECONDS = 2.0
 """How long requests in progress may take to finish when the server stops; watches end at once."""
+TLS_BUFFER = 32 * 1024
+"""Bytes that a TLS connection reads at once, more than one record can bring."""
 
 
 class ListenError(Exception):
@@ -90,6 +96,7 @@ class ApiServer:
             self._runner = web.AppRunner(
                 application,
                 access_log=None,
+                logger=http_log,
                 handler_cancellation=True,
                 shutdown_timeout=STOP_SECONDS,
             )
@@ -144,6 +151,9 @@ class ApiServer:
         return app.make(services, self._signing_key, gate)
 
     async def _listen(self, runner: web.AppRunner) -> None:
+        # asyncio keeps a buffer of this size for each connection, 256 KiB if not told otherwise:
+        # hundreds of watches would take more memory for that alone than everything else does.
+        sslproto.SSLProtocol.max_size = TLS_BUFFER
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._tls, reuse_address=True)
         try:
             await site.start()
@@ -154,6 +164,15 @@ class ApiServer:
                 raise ListenError(f"{where} is in use by another program: {advice}") from error
             raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
         self.port = runner.addresses[0][1]
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether the server is to blame, rather than a client that does not speak HTTP."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+http_log.addFilter(_is_ours)
 
 
 async def _seed(services: Services) -> None:
