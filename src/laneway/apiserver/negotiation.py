@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from laneway.apiserver import protobuf
+from laneway.apiserver.bounds import DEPTH_LIMIT, VALUES_LIMIT, require_bounded
 from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ JSON = "application/json"
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-DEPTH_LIMIT = 200
+_EVENTS_LIMIT = 3 * VALUES_LIMIT
+"""A member of a map is its key and its value, and where the value is a map, the end of that."""
 _JSON_TAGS = frozenset({"null", "bool", "int", "float", "str", "seq", "map"})
 
 # Written in C where PyYAML was built with libyaml, which it is in its wheels.
@@ -80,15 +82,17 @@ def unsupported(accepted: Sequence[str]) -> ApiError:
 def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML, PROTOBUF)) -> Any:
     """The value in a request body."""
     base = media_type.partition(";")[0].strip().lower() or JSON
-    if base == PROTOBUF and PROTOBUF in accepted:
-        return protobuf.decode(body)
     if base not in accepted:
         raise unsupported(accepted)
+    value = protobuf.decode(body) if base == PROTOBUF else _text(body, base)
+    require_bounded(value)
+    return value
+
+
+def _text(body: bytes, base: str) -> Any:
     try:
-        if base == YAML:
-            return _yaml(body)
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        return _yaml(body) if base == YAML else msgspec.json.decode(body)
+    except (yaml.YAMLError, ValueError) as error:  # such as a number of too many digits
         text = f"the body of the request cannot be decoded: {' '.join(str(error).split())}"
         raise ApiError(400, "BadRequest", text) from error
     except RecursionError as error:
@@ -117,7 +121,9 @@ _Loader.yaml_implicit_resolvers = {
 def _yaml(body: bytes) -> Any:
     # Looked through before it is built: aliases can explode, and depth costs the parser dearly.
     depth = 0
-    for event in yaml.parse(body, Loader=_Loader):
+    for count, event in enumerate(yaml.parse(body, Loader=_Loader)):
+        if count > _EVENTS_LIMIT:
+            raise yaml.YAMLError(f"more than {VALUES_LIMIT} values")
         if isinstance(event, yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not accepted")
         depth += isinstance(event, yaml.CollectionStartEvent)

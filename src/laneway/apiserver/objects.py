@@ -14,10 +14,10 @@ from laneway.apiserver import builtin, crds, metadata, problems, schema, validat
 from laneway.apiserver.admission import problems as admission
 from laneway.apiserver.authn import SYSTEM, User
 from laneway.apiserver.authorization import validation as authorization
+from laneway.apiserver.bounds import require_bounded
 from laneway.apiserver.builtin import convert, types
 from laneway.apiserver.errors import ApiError, NotFound, Undecodable
 from laneway.apiserver.events import Key
-from laneway.apiserver.negotiation import DEPTH_LIMIT
 from laneway.apiserver.problems import rejected
 
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ MODIFIED = (
 
 def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
     """The client's object with its identity checked against the address it was sent to."""
-    if _is_deep(obj):
-        # What follows, and every later reader, goes down it by recursion.
-        text = f"the object is nested more than {DEPTH_LIMIT} levels deep"
-        raise ApiError(400, "BadRequest", text)
+    require_bounded(obj)  # a patch can make more of an object than was sent
     _require_type(kind, obj)
     obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
     meta = metadata.decode(kind, obj)
@@ -129,20 +126,6 @@ def _require_type(kind: Kind, obj: Object) -> None:
 def _sent_name(obj: Object) -> str:
     meta = obj.get("metadata")
     return str(meta.get("name") or "") if isinstance(meta, dict) else ""
-
-
-def _is_deep(obj: Object) -> bool:
-    level: list[Any] = [obj]
-    for _ in range(DEPTH_LIMIT):
-        level = [
-            member
-            for value in level
-            for member in (value.values() if isinstance(value, dict) else value)
-            if isinstance(member, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 from laneway.apiserver.apply import manage
 from laneway.apiserver.apply.lastapplied import ANNOTATION
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.negotiation import DEPTH_LIMIT
+from laneway.apiserver.bounds import DEPTH_LIMIT
 
 Object = dict[str, Any]
 
