@@ -12,6 +12,7 @@ The old object is left as it was; the result may share parts with it and with th
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver.builtin import schemas
@@ -95,7 +96,10 @@ def _retained(old: Object, patch: Object) -> Object:
 def _without(old: Any, values: Any) -> list[Any]:
     if not isinstance(values, list) or any(isinstance(value, dict | list) for value in values):
         raise _bad("invalid patch format of primitive list")
-    return [item for item in old if item not in values] if isinstance(old, list) else []
+    if not isinstance(old, list):
+        return []
+    gone = set(values)
+    return [item for item in old if isinstance(item, dict | list) or item not in gone]
 
 
 def _ordered(schema: Schema, result: Object, name: str, patch: Any, order: Any) -> None:
@@ -135,8 +139,7 @@ def _list(schema: Schema, old: list[Any], patch: list[Any]) -> list[Any]:
     if not any(isinstance(item, dict) for item in everything):
         if any(isinstance(item, list) for item in everything):
             raise _bad("lists of lists are not supported", 422)
-        both = [item for at, item in enumerate(everything) if item not in everything[:at]]
-        return _arranged(schema, both, patch, old)
+        return _arranged(schema, list(dict.fromkeys(everything)), patch, old)
     if not all(isinstance(item, dict) for item in everything):
         raise _bad("list element types are not identical: all must be maps")
     if schema.get(_MERGE_KEY) is None:
@@ -146,14 +149,15 @@ def _list(schema: Schema, old: list[Any], patch: list[Any]) -> list[Any]:
 
 def _list_of_maps(schema: Schema, old: list[Object], patch: list[Object]) -> list[Object]:
     key = _key_of(schema)
-    kept, changes, replaced = list(old), [], False
+    changes = []
+    gone: set[str] = set()
+    replaced = False
     for item in patch:
         match item.get(_PATCH):
             case None:
                 changes.append(item)
             case "delete":
-                gone = key(item)
-                kept = [other for other in kept if key(other) != gone]
+                gone.add(key(item))
             case "replace":
                 replaced = True
             case "merge":
@@ -162,12 +166,13 @@ def _list_of_maps(schema: Schema, old: list[Object], patch: list[Object]) -> lis
                 raise _bad(f"unknown patch type: {directive} in map: {item}")
     if replaced:
         return [item for item in changes if item]
+    kept = [item for item in old if key(item) not in gone] if gone else list(old)
     items = schema.get("items") or _ANY
     merged = list(kept)
+    places = _places(key, merged) if changes else {}
     for item in changes:
-        wanted = key(item)
-        place = next((at for at, other in enumerate(merged) if key(other) == wanted), None)
-        if place is None:
+        place = places.setdefault(key(item), len(merged))
+        if place == len(merged):
             merged.append(_verbatim(item))
         else:
             merged[place] = _map(items, merged[place], item)
@@ -183,11 +188,12 @@ def _arranged(schema: Schema, merged: list[Any], order: list[Any], old: list[Any
     others = [item for item in merged if key(item) not in wanted]
     others.sort(key=lambda item: server.get(key(item), -1))
     found: list[Any] = []
-    while others and named:
-        left, right = server.get(key(others[0])), server.get(key(named[0]))
-        before = left is not None and right is not None and left < right
-        found.append((others if before else named).pop(0))
-    return found + others + named
+    left, right = deque(others), deque(named)
+    while left and right:
+        here, there = server.get(key(left[0])), server.get(key(right[0]))
+        before = here is not None and there is not None and here < there
+        found.append((left if before else right).popleft())
+    return [*found, *left, *right]
 
 
 def _places(key: Callable[[Any], str], items: list[Any]) -> dict[str, int]:
