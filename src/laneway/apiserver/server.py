@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 from asyncio import sslproto
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from laneway.apiserver import app, authorization, builtin
 from laneway.apiserver.access import Access
@@ -97,6 +99,8 @@ class ApiServer:
                 application,
                 access_log=None,
                 logger=http_log,
+                # As Kubernetes has it; what a few bytes inflate to could take any time.
+                auto_decompress=False,
                 handler_cancellation=True,
                 shutdown_timeout=STOP_SECONDS,
             )
