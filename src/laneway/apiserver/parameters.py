@@ -112,8 +112,8 @@ def _first_word(user_agent: str) -> str:
 async def _decoded(request: web.Request, media_type: str = "") -> Any:
     body = await request.read()
     media_type = media_type or request.headers.get("Content-Type", "")
-    if "yaml" in media_type:
-        # 100 KB of YAML take Python a third of a second: not on the event loop.
+    if "yaml" in media_type or "protobuf" in media_type:
+        # A third of a second for 100 KB of YAML, two for 3 MB of protobuf: not on the event loop.
         return await asyncio.to_thread(negotiation.decode, body, media_type)
     return negotiation.decode(body, media_type)
 
