@@ -1,5 +1,5 @@
 #!/bin/bash
-# tiers.sh TIER...: run the test tiers that need more than Python: kernel, realapi.
+# tiers.sh TIER...: run the test tiers that need more than Python: kernel, realapi; and the long durability.
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
@@ -12,6 +12,8 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
+#   LANEWAY_KILLS         how often durability kills the server (200)
+#   LANEWAY_SEED          and with what luck (one that no run had before)
 set -uo pipefail
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 cd "$(dirname "$0")/.." || exit
@@ -143,11 +145,24 @@ run_realapi() {
   return $status
 }
 
+# ---- durability: the API server is killed again and again under load ----------
+
+prepare_durability() {
+  :
+}
+
+run_durability() {
+  local kills=${LANEWAY_KILLS:-200} seed=${LANEWAY_SEED:-$RANDOM}
+  echo "-- LANEWAY_KILLS=$kills LANEWAY_SEED=$seed"
+  LANEWAY_KILLS=$kills LANEWAY_SEED=$seed \
+    "$python" -m pytest -q -s -p no:cacheprovider tests/scenario/durability
+}
+
 # ---- the tiers asked for -----------------------------------------------------
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi)
+  tiers=(kernel realapi durability)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
