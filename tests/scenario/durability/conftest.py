@@ -103,15 +103,17 @@ class Servers:
         self.newest = 0
         self._forks = forks
         self._pid = 0
+        self._url = ""
 
     async def _line(self) -> str:
         assert self._forks.stdout is not None
-        return (await self._forks.stdout.readline()).decode().strip()
+        async with asyncio.timeout(60):
+            return (await self._forks.stdout.readline()).decode().strip()
 
     async def start(self) -> None:
         assert self._forks.stdin is not None
         self._forks.stdin.write(b"\n")
-        self._pid = int(await self._line())
+        self._pid, self._url = int(await self._line()), ""
 
     async def kill(self) -> None:
         """It may have said something before, but no line is the end but this one."""
@@ -123,11 +125,13 @@ class Servers:
     @asynccontextmanager
     async def client(self, user: str) -> AsyncIterator[Api]:
         """A user of the server that was started last, once it is ready."""
-        url = await self._line()
+        self._url = self._url or await self._line()
         trust = ssl.create_default_context(cafile=self.directory / "pki" / "ca.crt")
         connector = aiohttp.TCPConnector(ssl=trust, limit=0)
         headers = {"Authorization": f"Bearer {user}"}
-        async with aiohttp.ClientSession(url, connector=connector, headers=headers) as session:
+        async with aiohttp.ClientSession(
+            self._url, connector=connector, headers=headers
+        ) as session:
             yield Api(self, session)
 
 

@@ -426,7 +426,7 @@ class World:
         """Everybody at work, until the server is killed at some moment."""
         work = [*self.writers, self.families, *self.live.values()]
         tasks = [asyncio.create_task(until_killed(one.run(api))) for one in work]
-        goal = self.count() + self.chance.randrange(1, 300)
+        goal = self.count() + self.chance.randrange(1, 200)
         async with asyncio.timeout(SECONDS):
             while self.count() < goal and not any(task.done() for task in tasks):  # noqa: ASYNC110
                 await asyncio.sleep(self.chance.random() / 200)
