@@ -118,6 +118,8 @@ def type_name(value: Any) -> str:
 
 
 def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
+    if old is not ABSENT and same(value, old):
+        return []
     if value is None and schema.get("nullable"):
         allowed = schema.get("enum", [None])
         return [] if None in allowed else [problem.not_supported(path, None, allowed)]
@@ -127,7 +129,7 @@ def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Pro
         before = {} if old is ABSENT else old_members(schema, value, old)
         for key, child, sub in children(schema, value):
             found += _value(sub, child, joined(path, key), before.get(key, ABSENT))
-    return [] if found and old is not ABSENT and same(value, old) else found
+    return found
 
 
 def _here(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
@@ -281,6 +283,8 @@ def _checks(schema: Schema, value: Any) -> int:
 
 def same(left: Any, right: Any) -> bool:
     """Equality of JSON values: unlike in Python, `true` is not 1."""
+    if left is right:
+        return True
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
