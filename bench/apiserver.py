@@ -166,6 +166,7 @@ async def fanout(
                 latency = percentile(crowd.latencies, percent) * 1e3
                 found.append(Measured(f"{title}: p{percent}", "ms", latency, "<= 1", cpu))
             found.append(Measured(f"{title}: events", "/s", received / took, ">= 1", cpu))
+        found.append(Measured("watches cut off by the server", "", crowd.cut_off))
     return found
 
 
@@ -216,13 +217,13 @@ def compare(results: list[tuple[str, list[Measured]]]) -> None:
     for same in zip(*(found for _, found in results), strict=True):
         row = [same[0].what, *(f"{shown(one.value)} {one.unit}" for one in same)]
         if len(same) > 1:
-            row += [f"{same[0].value / same[1].value:.2f}", same[0].aim]
+            row += [f"{same[0].value / same[1].value:.2f}" if same[0].aim else "", same[0].aim]
         rows.append([*row, *("" if one.cpu is None else f"{one.cpu:,.3f}" for one in same)])
     table("API servers", head, rows)
 
 
 def shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
+    return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:,.1f}"
 
 
 async def run(objects: int, watchers: int, events: int) -> None:

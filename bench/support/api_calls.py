@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -18,7 +18,10 @@ import msgspec
 from laneway.kube.config import load
 from laneway.kube.tls import client_context
 
+_VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 _SENT = re.compile(rb'"sent":"([0-9.]+)"')
+_SECONDS = 60
+"""How long an event may take to reach all watchers."""
 
 
 class Call(NamedTuple):
@@ -72,19 +75,29 @@ class Caller:
     async def watching(self, path: str, count: int) -> AsyncIterator[Watchers]:
         """So many watches of a collection, all of them open."""
         watchers = Watchers(count)
-        params = {"watch": "1", "resourceVersion": await self.version(path)}
+        began = await self.version(path)
         opened = asyncio.Semaphore(0)
 
         async def watch() -> None:
-            headers = {"Authorization": self._authorization}
-            url = self._server + path
-            async with self._session.get(url, params=params, headers=headers) as response:
-                response.raise_for_status()
-                opened.release()
-                rest = b""
-                async for chunk in response.content.iter_any():
-                    whole, _, rest = (rest + chunk).rpartition(b"\n")
-                    watchers.take(whole)
+            version, last = began, b""
+            while True:
+                params = {"watch": "1", "resourceVersion": version}
+                headers = {"Authorization": self._authorization}
+                url = self._server + path
+                with suppress(aiohttp.ClientPayloadError):
+                    async with self._session.get(url, params=params, headers=headers) as response:
+                        response.raise_for_status()
+                        opened.release()
+                        rest = b""
+                        async for chunk in response.content.iter_any():
+                            whole, _, rest = (rest + chunk).rpartition(b"\n")
+                            if whole:
+                                watchers.take(whole)
+                                last = whole
+                # kube-apiserver cuts off watchers that are slow; like any client they come back.
+                watchers.cut_off += 1
+                if found := _VERSION.findall(last):
+                    version = found[-1].decode()
 
         tasks = [asyncio.create_task(watch()) for _ in range(count)]
         for _ in tasks:
@@ -108,6 +121,7 @@ class Watchers:
         self.count = count
         self.latencies: list[float] = []
         self.delivered = 0
+        self.cut_off = 0
         self._target = 0
         self._reached = asyncio.Event()
 
@@ -123,7 +137,8 @@ class Watchers:
         self._target = delivered
         self._reached.clear()
         if self.delivered < delivered:
-            await self._reached.wait()
+            async with asyncio.timeout(_SECONDS):
+                await self._reached.wait()
 
 
 @asynccontextmanager
