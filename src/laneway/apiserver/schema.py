@@ -11,10 +11,19 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from laneway.apiserver.errors import ApiError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Schema = dict[str, Any]
+
+DEFAULTS_LIMIT = 2 * 1024 * 1024
+"""Bytes of JSON that defaults may add to one object."""
+_LOOKED_UP = 8
+"""Properties that may be looked for in the time that a byte takes."""
 
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
@@ -49,23 +58,46 @@ def prune(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
 
 
 def default(schema: Schema, value: Any) -> None:
-    """Fill in defaults, and drop null where it is not allowed."""
+    """Fill in defaults, and drop null where it is not allowed. Raises a 413 where that is a lot."""
+    _default(schema, value, _Room())
+
+
+class _Room:
+    """What defaults may still add to one object: a small list can have a large one in each item."""
+
+    def __init__(self) -> None:
+        self._left = DEFAULTS_LIMIT
+
+    def copy(self, value: Any) -> Any:
+        self.take(len(msgspec.json.encode(value)))
+        return copy.deepcopy(value)
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            text = "Request entity too large: with its defaults, the object would be too large"
+            raise ApiError(413, "RequestEntityTooLarge", text)
+
+
+def _default(schema: Schema, value: Any, room: _Room) -> None:
     if isinstance(value, dict):
-        for name, sub in (schema.get("properties") or {}).items():
+        properties: dict[str, Schema] = schema.get("properties") or {}
+        room.take(len(properties) // _LOOKED_UP)
+        for name, sub in properties.items():
             if name not in value and sub.get("default") is not None:
-                value[name] = copy.deepcopy(sub["default"])
-        for name, child, sub in list(children(schema, value)):
+                value[name] = room.copy(sub["default"])
+        for key, child, sub in list(children(schema, value)):
             if child is None and not sub.get("nullable"):
                 if sub.get("default") is not None:
-                    value[name] = copy.deepcopy(sub["default"])
+                    value[key] = room.copy(sub["default"])
                 else:
-                    del value[name]
+                    del value[key]
     elif isinstance(value, list):
         sub = schema.get("items") or {}
         if sub.get("default") is not None and not sub.get("nullable"):
-            value[:] = [copy.deepcopy(sub["default"]) if v is None else v for v in value]
+            value[:] = [room.copy(sub["default"]) if v is None else v for v in value]
     for _, child, sub in children(schema, value):
-        default(sub, child)
+        _default(sub, child, room)
 
 
 def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schema]]:

@@ -4,6 +4,9 @@
 itself, then what lists and embedded resources must be, then, if the object is sound, its rules.
 What an update leaves as it was is not complained about, so that a stricter schema does not lock
 its users out of the objects they have.
+
+How long it may take is bounded: a schema of thousands of alternatives held against thousands of
+values would keep everybody waiting, so such an object is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +29,13 @@ if TYPE_CHECKING:
     from laneway.apiserver.problems import Problem
 
 ABSENT = object()
+
+STEPS_LIMIT = 300_000
+"""Pairs of a schema and a value that are held against each other for one object."""
+PROBLEMS_LIMIT = 100
+"""After so many the rest of a map or list is not looked at; nobody reads more."""
+_COMPARED = 64
+"""Values of an enumeration that are compared in about the time of a step."""
 
 
 _BLOCKING = frozenset(
@@ -61,7 +71,11 @@ def problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
 
 def structure_problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     """Everything wrong but the rules that are broken."""
-    found = _value(schema, value, "", old)
+    try:
+        found = _Check().value(schema, value, "", old)
+    except _TooLongError:
+        text = "the object is too large for a schema as extensive as that of its kind"
+        return [problem.forbidden("<nil>", text)]
     found += invariants(schema, value, old, ABSENT)
     return found
 
@@ -117,35 +131,72 @@ def type_name(value: Any) -> str:
     return "object"
 
 
-def _value(schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
-    if old is not ABSENT and same(value, old):
-        return []
-    if value is None and schema.get("nullable"):
-        allowed = schema.get("enum", [None])
-        return [] if None in allowed else [problem.not_supported(path, None, allowed)]
-    found = list(_here(schema, value, path))
-    is_other = bool(found) and found[0].field == path and found[0].reason == _TYPE
-    if not is_other and not (isinstance(value, dict) and _count_problem(schema, value, path)):
-        before = {} if old is ABSENT else old_members(schema, value, old)
-        for key, child, sub in children(schema, value):
-            found += _value(sub, child, joined(path, key), before.get(key, ABSENT))
-    return found
+class _TooLongError(Exception):
+    """The steps are used up."""
 
 
-def _here(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    wanted = schema.get("type")
-    if schema.get("x-kubernetes-int-or-string"):
-        is_right = isinstance(value, str) or _has_type(value, "integer")
-        wanted = "integer,string"
-    else:
-        is_right = not wanted or _has_type(value, wanted)
-    if not is_right:
-        yield problem.wrong_type(path, type_name(value), str(wanted))
-    if "enum" in schema and not any(same(value, item) for item in schema["enum"]):
-        yield problem.not_supported(path, value, schema["enum"])
-    if is_right:
-        yield from _bounds(schema, value, path)
-    yield from _logic(schema, value, path)
+class _Check:
+    """One object held against its schema, with the steps that are left for it."""
+
+    def __init__(self) -> None:
+        self._left = STEPS_LIMIT
+
+    def value(self, schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
+        self._left -= 1 + len(schema.get("enum") or ()) // _COMPARED
+        if self._left < 0:
+            raise _TooLongError
+        if value is None and schema.get("nullable"):
+            allowed = schema.get("enum", [None])
+            return [] if None in allowed else [problem.not_supported(path, None, allowed)]
+        found = list(self._here(schema, value, path))
+        is_other = bool(found) and found[0].field == path and found[0].reason == _TYPE
+        if not is_other and not (isinstance(value, dict) and _count_problem(schema, value, path)):
+            before = {} if old is ABSENT else old_members(schema, value, old)
+            for key, child, sub in children(schema, value):
+                found += self.value(sub, child, joined(path, key), before.get(key, ABSENT))
+                if len(found) >= PROBLEMS_LIMIT:
+                    break
+        return [] if found and old is not ABSENT and same(value, old) else found
+
+    def _here(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
+        wanted = schema.get("type")
+        if schema.get("x-kubernetes-int-or-string"):
+            is_right = isinstance(value, str) or _has_type(value, "integer")
+            wanted = "integer,string"
+        else:
+            is_right = not wanted or _has_type(value, wanted)
+        if not is_right:
+            yield problem.wrong_type(path, type_name(value), str(wanted))
+        if "enum" in schema and not _is_among(value, schema["enum"]):
+            yield problem.not_supported(path, value, schema["enum"])
+        if is_right:
+            yield from _bounds(schema, value, path)
+        yield from self._logic(schema, value, path)
+
+    def _logic(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
+        for sub in schema.get("allOf") or ():
+            yield from self.value(sub, value, path)
+        if "anyOf" in schema:
+            tried = [(sub, self.value(sub, value, path)) for sub in schema["anyOf"]]
+            if all(found for _, found in tried):
+                yield _choice(f'"{path}" must validate at least one schema (anyOf)')
+                yield from _nearest(tried, value)
+        if "oneOf" in schema:
+            tried = [(sub, self.value(sub, value, path)) for sub in schema["oneOf"]]
+            count = sum(not found for _, found in tried)
+            if count != 1:
+                which = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
+                yield _choice(f'"{path}" must validate one and only one schema (oneOf). {which}')
+            if count == 0:
+                yield from _nearest(tried, value)
+        if "not" in schema and not self.value(schema["not"], value, path):
+            yield _choice(f'"{path}" must not validate the schema (not)')
+
+
+def _is_among(value: Any, allowed: list[Any]) -> bool:
+    if isinstance(value, str):
+        return value in allowed
+    return any(same(value, item) for item in allowed)
 
 
 def _has_type(value: Any, wanted: str) -> bool:
@@ -239,26 +290,6 @@ def _count_problem(schema: Schema, value: dict[str, Any], path: str) -> Problem 
             path, least, f"{path} in body should have at least {least} properties"
         )
     return None
-
-
-def _logic(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    for sub in schema.get("allOf") or ():
-        yield from _value(sub, value, path)
-    if "anyOf" in schema:
-        tried = [(sub, _value(sub, value, path)) for sub in schema["anyOf"]]
-        if all(found for _, found in tried):
-            yield _choice(f'"{path}" must validate at least one schema (anyOf)')
-            yield from _nearest(tried, value)
-    if "oneOf" in schema:
-        tried = [(sub, _value(sub, value, path)) for sub in schema["oneOf"]]
-        count = sum(not found for _, found in tried)
-        if count != 1:
-            which = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
-            yield _choice(f'"{path}" must validate one and only one schema (oneOf). {which}')
-        if count == 0:
-            yield from _nearest(tried, value)
-    if "not" in schema and not _value(schema["not"], value, path):
-        yield _choice(f'"{path}" must not validate the schema (not)')
 
 
 def _choice(text: str) -> Problem:
