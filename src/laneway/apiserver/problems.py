@@ -1,7 +1,8 @@
 """What is wrong with an object, field by field, in the words that Kubernetes uses.
 
 kubectl prints each cause of an `Invalid` answer on a line of its own, and people search the web
-for these texts, so they are the same as a real API server's.
+for these texts, so they are the same as a real API server's. Only of what would be endless lists,
+made by hostile clients, is the end left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laneway.apiserver.kinds import Kind
+
+
+_NAMED = 100
+"""Problems of one object, and values of an enumeration, that are named."""
 
 
 class Problem(NamedTuple):
@@ -49,8 +54,9 @@ def forbidden(field: str, detail: str) -> Problem:
 def not_supported(field: str, value: Any, supported: Sequence[Any]) -> Problem:
     values = ", ".join(
         _shown(item if item is None or isinstance(item, str) else _shown(item))
-        for item in supported
+        for item in supported[:_NAMED]
     )
+    values += ", ..." if len(supported) > _NAMED else ""
     message = f"Unsupported value: {_shown(value)}: supported values: {values}"
     return Problem("FieldValueNotSupported", message, field)
 
@@ -71,7 +77,10 @@ def too_many(field: str, count: int, limit: int) -> Problem:
 
 def rejected(kind: Kind, name: str, problems: Sequence[Problem]) -> ApiError:
     """The `Invalid` answer for an object with these problems."""
-    texts = [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
+    named = problems[:_NAMED]
+    texts = [f"{p.field}: {p.message}" if p.field else p.message for p in named]
+    if len(problems) > len(named):
+        texts.append(f"and {len(problems) - len(named)} more")
     what = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return ApiError(
@@ -81,7 +90,7 @@ def rejected(kind: Kind, name: str, problems: Sequence[Problem]) -> ApiError:
         name=name,
         group=kind.group,
         kind=kind.kind,
-        causes=[p._asdict() for p in problems],
+        causes=[p._asdict() for p in named],
     )
 
 
