@@ -91,18 +91,17 @@ async def writes(server: Server, user: Caller, objects: int) -> list[Measured]:
     def of(make: Callable[[int], Call], numbers: Iterable[int]) -> list[Call]:
         return [make(number) for number in numbers]
 
-    part = objects // 4
+    part = (objects - _WARM_UP) // 4
     await user.send_all(of(creation, range(_WARM_UP)), _CLIENTS)
     await user.send_all(of(status_patch, range(_WARM_UP)), _CLIENTS)
     await user.send_all(of(application, range(_WARM_UP)), _CLIENTS)
-    alone, patched = range(_WARM_UP, _WARM_UP + part), range(_WARM_UP, _WARM_UP + 2 * part)
-    rest = range(_WARM_UP + part, objects)
+    alone, rest = range(_WARM_UP, _WARM_UP + part), range(_WARM_UP + part, objects)
     return [
         await rate(server, user, "create, 1 client", of(creation, alone), 1),
         await rate(server, user, f"create, {_CLIENTS} clients", of(creation, rest)),
-        await rate(server, user, "merge patch of status", of(status_patch, patched)),
-        await rate(server, user, "server-side apply", of(application, patched)),
-        await rate(server, user, "the same apply again", of(application, patched)),
+        await rate(server, user, "merge patch of status", of(status_patch, alone)),
+        await rate(server, user, "server-side apply", of(application, alone)),
+        await rate(server, user, "the same apply again", of(application, alone)),
     ]
 
 
@@ -197,7 +196,7 @@ async def measure(
         async with caller(server.user) as user:
             found += await writes(server, user, objects)
             stored = server.memory()
-            found += await lists(server, user, objects, 5)
+            found += await lists(server, user, objects, 3)
             found += await fanout(server, user, watchers, events, objects)
         for what, size in (
             ("memory, with the CRDs only", idle),
@@ -218,12 +217,14 @@ def compare(results: list[tuple[str, list[Measured]]]) -> None:
         row = [same[0].what, *(f"{shown(one.value)} {one.unit}" for one in same)]
         if len(same) > 1:
             row += [f"{same[0].value / same[1].value:.2f}" if same[0].aim else "", same[0].aim]
-        rows.append([*row, *("" if one.cpu is None else f"{one.cpu:,.3f}" for one in same)])
+        rows.append([*row, *("" if one.cpu is None else shown(one.cpu) for one in same)])
     table("API servers", head, rows)
 
 
 def shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:,.1f}"
+    """Three digits say all that a measurement can."""
+    digits = 0 if value >= 100 or value == 0 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{digits}f}"
 
 
 async def run(objects: int, watchers: int, events: int) -> None:
