@@ -306,12 +306,13 @@ class Families:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.all: list[Family] = []
+        self.deleting = asyncio.Event()
         self.count = 0
         self.checked = 0
 
     async def run(self, api: Any) -> None:
         for family in list(self.all):
-            await family.delete(api)
+            await self._delete(api, family)
         while True:
             self.count += 1
             family = Family(f"family-{self.count}")
@@ -319,7 +320,11 @@ class Families:
             ways = (self._owner, self._namespace, self._definition, self._collection)
             await self.random.choice(ways)(api, family)
             if self.random.random() < 0.9:
-                await family.delete(api)
+                await self._delete(api, family)
+
+    async def _delete(self, api: Any, family: Family) -> None:
+        self.deleting.set()
+        await family.delete(api)
 
     async def _owner(self, api: Any, family: Family) -> None:
         policy = self.random.choice(("Background", "Foreground", "Orphan"))
@@ -430,6 +435,11 @@ class World:
         async with asyncio.timeout(SECONDS):
             while self.count() < goal and not any(task.done() for task in tasks):  # noqa: ASYNC110
                 await asyncio.sleep(self.chance.random() / 200)
+        if self.chance.random() < 0.5:  # into what follows from a deletion
+            self.families.deleting.clear()
+            async with asyncio.timeout(SECONDS):
+                await self.families.deleting.wait()
+            await asyncio.sleep(self.chance.random() / 50)
         early = [task for task in tasks if task.done()]
         await kill()
         await asyncio.gather(*tasks)
