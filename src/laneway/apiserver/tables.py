@@ -9,6 +9,9 @@ Column paths are in Kubernetes' JSONPath dialect (`.spec.a`, `[?(@.type=="Ready"
 inside a key). Nearly all of them are a chain of keys, some with the choice of a condition by its
 type; both are walked directly: a table of 10,000 objects is then made in a fraction of a second.
 The others are translated for python-jsonpath. Either way a path is compiled once per process.
+
+A path is walked for every object of a list, so what would take a time that is not proportional to
+the object is refused: a second search at any depth, a search or a regular expression in a filter.
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ _FILTER_PATH = re.compile(
 )
 _EQUALS = re.compile(r"""@\.(\w+)\s*==\s*(?:"([^"\\]*)"|'([^'\\]*)')""")
 """A filter for elements whose key has this text, which is how conditions are chosen."""
+_COSTLY = re.compile(r"""\.\.|=~""")
 _UNESCAPE = re.compile(r"\\(.)")
 
 
@@ -240,19 +244,22 @@ def _segments(text: str) -> list[tuple[_Step | None, str]]:
             key = _UNESCAPE.sub(r"\1", match["key"])
             step = _bracket(key)
         elif match["filter"] is not None:
+            if _COSTLY.search(match["filter"]):
+                raise ValueError(f"{text!r} is not a column path: a filter may only compare")
             if equals := _EQUALS.fullmatch(match["filter"].strip()):
                 key = (equals[1], equals[2] if equals[2] is not None else equals[3])
             step = f"[?({_FILTER_PATH.sub(_filter_path, match['filter'])})]"
         elif match["index"] is not None:
             step = f"[{match['index']}]"
         else:
-            names = [
-                _UNESCAPE.sub(r"\1", name) for name in re.findall(r"'([^']*)'", match["quoted"])
-            ]
+            quoted = re.findall(r"'([^']*)'", match["quoted"])
+            names = list(dict.fromkeys(_UNESCAPE.sub(r"\1", name) for name in quoted))
             key = names[0] if len(names) == 1 else None
             step = "[" + ",".join(map(_quote, names)) + "]"
         found.append((None if after_deep else key, step))
         after_deep = step == ".."
+    if sum(step == ".." for _, step in found) > 1:
+        raise ValueError(f"{text!r} is not a column path: it may have one .. at most")
     return found
 
 
