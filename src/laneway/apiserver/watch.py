@@ -197,8 +197,8 @@ async def _lines(
     seconds = options.timeout or random.uniform(1800, 3600)  # noqa: S311 - not a secret
     end = clock() + seconds
     next_bookmark = clock() + BOOKMARK_SECONDS
-    while not subscription.done and (left := end - clock()) > 0:
-        events = await subscription.batch(min(left, max(0.0, next_bookmark - clock())))
+    while not subscription.done and clock() < end:
+        events = await subscription.batch(min(end, next_bookmark))
         if lines := encoder.lines(events):
             yield lines
         # When nothing waits, everything up to the store's latest change has been seen.

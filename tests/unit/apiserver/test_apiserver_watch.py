@@ -275,6 +275,18 @@ def test_an_event_is_encoded_once_for_all_watchers() -> None:
     assert other["object"] == json.loads(body) | {"apiVersion": "lab.example.com/v2"}
 
 
+async def test_a_batch_is_empty_when_its_time_has_come() -> None:
+    waiting = Fanout().subscribe("r", lambda: None)
+    clock = asyncio.get_running_loop().time
+    later = clock() + 3600
+    assert [await waiting.batch(clock() + 0.01) for _ in range(2)] == [[], []]
+    waiting.offer(event := Event(1, "ADDED", Key("r", "", "a"), b"{}", None))
+    assert await waiting.batch(later) == [event]
+    asyncio.get_running_loop().call_soon(waiting.offer, event)
+    assert await waiting.batch(later) == [event]
+    assert await waiting.batch(clock() + 0.01) == []
+
+
 async def test_a_full_queue_ends_only_its_own_watcher() -> None:
     fanout = Fanout(limit=2)
     slow_ended: list[bool] = []
