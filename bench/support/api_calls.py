@@ -1,4 +1,4 @@
-"""A client that does as little as it can: requests with bodies made beforehand, answers unread.
+"""A client that does as little as it can: it sends what it is given and decodes no answer.
 
 What it costs itself is the same for every server, and small beside what a server does.
 """
