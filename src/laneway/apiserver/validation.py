@@ -234,11 +234,19 @@ def _string(schema: Schema, value: str, path: str) -> Iterator[Problem]:
         text = f"{path} in body should be at least {schema['minLength']} chars long"
         yield problem.invalid(path, value, text)
     pattern = schema.get("pattern")
-    if pattern and not regex.compiled(pattern).search(value):
-        yield problem.invalid(path, value, f"{path} in body should match '{pattern}'")
+    if pattern:
+        yield from _unmatched(pattern, value, path)
     name = schema.get("format", "")
     if not is_format(name, value):
         yield problem.invalid(path, value, f'{path} in body must be of type {name}: "{value}"')
+
+
+def _unmatched(pattern: str, value: str, path: str) -> Iterator[Problem]:
+    try:
+        if not regex.search(pattern, value):
+            yield problem.invalid(path, value, f"{path} in body should match '{pattern}'")
+    except regex.TooLongError as error:
+        yield problem.forbidden(path, str(error))
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[Problem]:

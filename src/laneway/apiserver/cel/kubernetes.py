@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,6 +19,8 @@ from laneway.apiserver.cel.types import KINDS
 from laneway.apiserver.cel.values import INT_MAX, INT_MIN, CelError, Optional
 from laneway.apiserver.invariants import DNS_1035_TEXT
 
+_FOUND_LIMIT = 50_000
+
 
 @declare("string.find(string) string")
 def _find(text: str, pattern: str) -> str:
@@ -27,9 +30,13 @@ def _find(text: str, pattern: str) -> str:
 
 @declare("string.findAll(string) list(string)", "string.findAll(string, int) list(string)")
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    searched(pattern, "")
-    found = [match[0] for match in regex.compiled(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    if searched(pattern, text) is None:
+        return []
+    wanted = limit if 0 <= limit < _FOUND_LIMIT else _FOUND_LIMIT + 1
+    found = [match[0] for match in islice(regex.compiled(pattern).finditer(text), wanted)]
+    if len(found) > _FOUND_LIMIT:
+        raise CelError(f"findAll would give more than {_FOUND_LIMIT} texts")
+    return found
 
 
 class Url(msgspec.Struct, frozen=True):

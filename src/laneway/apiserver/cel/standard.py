@@ -185,7 +185,7 @@ def _matches(text: str, pattern: str) -> bool:
 def searched(pattern: str, text: str) -> Any:
     """The first match of a pattern that need not have been known before."""
     try:
-        return regex.compiled(pattern).search(text)
+        return regex.search(pattern, text)
     except ValueError as error:
         raise CelError(str(error)) from error
 
