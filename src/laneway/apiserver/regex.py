@@ -24,7 +24,7 @@ class TooLongError(ValueError):
 
 
 def search(pattern: str, text: str) -> Any:
-    """The first match; ValueError where the pattern is not valid, or the text is too long for it."""
+    """The first match; ValueError for a pattern that is not valid or a text too long for it."""
     expression = compiled(pattern)
     if expression.programsize * len(text) > _WORK_LIMIT:
         raise TooLongError(f"{len(text)} characters are too many to be matched with '{pattern}'")
