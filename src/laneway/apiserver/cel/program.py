@@ -9,6 +9,7 @@ side decides, as CEL has it.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -219,6 +220,7 @@ def _call(node: Call, bound: frozenset[str]) -> Step:
 
 def _applied(name: str, args: tuple[Step, ...], *, is_member: bool) -> Step:
     is_cheap = name in ("size", "type", "dyn", "optional.of", "optional.none")
+    is_pairwise = name.startswith("sets.")  # each of the one with each of the other
 
     known: dict[tuple[type, ...], Callable[..., Any]] = {}
 
@@ -237,6 +239,8 @@ def _applied(name: str, args: tuple[Step, ...], *, is_member: bool) -> Step:
             for value in values:
                 if type(value) not in _LIGHT:
                     cost += _weight(value)
+            if is_pairwise:
+                cost += math.prod(map(_weight, values))
         budget.spend(cost)
         result = run(*values)
         if type(result) not in _LIGHT:
