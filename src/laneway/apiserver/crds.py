@@ -35,6 +35,7 @@ _COLUMN_FORMATS = (
     "int64",
     "password",
 )
+_VERSIONS_LIMIT = 50
 _PATHS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 _SPEC: dict[str, Any] = {
     "type": "object",
@@ -291,6 +292,10 @@ def _label(field: str, name: str) -> Iterator[Problem]:
 
 def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
     versions = spec["versions"]
+    if len(versions) > _VERSIONS_LIMIT:
+        # Each is a kind of its own in discovery and in the OpenAPI documents.
+        yield problem.too_many("spec.versions", len(versions), _VERSIONS_LIMIT)
+        return
     for index, version in enumerate(versions):
         yield from _label(f"spec.versions[{index}].name", version["name"])
     if sum(version["storage"] for version in versions) != 1:
