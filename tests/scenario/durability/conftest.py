@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-HISTORY = 10_000
+HISTORY = 4_000
 """Fewer changes than many kills see, so that forgetting is interrupted too."""
 
 # Forks a server for each line of input, so that only the first has to import; tells how it ended.
@@ -156,6 +156,8 @@ def check_store(directory: Path) -> None:
     assert own <= crds, "a definition goes after its objects"
     first, last, count = db.execute("SELECT min(rv), max(rv), count(*) FROM event").fetchone()
     assert count == last - first + 1, "the history has no gap"
+    (forgotten,) = db.execute("SELECT rv FROM mark").fetchone()
+    assert first == forgotten + 1, "a watch is told when it comes too late"
     now = "SELECT count(*) FROM object JOIN event USING(rv) WHERE object.body IS NOT event.body"
     assert db.execute(now).fetchone() == (0,)
     db.close()

@@ -340,6 +340,8 @@ class Families:
                 name = f"{parent['metadata']['name']}-{number}"
                 meta = {"name": name, "ownerReferences": [ref | {"blockOwnerDeletion": True}]}
                 parent = await family.add(api, in_namespace(plural), thing(plural, meta))
+            change = {"data": {"value": "1"}}
+            await api.done("PATCH", f"{in_namespace(plural)}/{name}", change, media_type=MERGE)
 
     async def _namespace(self, api: Any, family: Family) -> None:
         family.head = f"{CORE}/namespaces/{family.name}"
