@@ -99,7 +99,11 @@ class Pages:
         )
 
     async def issuer(self, request: web.Request) -> web.Response:
-        return answer(issuer.configuration(str(request.url.origin())))
+        try:
+            origin = str(request.url.origin())
+        except ValueError as error:  # made of what the client says that the host is
+            raise ApiError(400, "BadRequest", "malformed Host header") from error
+        return answer(issuer.configuration(origin))
 
     async def issuer_keys(self, _: web.Request) -> web.Response:
         body = msgspec.json.encode(issuer.key_set(self._signing_key))
