@@ -13,9 +13,11 @@ from laneway.apiserver.errors import ApiError
 
 DEPTH_LIMIT = 200
 VALUES_LIMIT = 30_000
+OBJECT_LIMIT = 3 * VALUES_LIMIT
+"""Of an object with its managedFields, which can have more values than all the rest."""
 
 
-def require_bounded(value: Any) -> None:
+def require_bounded(value: Any, limit: int = VALUES_LIMIT) -> None:
     """Raise a 400 for a value that is nested too deep, a 413 for one of too many values."""
     level, count = [value], 0
     for _ in range(DEPTH_LIMIT):
@@ -27,8 +29,8 @@ def require_bounded(value: Any) -> None:
             elif isinstance(one, list):
                 count += len(one)
                 inside.extend(one)
-        if count > VALUES_LIMIT:
-            text = f"Request entity too large: more than {VALUES_LIMIT} values"
+        if count > limit:
+            text = f"Request entity too large: more than {limit} values"
             raise ApiError(413, "RequestEntityTooLarge", text)
         level = [one for one in inside if isinstance(one, dict | list)]
         if not level:

@@ -14,7 +14,7 @@ from laneway.apiserver import builtin, crds, metadata, problems, schema, validat
 from laneway.apiserver.admission import problems as admission
 from laneway.apiserver.authn import SYSTEM, User
 from laneway.apiserver.authorization import validation as authorization
-from laneway.apiserver.bounds import require_bounded
+from laneway.apiserver.bounds import OBJECT_LIMIT, require_bounded
 from laneway.apiserver.builtin import convert, types
 from laneway.apiserver.errors import ApiError, NotFound, Undecodable
 from laneway.apiserver.events import Key
@@ -78,7 +78,7 @@ MODIFIED = (
 
 def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
     """The client's object with its identity checked against the address it was sent to."""
-    require_bounded(obj)  # a patch can make more of an object than was sent
+    require_bounded(obj, OBJECT_LIMIT)  # a patch can make more of an object than was sent
     _require_type(kind, obj)
     obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
     meta = metadata.decode(kind, obj)
