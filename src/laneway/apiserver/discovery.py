@@ -27,7 +27,7 @@ _PARTS: dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]] = {
 }
 """Subresources: the kind of their objects, where that is not the resource's, and their verbs."""
 
-_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII)
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
 _AGGREGATED = ("v2", "v2beta1")
 

@@ -38,7 +38,8 @@ def is_subdomain(text: str) -> bool:
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 _HOST = re.compile(
-    r"(?:[^@/?#\[\]]*@)?(?:\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\]|[^\s/?#\[\]<>\"\\^`{|}:]*)(?::\d*)?"
+    r"(?:[^@/?#\[\]]*@)?(?:\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\]|[^\s/?#\[\]<>\"\\^`{|}:]*)(?::\d*)?",
+    re.ASCII,
 )
 _ESCAPES = re.compile(r"%(?![0-9A-Fa-f]{2})")
 

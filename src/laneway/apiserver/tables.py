@@ -57,12 +57,12 @@ _SEGMENT = re.compile(
     | \[(?P<index>-?\d+|-?\d*:-?\d*(?::\d+)?)\]
     | \[(?P<quoted>'[^']*'(?:\s*,\s*'[^']*')*)\]
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _FILTER_PATH = re.compile(
     r"""("[^"]*"|'[^']*')|(@)((?:\.?\[[^\]]*\]|\.(?:\\.|[^\s.,\[\]=!<>~])+)*)"""
 )
-_EQUALS = re.compile(r"""@\.(\w+)\s*==\s*(?:"([^"\\]*)"|'([^'\\]*)')""")
+_EQUALS = re.compile(r"""@\.(\w+)\s*==\s*(?:"([^"\\]*)"|'([^'\\]*)')""", re.ASCII)
 """A filter for elements whose key has this text, which is how conditions are chosen."""
 _COSTLY = re.compile(r"""\.\.|=~""")
 _UNESCAPE = re.compile(r"\\(.)")

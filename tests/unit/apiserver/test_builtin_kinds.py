@@ -127,6 +127,11 @@ def test_the_one_form_is_kept_and_worth_the_same(text: str) -> None:
     assert quantity.value(once) == quantity.value(text)
 
 
+def test_digits_are_those_of_ascii() -> None:
+    with pytest.raises(ValueError, match="quantities must match"):
+        quantity.canonical("\u0663")
+
+
 @given(st.text())
 def test_a_text_is_a_quantity_or_is_refused(text: str) -> None:
     with contextlib.suppress(ValueError):

@@ -67,6 +67,8 @@ def run(text: str, budget: int = 1_000_000) -> Any:
             "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('1500m').sign() == 1 && "
             "quantity('1k') == quantity('1000') && quantity('2').add(1).asInteger() == 3"
         ),
+        "!isQuantity('\u0663') && quantity('0.1n') == quantity('1n') && isQuantity('1e100')",
+        "!quantity('99999999999999999999G').isInteger() && !quantity('1m').isInteger()",
         (
             "!format.dns1123Label().validate('a-b').hasValue() && "
             "format.named('uuid').value().validate('x').hasValue()"
@@ -96,6 +98,7 @@ def test_these_hold(text: str) -> None:
         ("timestamp('soon')", "as a timestamp"),
         ("self.?zzz.value()", "dereference"),
         ("self.s.matches('(')", "error parsing regexp"),
+        ("'%.\u00b2f'.format([1.0])", "error while parsing precision"),
     ],
 )
 def test_errors_are_those_of_kubernetes(text: str, why: str) -> None:

@@ -14,13 +14,13 @@ PATTERN = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 WRONG = f"quantities must match the regular expression '{PATTERN}'"
 
 _TEXT = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d{1,3}))"
+    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d{1,3}))", re.ASCII
 )
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIXES = {power: suffix for suffix, power in _DECIMAL.items()}
-_LARGEST = 2**63 - 1
-_NANO = 10**9
+LARGEST = 2**63 - 1
+NANO = 10**9
 _LONGEST = 400
 
 
@@ -32,8 +32,8 @@ def canonical(text: str) -> str:
     minus, nanos = "-" if nanos < 0 else "", abs(nanos)
     if exponent is not None:
         return minus + _exponential(nanos)
-    if suffix in _BINARY and nanos % _NANO == 0 and nanos >= 1024 * _NANO:
-        return minus + _binary(nanos // _NANO)
+    if suffix in _BINARY and nanos % NANO == 0 and nanos >= 1024 * NANO:
+        return minus + _binary(nanos // NANO)
     return minus + _decimal(nanos)
 
 
@@ -47,7 +47,7 @@ def value(text: str) -> int:
             amount *= 2 ** _BINARY[suffix]
         else:
             amount = amount.scaleb(_DECIMAL[suffix] if exponent is None else int(exponent))
-        nanos = min(int((amount * _NANO).to_integral_value()), _LARGEST * _NANO)
+        nanos = min(int((amount * NANO).to_integral_value()), LARGEST * NANO)
     return -nanos if sign == "-" else nanos
 
 

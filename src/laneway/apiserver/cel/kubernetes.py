@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,10 +12,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from laneway.apiserver import formats, metadata, regex
+from laneway.apiserver.builtin import quantity
 from laneway.apiserver.cel.functions import declare
 from laneway.apiserver.cel.standard import searched
 from laneway.apiserver.cel.types import KINDS
-from laneway.apiserver.cel.values import INT_MAX, INT_MIN, CelError, Optional
+from laneway.apiserver.cel.values import CelError, Optional
 from laneway.apiserver.invariants import DNS_1035_TEXT
 
 _FOUND_LIMIT = 50_000
@@ -243,31 +243,19 @@ def _cidr_text(cidr: Cidr) -> str:
 
 
 class Quantity(msgspec.Struct, frozen=True):
-    value: Decimal
+    nanos: int
+    """Billionths, the smallest unit there is."""
 
 
 KINDS[Quantity] = "kubernetes.Quantity"
 
-_QUANTITY = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]?)|([KMGTPE]i)|[eE]([+-]?\d{1,4}))", re.ASCII
-)
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {f"{letter}i": 1024 ** (power + 1) for power, letter in enumerate("KMGTPE")}
-
 
 @declare("quantity(string) quantity")
 def _quantity(text: str) -> Quantity:
-    match = _QUANTITY.fullmatch(text) if len(text) < 100 else None
-    if match is None:
-        raise CelError(
-            "quantities must match the regular expression "
-            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        )
-    number, scale, binary, exponent = match.groups()
-    value = Decimal(number)
-    if binary:
-        return Quantity(value * _BINARY[binary])
-    return Quantity(value.scaleb(int(exponent) if exponent else _DECIMAL[scale or ""]))
+    try:
+        return Quantity(quantity.value(text))
+    except ValueError as error:
+        raise CelError(str(error)) from None
 
 
 @declare("isQuantity(string) bool")
@@ -280,61 +268,61 @@ def _is_quantity(text: str) -> bool:
 
 
 @declare("quantity.isInteger() bool")
-def _is_integer(quantity: Quantity) -> bool:
-    value = quantity.value
-    return value == value.to_integral_value() and INT_MIN <= value <= INT_MAX
+def _is_integer(one: Quantity) -> bool:
+    # At the largest amount there is, what was written may have been more.
+    return one.nanos % quantity.NANO == 0 and abs(one.nanos) < quantity.LARGEST * quantity.NANO
 
 
 @declare("quantity.asInteger() int")
-def _as_integer(quantity: Quantity) -> int:
-    if not _is_integer(quantity):
+def _as_integer(one: Quantity) -> int:
+    if not _is_integer(one):
         raise CelError("cannot convert value to integer")
-    return int(quantity.value)
+    return one.nanos // quantity.NANO
 
 
 @declare("quantity.asApproximateFloat() double")
-def _as_float(quantity: Quantity) -> float:
-    return float(quantity.value)
+def _as_float(one: Quantity) -> float:
+    return one.nanos / quantity.NANO
 
 
 @declare("quantity.sign() int")
-def _sign(quantity: Quantity) -> int:
-    return (quantity.value > 0) - (quantity.value < 0)
+def _sign(one: Quantity) -> int:
+    return (one.nanos > 0) - (one.nanos < 0)
 
 
 @declare("quantity.compareTo(quantity) int")
 def _compare(one: Quantity, two: Quantity) -> int:
-    return (one.value > two.value) - (one.value < two.value)
+    return (one.nanos > two.nanos) - (one.nanos < two.nanos)
 
 
 @declare("quantity.isGreaterThan(quantity) bool")
 def _is_greater(one: Quantity, two: Quantity) -> bool:
-    return one.value > two.value
+    return one.nanos > two.nanos
 
 
 @declare("quantity.isLessThan(quantity) bool")
 def _is_less(one: Quantity, two: Quantity) -> bool:
-    return one.value < two.value
+    return one.nanos < two.nanos
 
 
 @declare("quantity.add(quantity) quantity")
 def _add(one: Quantity, two: Quantity) -> Quantity:
-    return Quantity(one.value + two.value)
+    return Quantity(one.nanos + two.nanos)
 
 
 @declare("quantity.add(int) quantity")
 def _add_int(one: Quantity, two: int) -> Quantity:
-    return Quantity(one.value + two)
+    return Quantity(one.nanos + two * quantity.NANO)
 
 
 @declare("quantity.sub(quantity) quantity")
 def _sub(one: Quantity, two: Quantity) -> Quantity:
-    return Quantity(one.value - two.value)
+    return Quantity(one.nanos - two.nanos)
 
 
 @declare("quantity.sub(int) quantity")
 def _sub_int(one: Quantity, two: int) -> Quantity:
-    return Quantity(one.value - two)
+    return Quantity(one.nanos - two * quantity.NANO)
 
 
 class Format(msgspec.Struct, frozen=True):

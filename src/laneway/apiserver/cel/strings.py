@@ -152,9 +152,7 @@ def _format(text: str, args: list[Any]) -> str:
 def _precision(rest: str) -> tuple[int, str]:
     if not rest.startswith("."):
         return 6, rest
-    digits = 1
-    while rest[digits : digits + 1].isdigit():
-        digits += 1
+    digits = len(rest) - len(rest[1:].lstrip("0123456789"))
     if not 1 < digits < 5:
         raise CelError("error while parsing precision")
     return min(int(rest[1:digits]), 1000), rest[digits:]

@@ -106,7 +106,7 @@ _TOKEN = re.compile(
     |(?P<int>0x[0-9a-fA-F]+[uU]?|\d+[uU]?)
     |(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)
     |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{}])""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _LEVELS: dict[str, int] = {
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 1),
