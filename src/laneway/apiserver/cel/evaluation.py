@@ -131,7 +131,8 @@ class _Evaluation:
             try:
                 holds = self._run(rule.program, variables) is True
             except CelError as error:
-                self.found.append(problem.invalid(path, kind, _failed(rule, str(error))))
+                if rule.program.uses_old or not _is_kept(value, old, above):
+                    self.found.append(problem.invalid(path, kind, _failed(rule, str(error))))
                 continue
             except CostExceeded as error:
                 self.found.append(problem.invalid(path, kind, _stopped(rule, str(error))))
