@@ -16,7 +16,9 @@ Bodies are stored as JSON bytes with apiVersion and kind first, ready to be sent
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from laneway.apiserver.events import EventType
 
 __all__ = ["FIRST", "HISTORY", "Row", "Store", "StoreError", "Stored", "Work"]
+
+log = logging.getLogger(__name__)
 
 HISTORY = 50_000
 HISTORY_BYTES = 128 * 1024 * 1024
@@ -130,6 +134,7 @@ class Store:
         self._pending: list[Event] | None = None
         self._worked = False
         self._on_commit: list[Callable[[Event], None]] = []
+        self._untold: deque[Event] = deque()
         self._follow: Callable[..., Iterable[tuple[Key, str]]] = _nothing
         self._wake: Callable[[], None] = _ignore
         self.closed = False
@@ -153,7 +158,12 @@ class Store:
         self._db.execute("SELECT rv FROM event LIMIT 1").fetchone()
 
     def on_commit(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` with each change after its commit."""
+        """Call `listener` with each change after its commit.
+
+        One that raises is logged and keeps nobody else from hearing of the change: what is
+        committed cannot fail any more. One that writes is told of that after all others have
+        been told of what came before.
+        """
         self._on_commit.append(listener)
 
     def on_change(
@@ -193,11 +203,20 @@ class Store:
             self._rv, self._oldest, self._total = before
             return
         self.fanout.publish(events)
-        for event in events:
-            for listener in self._on_commit:
-                listener(event)
         if self._worked:
             self._wake()
+        self._tell(events)
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        is_told = bool(self._untold)  # further down the stack, by a listener that writes
+        self._untold.extend(events)
+        while self._untold and not is_told:
+            for listener in self._on_commit:
+                try:
+                    listener(self._untold[0])
+                except Exception:
+                    log.exception("a change is stored, but not everything follows it")
+            self._untold.popleft()
 
     def commit(
         self, change: EventType, key: Key, new: dict[str, Any], previous: Stored | None

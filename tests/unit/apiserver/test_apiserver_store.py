@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from laneway.apiserver import database
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key
+from laneway.apiserver.events import Event, Key
 from laneway.apiserver.store import COMPACT_EVERY, Store, StoreError
 
 RESOURCE = "widgets.lab.example.com"
@@ -117,6 +117,27 @@ def test_a_failed_transaction_leaves_no_trace(path: str) -> None:
     assert store.rv == rv
     assert seen == []
     assert store.commit("ADDED", key("b"), obj("b"), None).rv == rv + 1
+    store.close()
+
+
+def test_a_listener_that_fails_or_writes_keeps_the_changes_from_nobody(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(path)
+    seen: list[str] = []
+
+    def fails(event: Event) -> None:
+        if event.key.name == "a":
+            store.commit("ADDED", key("by a listener"), obj("by a listener"), None)
+            raise OSError("disk full")
+
+    store.on_commit(fails)
+    store.on_commit(lambda event: seen.append(event.key.name))
+    with store.transaction():
+        store.commit("ADDED", key("a"), obj("a"), None)
+        store.commit("ADDED", key("b"), obj("b"), None)
+    assert seen == ["a", "b", "by a listener"]
+    assert "disk full" in caplog.text
     store.close()
 
 

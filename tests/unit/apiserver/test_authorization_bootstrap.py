@@ -206,6 +206,26 @@ def test_a_start_finishes_what_a_crash_cut_off(store: Store) -> None:
     assert _verbs(store, "whole") == ["one"]
 
 
+def test_a_revoked_right_is_gone_although_another_role_grows_too_large(store: Store) -> None:
+    Aggregation(store)
+    authorizer = Authorizer(store)
+    put(store, "reader", **_role("", "", "get"))
+    bind(store, "reader")
+    put(store, "all", **_role("", "part"))
+    put(store, "small", **_role("part", "", "get"))
+    for name in ("one", "two"):
+        large = {"verbs": [name], "resources": ["x" * 2_300_000], "apiGroups": [""]}
+        put(store, name, metadata={"labels": {"part": "1"}}, rules=[large])
+    assert _verbs(store, "all") == ["one", "get"], "gathered as long as it could be stored"
+    assert can(authorizer, "GET", "/api/v1/namespaces/a/x/y")
+    put(store, "reader", rules=[])
+    assert not can(authorizer, "GET", "/api/v1/namespaces/a/x/y")
+    put(store, "small", rules=[])
+    assert _verbs(store, "all") == ["one"]
+    put(store, "one", rules=[])
+    assert _verbs(store, "all") == ["two"]
+
+
 def test_roles_that_gather_each_other_come_to_rest(store: Store) -> None:
     Aggregation(store)
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):

@@ -4,20 +4,26 @@ The rules of such a role follow from the other roles alone, so what somebody wri
 not last. They are computed from scratch: once at the start, which finishes what a crash has cut
 off, and after each change of a ClusterRole. Roles that gather each other have the rules of all of
 them, in an order that does not depend on history, so this comes to rest.
+
+A role that would grow too large to be stored gains nothing more, and still loses what is revoked.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver.authorization.authorizer import CLUSTER_ROLES
 from laneway.apiserver.builtin.rules import chooses
+from laneway.apiserver.errors import ApiError
 from laneway.apiserver.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.events import Event
     from laneway.apiserver.store import Store
+
+log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
 
@@ -27,39 +33,35 @@ class Aggregation:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._busy = False
         self.settle()
         store.on_commit(self._follow)
 
     def settle(self) -> None:
-        """Write the rules that are not what they should be, all or none of them."""
+        """Write the rules that are not what they should be."""
         stored = {row.name: as_object(row.body) for row in self._store.rows(CLUSTER_ROLES)}
-        changed = [
-            (name, rules)
-            for name, role in stored.items()
-            if role.get("aggregationRule")
-            and (rules := gathered(name, stored)) != (role.get("rules") or [])
-        ]
-        if not changed:
-            return
-        self._busy = True
-        try:
-            with self._store.transaction():
-                for name, rules in changed:
-                    self._write(name, rules)
-        finally:
-            self._busy = False
+        for name, role in stored.items():
+            if not role.get("aggregationRule"):
+                continue
+            rules = gathered(name, stored)
+            try:
+                self._write(name, rules)
+            except ApiError as error:
+                log.warning("ClusterRole %r does not gather all of its rules: %s", name, error)
+                held = role.get("rules") or ()
+                self._write(name, [rule for rule in held if rule in rules])
 
     def _write(self, name: str, rules: list[Object]) -> None:
         key = Key(CLUSTER_ROLES, "", name)
         before = self._store.get(key)
-        if before is not None:
-            role = as_object(before.body)
+        if before is None:
+            return
+        role = as_object(before.body)
+        if rules != (role.get("rules") or []):
             role["rules"] = rules
             self._store.commit("MODIFIED", key, role, before)
 
     def _follow(self, event: Event) -> None:
-        if event.key.resource == CLUSTER_ROLES and not self._busy:
+        if event.key.resource == CLUSTER_ROLES:
             self.settle()
 
 

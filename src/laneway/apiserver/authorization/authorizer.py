@@ -138,7 +138,7 @@ class Authorizer:
         key = event.key
         if key.resource not in (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
             return
-        # As it is now, not as of the event: a listener that writes makes later events come first.
+        # As it is now, not as of the event: what was revoked since then must not be allowed again.
         stored = self._store.get(key)
         self._drop(key)
         if stored is not None:
