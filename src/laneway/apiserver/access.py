@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from laneway.apiserver import answers
 from laneway.apiserver.authn import requests
-from laneway.apiserver.authorization import escalation, reviews
+from laneway.apiserver.authorization import Attributes, escalation, forbidden, reviews
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -53,6 +53,21 @@ class Access:
             namespace=obj["metadata"].get("namespace", ""),
             name=obj["metadata"].get("name", "") if old is not None else "",
         )
+
+    def require_create(self, kind: Kind, namespace: str, name: str, user: User) -> None:
+        """Raise a 403 where the user may not create such an object: an apply only says `patch`."""
+        wanted = Attributes(
+            user=user,
+            verb="create",
+            group=kind.group,
+            version=kind.version,
+            resource=kind.plural,
+            namespace=namespace if kind.namespaced else "",
+            name=name,
+        )
+        decision = self._authorizer.decide(wanted)
+        if not decision.allowed:
+            raise forbidden(wanted, decision.reason)
 
     def fill_in(self, kind: Kind, obj: Object) -> None:
         """Put its token into a Secret that is to hold that of a service account."""

@@ -8,30 +8,45 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from multidict import MultiDict
 
 from laneway.apiserver import answers, metadata, subresources
 from laneway.apiserver.deletion import options as deletion_options
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.kinds import Kind
 from laneway.apiserver.objects import Target
+from laneway.apiserver.problems import rejected, required
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from laneway.apiserver.access import Access
-    from laneway.apiserver.kinds import Kind
     from laneway.apiserver.negotiation import Form
     from laneway.apiserver.objects import Object, Options
     from laneway.apiserver.removal import Removal
     from laneway.apiserver.resources import Resources
 
 
-KINDS: dict[str, dict[str, str]] = {
-    "binding": {"apiVersion": "v1", "kind": "Binding"},
-    "eviction": {"apiVersion": "policy/v1", "kind": "Eviction"},
-    "token": {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"},
+def _posted(group: str, kind: str) -> Kind:
+    lower = kind.lower()
+    return Kind(
+        group=group,
+        version="v1",
+        kind=kind,
+        plural=f"{lower}s",
+        singular=lower,
+        namespaced=True,
+        schema={"type": "object"},
+    )
+
+
+KINDS = {
+    "binding": _posted("", "Binding"),
+    "eviction": _posted("policy", "Eviction"),
+    "token": _posted("authentication.k8s.io", "TokenRequest"),
 }
-"""What is posted, where a client does not say it."""
+"""What is posted to each of them."""
 
 
 class Subject(NamedTuple):
@@ -64,16 +79,21 @@ class Actions:
         self, subject: Subject, body: Object, options: Options, form: Form
     ) -> web.Response:
         """Say on which node a pod is to run, as a scheduler does."""
-        target = body.get("target")
-        node = target.get("name") if isinstance(target, dict) else None
-        if not node or not isinstance(node, str):
-            raise ApiError(400, "BadRequest", "binding: target.name must name a node")
-        annotations = (body.get("metadata") or {}).get("annotations") or {}
+        node = body["target"].get("name")
+        if not node:
+            raise rejected(KINDS["binding"], subject.name, [required("target.name")])
+        annotations = body["metadata"].get("annotations") or {}
+        uid = body["metadata"].get("uid")
 
         def bound(pod: Object) -> Object:
             spec = pod.get("spec") or {}
             problem = ""
-            if "deletionTimestamp" in pod["metadata"]:
+            if uid and uid != pod["metadata"]["uid"]:
+                problem = (
+                    f"Precondition failed: UID in precondition: {uid}, "
+                    f"UID in object meta: {pod['metadata']['uid']}"
+                )
+            elif "deletionTimestamp" in pod["metadata"]:
                 problem = f"pod {subject.name} is being deleted, cannot be assigned to a host"
             elif spec.get("nodeName"):
                 problem = f'pod {subject.name} is already assigned to node "{spec["nodeName"]}"'
@@ -90,15 +110,16 @@ class Actions:
             }
 
         at = subresources.everything(subject.kind, "binding")
-        await self._resources.patch(Target(subject.kind, at, *subject[1:]), bound, options)
+        await self._resources.change(Target(subject.kind, at, *subject[1:]), bound, options)
         return answers.success(form, status=201)
 
     async def _evict(
         self, subject: Subject, body: Object, options: Options, form: Form
     ) -> web.Response:
-        """Delete a pod in the way of `kubectl drain`; there are no disruption budgets here."""
-        sent = body.get("deleteOptions")
-        wanted = deletion_options.parse(sent or {}, MultiDict())
+        """Delete a pod in the way of `kubectl drain`; disruption budgets are not looked at."""
+        wanted = deletion_options.parse(body.get("deleteOptions") or {}, MultiDict())
+        if options.dry_run:
+            wanted = msgspec.structs.replace(wanted, dry_run=True)
         await self._removal.delete(*subject, wanted, options.user)
         return answers.success(form, status=201)
 

@@ -31,6 +31,13 @@ class ApiError(Exception):
         return body
 
 
+class AlreadyExists(ApiError):  # noqa: N818 - named as the reason it carries
+    """The name is taken."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(409, "AlreadyExists", message, **details)
+
+
 class Undecodable(ApiError):  # noqa: N818 - named as what it says
     """What was sent is no object of the kind that was expected."""
 

@@ -198,7 +198,7 @@ def match(what: Target, sent: Object, old: Object) -> None:
     Raises a Conflict that names what differs.
     """
     meta, before = sent["metadata"], old["metadata"]
-    require_name(what, meta)
+    require_name(what.name, meta)
     if meta.get("resourceVersion") not in (None, "", before["resourceVersion"]):
         raise conflict(what.kind, what.name, MODIFIED)
     if meta.get("uid") not in (None, "", before["uid"]):
@@ -209,11 +209,11 @@ def match(what: Target, sent: Object, old: Object) -> None:
         raise conflict(what.kind, what.name, why)
 
 
-def require_name(what: Target, meta: dict[str, Any]) -> None:
+def require_name(wanted: str, meta: dict[str, Any]) -> None:
     """The name in the data, if any, must be that of the address."""
-    name = meta.setdefault("name", what.name)
-    if name != what.name:
-        text = f"the name of the object ({name}) does not match the name on the URL ({what.name})"
+    name = meta.setdefault("name", wanted)
+    if name != wanted:
+        text = f"the name of the object ({name}) does not match the name on the URL ({wanted})"
         raise ApiError(400, "BadRequest", text)
 
 

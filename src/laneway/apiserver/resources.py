@@ -12,6 +12,7 @@ its commit is one step of the event loop.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from laneway.apiserver import addresses, metadata, namespaces, subresources
 from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.apply import manage
-from laneway.apiserver.errors import ApiError, Undecodable
+from laneway.apiserver.errors import AlreadyExists, ApiError, NotFound, Undecodable
 from laneway.apiserver.events import Key, as_object, in_form
 from laneway.apiserver.objects import (
     MODIFIED,
@@ -99,8 +100,8 @@ class Resources:
         """
 
         def change(old: Object) -> Object:
-            new = take_in(what.at.kind, what.namespace, sent)
-            require_name(what, new["metadata"])
+            new = self._take_in(what, sent, options)
+            require_name(what.name, new["metadata"])
             if not unconditional and not new["metadata"].get("resourceVersion"):
                 problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
                 raise rejected(what.kind, what.name, [problem])
@@ -115,7 +116,7 @@ class Resources:
         """Put `changed` of what is there in its place; what that gives must be an object."""
 
         def change(old: Object) -> Object:
-            new = take_in(what.at.kind, what.namespace, changed(what.at.show(old)))
+            new = self._take_in(what, changed(what.at.show(old)), options)
             uid = new["metadata"].setdefault("uid", old["metadata"]["uid"])
             if uid != old["metadata"]["uid"]:  # a patch of it, and no precondition
                 problem = invalid("metadata.uid", uid, "field is immutable")
@@ -134,20 +135,34 @@ class Resources:
         Raises a Conflict that names whoever else owns them, unless the options force it.
         """
         kind, at = what.kind, what.at
-        new = take_in(at.kind, what.namespace, sent)
-        found = self._store.get(key_of(kind, what.namespace, what.name))
-        if found is None and not at.name:
-            if new["metadata"].get("resourceVersion"):
-                raise conflict(kind, what.name, GONE)
-            require_name(what, new["metadata"])
-            obj = self._applied(what, None, at.part(new), options)
-            return await self._create(kind, what.namespace, obj, options, owned=True), True
+        new = self._take_in(what, sent, options)
+        require_name(what.name, new["metadata"])
 
         def change(old: Object) -> Object:
             match(what, new, old)
             return self._applied(what, old, at.part(new), options)
 
-        return await self._update(what, change, options, owned=True), False
+        gone = () if at.name else (NotFound,)  # no subresource makes an object
+        for _ in range(ATTEMPTS):
+            found = self._store.get(key_of(kind, what.namespace, what.name))
+            # It may come or go while webhooks are asked.
+            if found is not None or at.name:
+                with contextlib.suppress(*gone):
+                    return await self._update(what, change, options, owned=True), False
+            else:
+                self._access.require_create(kind, what.namespace, what.name, options.user)
+                if new["metadata"].get("resourceVersion"):
+                    raise conflict(kind, what.name, GONE)
+                obj = self._applied(what, None, at.part(new), options)
+                with contextlib.suppress(AlreadyExists):
+                    return await self._create(kind, what.namespace, obj, options, owned=True), True
+        raise conflict(kind, what.name, MODIFIED)
+
+    async def change(
+        self, what: Target, changed: Callable[[Object], Object], options: Options
+    ) -> Outcome:
+        """Put what the server itself makes of the object in its place."""
+        return await self._update(what, changed, options)
 
     async def admitted(
         self, kind: Kind, where: Address, sent: Object, options: Options
@@ -190,19 +205,17 @@ class Resources:
         if write:
             obj, said = await self._mutated(write, at, obj)
             warnings += said
-        self._check(kind, obj, None, options)
-        settle(kind, obj, None, self._registry)
-        self._access.fill_in(kind, obj)
-        addresses.require_free(self._store, kind, obj, None)
+        check(kind, obj, None, self._registry)
+        self._settle(kind, obj, None, options)
         if write:
             warnings += await self._validated(write, at, obj, warnings)
             namespaces.require(self._store, kind, namespace, obj["metadata"]["name"])
+            self._settle(kind, obj, None, options)
         key = key_of(kind, namespace, obj["metadata"]["name"])
         with self._store.transaction(dry_run=options.dry_run):
             if self._store.get(key):
                 text = f'{kind.resource} "{key.name}" already exists'
-                details = {"name": key.name, "group": kind.group, "kind": kind.plural}
-                raise ApiError(409, "AlreadyExists", text, **details)
+                raise AlreadyExists(text, name=key.name, group=kind.group, kind=kind.plural)
             stored = self._store.commit("ADDED", key, to_storage(kind, obj), None)
         if options.dry_run:
             del obj["metadata"]["resourceVersion"]
@@ -244,14 +257,13 @@ class Resources:
             obj, said = await self._mutated(write, what.at, obj)
             metadata.for_update(obj["metadata"], old["metadata"])
             warnings += said
-        self._check(kind, obj, old, options)
-        settle(kind, obj, old, self._registry)
-        self._access.fill_in(kind, obj)
-        addresses.require_free(self._store, kind, obj, old)
+        check(kind, obj, old, self._registry)
+        self._settle(kind, obj, old, options)
         if has_generation(kind) and not same(desired(kind, obj), desired(kind, old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if write:
             warnings += await self._validated(write, what.at, obj, warnings)
+            self._settle(kind, obj, old, options)
         manage.keep_times(old, obj)
         if same(obj, old):
             return Outcome(stored.body, warnings)
@@ -270,9 +282,19 @@ class Resources:
         if now is None or now.rv != seen.rv:
             raise _Moved
 
-    def _check(self, kind: Kind, obj: Object, old: Object | None, options: Options) -> None:
-        check(kind, obj, old, self._registry)
+    @staticmethod
+    def _take_in(what: Target, sent: Object, options: Options) -> Object:
+        obj = take_in(what.at.kind, what.namespace, sent)
+        if what.at.name not in ("", STATUS):
+            complete(what.at.kind, obj, options)  # only a part of it will be looked at
+        return obj
+
+    def _settle(self, kind: Kind, obj: Object, old: Object | None, options: Options) -> None:
+        """What depends on other objects, and so is done again after webhooks were waited for."""
         self._access.guard(kind, obj, old, options.user)
+        settle(kind, obj, old, self._registry)
+        self._access.fill_in(kind, obj)
+        addresses.require_free(self._store, kind, obj, old)
 
     # Webhooks.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import actions, answers, negotiation, parameters, patch
 from laneway.apiserver.events import as_object
-from laneway.apiserver.objects import Target
+from laneway.apiserver.objects import Target, complete, require_name, take_in
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -40,7 +40,10 @@ class Writing:
         """Something that is done to an object by a POST to one of its subresources."""
         form = answers.form_of(request)
         options = parameters.write_options(request)
-        body = actions.KINDS[where.subresource] | await parameters.body_object(request)
+        posted = actions.KINDS[where.subresource]
+        body = take_in(posted, where.namespace, await parameters.body_object(request))
+        require_name(where.name, body["metadata"])
+        complete(posted, body, options)
         subject = actions.Subject(kind, where.namespace, where.name)
         body, warnings = await self._resources.admitted(kind, where, body, options)
         return answers.warned(await action(subject, body, options, form), warnings)

@@ -261,6 +261,45 @@ async def test_a_pod_is_bound_to_a_node_once(kube: Any) -> None:
     assert 'pod x is already assigned to node "n1"' in message
 
 
+async def test_a_dry_eviction_evicts_nothing(kube: Any) -> None:
+    pod = await make(kube, "pods", spec=POD)
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    path = kube.of("pods").path(name)
+    group = "policy/v1" if kube.minor >= 22 else "policy/v1beta1"
+    body = {"apiVersion": group, "kind": "Eviction", "metadata": {"name": name}}
+
+    for params in ({"dryRun": "All"}, {}):
+        sent = body if params else {**body, "deleteOptions": {"dryRun": ["All"]}}
+        assert (await kube.call("POST", f"{path}/eviction", sent, **params)).status == 201
+        assert (await kube.get(path)).ok["metadata"]["uid"] == pod["metadata"]["uid"], namespace
+
+
+@pytest.mark.parametrize("spec", ["x", 5, [], {"replicas": "x"}, {"replicas": 1.5}])
+async def test_a_scale_must_be_one(kube: Any, spec: Any) -> None:
+    deployment = await make(kube, "deployments", spec={**WORKLOAD, "replicas": 2})
+    path = kube.of("deployments").path(deployment["metadata"]["name"], "scale")
+    scale = (await kube.get(path)).ok
+
+    assert (await kube.put(path, {**scale, "spec": spec})).refusal[:2] == (400, "BadRequest")
+    assert 400 <= (await kube.patch(path, {"spec": spec})).status < 500
+    assert (await kube.get(path)).ok["spec"] == scale["spec"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"target": "n"}, {"target": {}}, {"metadata": "x"}, {"metadata": {"annotations": ["x"]}}],
+)
+async def test_a_binding_must_be_one(kube: Any, change: Any) -> None:
+    pod = await make(kube, "pods", spec=POD)
+    path = kube.of("pods").path(pod["metadata"]["name"])
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {}, "target": {"name": "n"}}
+
+    refused = await kube.post(f"{path}/binding", {**body, **change})
+
+    assert 400 <= refused.status < 500
+    assert "nodeName" not in (await kube.get(path)).ok["spec"]
+
+
 async def test_a_generation_counts_changes_of_the_wish(kube: Any) -> None:
     await make(kube, "deployments", spec=WORKLOAD)
     path = kube.of("deployments").path("x")
