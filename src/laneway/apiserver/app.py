@@ -7,6 +7,7 @@ logged with its traceback and answered as a plain 500: clients learn nothing of 
 from __future__ import annotations
 
 import logging
+import platform
 import sqlite3
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 REQUEST_LIMIT = 3 * 1024 * 1024
 KUBERNETES = ("1", "32")
 """The release of Kubernetes whose behaviour this follows."""
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+"""Go's names of machines, where they are not those of `uname`."""
 
 
 def make(services: Services, signing_key: SigningKey, gate: Middleware | None) -> web.Application:
@@ -46,6 +49,9 @@ def make(services: Services, signing_key: SigningKey, gate: Middleware | None) -
     router = app.router
     for path in ("/healthz", "/livez", "/readyz"):
         router.add_get(path, pages.health)
+        router.add_get(f"{path}/ping", pages.ping)
+        router.add_get(f"{path}/store", pages.stored)
+    router.add_get("/", pages.index)
     router.add_get("/version", pages.version)
     router.add_get(issuer.CONFIGURATION_PATH, pages.issuer)
     router.add_get(issuer.KEYS_PATH, pages.issuer_keys)
@@ -71,11 +77,33 @@ class Pages:
         self._registry = registry
         self._signing_key = signing_key
 
-    async def health(self, request: web.Request) -> web.Response:
+    async def index(self, request: web.Request) -> web.Response:
+        """The paths that can be asked for, as `kubectl get --raw /` shows them."""
+        fixed = (r.canonical for r in request.app.router.resources())
+        paths = {path for path in fixed if path != "/" and "{" not in path}
+        for kind in self._registry.kinds:
+            paths |= {f"/apis/{kind.group}"} if kind.group else set()
+            paths.add(f"/{'apis' if kind.group else 'api'}/{kind.api_version}")
+        return answer({"paths": sorted(paths)})
+
+    async def ping(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def stored(self, _: web.Request) -> web.Response:
+        if self._is_readable():
+            return web.Response(text="ok")
+        return web.Response(text="internal server error: store failed\n", status=500)
+
+    def _is_readable(self) -> bool:
         try:
             self._store.check()
         except sqlite3.Error:
             log.exception("the store cannot be read")
+            return False
+        return True
+
+    async def health(self, request: web.Request) -> web.Response:
+        if not self._is_readable():
             text = f"[+]ping ok\n[-]store failed\n{request.path[1:]} check failed\n"
             return web.Response(text=text, status=500)
         if "verbose" not in request.query:
@@ -94,7 +122,7 @@ class Pages:
                 "buildDate": "",
                 "goVersion": "",
                 "compiler": "",
-                "platform": "linux/amd64",
+                "platform": _platform(),
             }
         )
 
@@ -147,6 +175,12 @@ class Pages:
 def answer(value: Any, status: int = 200) -> web.Response:
     body = msgspec.json.encode(value)
     return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _platform() -> str:
+    """What this runs on, as Go names it."""
+    machine = platform.machine()
+    return f"{platform.system().lower()}/{_ARCHITECTURES.get(machine, machine)}"
 
 
 def _group_version(request: web.Request) -> tuple[str, str]:

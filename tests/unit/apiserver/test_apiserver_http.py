@@ -39,11 +39,40 @@ async def test_a_server_that_cannot_read_its_store_is_not_healthy(
     reply = await api("GET", "/readyz")
     assert reply.status == 500
     assert b"[-]store failed" in reply.body
+    assert (await api("GET", "/readyz/store")).status == 500
+    assert (await api("GET", "/readyz/ping")).body == b"ok"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+async def test_a_single_check_can_be_asked_for(api: Any, path: str) -> None:
+    for check in ("ping", "store"):
+        reply = await api("GET", f"{path}/{check}")
+        assert (reply.status, reply.body) == (200, b"ok")
+    unknown = await api("GET", f"{path}/nothing")
+    assert (unknown.status, unknown.body["reason"]) == (404, "NotFound")
+
+
+async def test_the_root_names_the_paths_that_are_served(api: Any) -> None:
+    paths = (await api("GET", "/")).body["paths"]
+    assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/livez/ping", "/version"} <= {*paths}
+    for path in paths:
+        assert (await api("GET", path)).status == 200
 
 
 async def test_version_is_one_that_clients_can_parse(api: Any) -> None:
     body = (await api("GET", "/version")).body
     assert body["gitVersion"].startswith(f"v{body['major']}.{body['minor']}.")
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"), [("aarch64", "arm64"), ("x86_64", "amd64"), ("riscv64", "riscv64")]
+)
+async def test_the_version_names_the_platform_as_go_does(
+    api: Any, monkeypatch: pytest.MonkeyPatch, machine: str, name: str
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    assert (await api("GET", "/version")).body["platform"] == f"linux/{name}"
 
 
 @pytest.mark.parametrize(

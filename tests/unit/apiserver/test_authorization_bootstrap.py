@@ -75,6 +75,9 @@ def test_what_everybody_and_what_strangers_may_do(store: Store) -> None:
         assert can(authorizer, "GET", path, ANONYMOUS)
         assert can(authorizer, "GET", path)
         assert not can(authorizer, "POST", path, ANONYMOUS)
+    for path in ("/livez/ping", "/healthz/store"):  # as on a real server
+        assert not can(authorizer, "GET", path)
+        assert can(authorizer, "GET", path, User("prober", ("system:monitoring",)))
     for path in ("/api", "/apis/apps", "/openapi/v2", "/openapi/v3/api/v1"):
         assert not can(authorizer, "GET", path, ANONYMOUS)
         assert can(authorizer, "GET", path)
