@@ -1,7 +1,8 @@
 """The embedded API server as one thing to start and to stop.
 
 It runs in the caller's event loop, on its own port: whoever uses it, also in the same process,
-does so over HTTP(S) like everybody else.
+does so over HTTP(S) like everybody else. Only one thing does it change for the whole process: the
+buffer of TLS connections (`TLS_BUFFER`), for which asyncio has no setting of their own.
 """
 
 from __future__ import annotations
