@@ -62,9 +62,9 @@ def _merge(target: Any, patch: Any) -> Any:
 
 
 def _rejected(reason: str) -> ApiError:
-    text = "the server rejected our request due to an error in our request"
-    cause = {"reason": "UnexpectedServerResponse", "message": reason}
-    return ApiError(422, "Invalid", text, causes=[cause])
+    # Kubernetes keeps the reason to itself.
+    text = f"the server rejected our request due to an error in our request: {reason}"
+    return ApiError(422, "Invalid", text)
 
 
 def _json_patch(target: dict[str, Any], patch: Any) -> dict[str, Any]:

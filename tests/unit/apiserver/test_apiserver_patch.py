@@ -201,10 +201,8 @@ def test_copies_of_copies_are_refused_before_they_fill_the_memory() -> None:
 
 def test_a_refused_json_patch_says_which_operation() -> None:
     operations = [{"op": "remove", "path": "/a"}, {"op": "test", "path": "/b", "value": 1}]
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(ApiError, match=r"test failed \(test:1\)"):
         patch.apply(patch.JSON, {"a": 1, "b": 2}, operations)
-    (cause,) = caught.value.details["causes"]
-    assert cause["message"] == "test failed (test:1)"
 
 
 def test_json_patch_paths_are_taken_literally() -> None:

@@ -88,6 +88,37 @@ def test_a_role_of_what_one_has(cluster: Cluster) -> None:
     assert cluster.refusal("ClusterRole", role, user=User("root", ("system:masters",))) is None
 
 
+def _of_many(count: int, *more: str) -> Rule:
+    names = (*(f"n{number}" for number in range(count)), *more)
+    return Rule(verbs=names, api_groups=names, resources=names)
+
+
+@pytest.mark.parametrize("holds", [0, 1, 400])
+def test_a_role_of_too_many_permissions_is_refused(cluster: Cluster, holds: int) -> None:
+    for number in range(holds):
+        cluster.give(Rule(verbs=("get",), api_groups=("",), resources=(f"r{number}",)))
+    code, message = cluster.refusal("Role", {"rules": write([_of_many(60)])}) or (0, "")
+    assert code == 403
+    assert message.endswith("grants too many permissions at once to be compared with those held")
+
+
+def test_many_permissions_are_nothing_to_compare_where_they_are_held(cluster: Cluster) -> None:
+    cluster.give(_of_many(60, "more"))
+    assert cluster.refusal("Role", {"rules": write([_of_many(60)])}) is None
+
+
+def test_the_text_of_a_refusal_stays_readable(cluster: Cluster) -> None:
+    many = [Rule(verbs=("get",), api_groups=("",), resources=(f"r{n:03}",)) for n in range(300)]
+    _, message = cluster.refusal("Role", {"rules": write(many)}) or (0, "")
+    lines = message.splitlines()
+    assert len(lines) == 52
+    assert lines[1] == '{APIGroups:[""], Resources:["r000"], Verbs:["get"]}'
+    assert lines[-1] == "and 250 more"
+    long = [Rule(verbs=("get",), api_groups=("",), resources=(n * 9000,)) for n in "abcd"]
+    _, message = cluster.refusal("Role", {"rules": write(long)}) or (0, "")
+    assert message.endswith("and 2 more")
+
+
 def test_the_verb_escalate(cluster: Cluster) -> None:
     escalate = Rule(verbs=("escalate",), api_groups=(GROUP,), resources=("roles",))
     cluster.give(escalate, namespace="a")

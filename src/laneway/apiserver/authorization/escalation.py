@@ -2,7 +2,8 @@
 
 Whoever writes a role must hold every permission in it, and whoever writes a binding every
 permission of the role it grants; the verbs `escalate` and `bind` are the exceptions that a role
-can make. What is not held is named in Kubernetes' words, so that it can be looked up.
+can make. What is not held is named in Kubernetes' words, so that it can be looked up. A few lists
+of names can stand for millions of permissions: what takes too long to compare is refused.
 
 An apply of an object that does not exist creates it, so the verb of the request is not enough: a
 new object of any kind takes the verb `create`.
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
 
 Object = dict[str, Any]
+
+COMPARISONS_LIMIT = 100_000
+"""Some tenths of a second, in which nobody else is served."""
+LINES_LIMIT = 50
+TEXT_LIMIT = 10_000
 
 _FULL = (
     Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
@@ -140,10 +146,13 @@ def _check_binding(
 def _lacking(authorizer: Authorizer, user: User, namespace: str, wanted: Iterable[Rule]) -> str:
     """What of these rules the user does not hold, as the text of the refusal; or nothing."""
     held = authorizer.rules(user, namespace)
-    missing = uncovered(held.rules, wanted)
+    try:
+        missing = uncovered(held.rules, wanted, limit=COMPARISONS_LIMIT)
+    except TooMany:
+        return "the role grants too many permissions at once to be compared with those held"
     if not missing:
         return ""
-    lines = sorted({_described(rule) for rule in _compact(missing)})
+    lines = _lines(_compact(missing))
     text = (
         f"user {quoted(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC "
         "permissions not currently held:\n" + "\n".join(lines)
@@ -154,14 +163,38 @@ def _lacking(authorizer: Authorizer, user: User, namespace: str, wanted: Iterabl
     return text
 
 
-def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The smallest parts of the wanted rules that no held rule allows by itself."""
-    holding = tuple(held)
+class TooMany(Exception):  # noqa: N818 - named for what it is
+    """There is more to compare than is allowed."""
+
+
+def uncovered(
+    held: Iterable[Rule], wanted: Iterable[Rule], *, limit: int | None = None
+) -> list[Rule]:
+    """The smallest parts of the wanted rules that no held rule allows by itself.
+
+    Raises TooMany where that takes more comparisons than the limit.
+    """
+    holding = [_Held(rule) for rule in dict.fromkeys(held)]
+    count = 0
+
+    def is_covered(rule: Rule) -> bool:
+        nonlocal count
+        for owned in holding:
+            count += owned.effort(rule)
+            if limit is not None and count > limit:
+                raise TooMany
+            if owned.covers(rule):
+                return True
+        count += 1
+        return False
+
+    # Mostly a rule is held as a whole, and what it consists of need not be looked at.
     return [
         part
         for rule in wanted
+        if not is_covered(rule)
         for part in _parts(rule)
-        if not any(_covers(owned, part) for owned in holding)
+        if not is_covered(part)
     ]
 
 
@@ -174,23 +207,48 @@ def _parts(rule: Rule) -> Iterator[Rule]:
         yield Rule(verbs=(verb,), non_resource_urls=(url,))
 
 
-def _covers(held: Rule, part: Rule) -> bool:
-    if part.verbs[0] not in held.verbs and EVERYTHING not in held.verbs:
-        return False
-    if part.non_resource_urls:
-        return any(url_covers(url, part.non_resource_urls[0]) for url in held.non_resource_urls)
-    resource, (group,) = part.resources[0], part.api_groups
-    _, slash, subresource = resource.partition("/")
-    return (
-        (group in held.api_groups or EVERYTHING in held.api_groups)
-        and (
-            EVERYTHING in held.resources
-            or resource in held.resources
-            or (bool(slash) and f"*/{subresource}" in held.resources)
+class _Held:
+    """A rule that is held, in a form that many can be compared with."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._verbs = frozenset(rule.verbs)
+        self._groups = frozenset(rule.api_groups)
+        self._resources = frozenset(rule.resources)
+        self._names = frozenset(rule.resource_names)
+        self._urls = rule.non_resource_urls
+
+    def effort(self, wanted: Rule) -> int:
+        """How many comparisons it takes to see whether this covers the wanted rule."""
+        return 1 + len(self._urls) * len(wanted.non_resource_urls)
+
+    def covers(self, wanted: Rule) -> bool:
+        """Whether it allows all that the wanted rule does."""
+        if not _has_all(self._verbs, wanted.verbs):
+            return False
+        if not all(self._has_url(url) for url in wanted.non_resource_urls):
+            return False
+        if wanted.non_resource_urls and not wanted.resources:
+            return True
+        return (
+            _has_all(self._groups, wanted.api_groups)
+            and (
+                EVERYTHING in self._resources
+                or all(self._has_resource(resource) for resource in wanted.resources)
+            )
+            and (not self._names or bool(wanted.resource_names))
+            and (not self._names or self._names.issuperset(wanted.resource_names))
         )
-        and (not held.resource_names or bool(part.resource_names))
-        and (not held.resource_names or part.resource_names[0] in held.resource_names)
-    )
+
+    def _has_url(self, wanted: str) -> bool:
+        return any(url_covers(url, wanted) for url in self._urls)
+
+    def _has_resource(self, wanted: str) -> bool:
+        _, slash, subresource = wanted.partition("/")
+        return wanted in self._resources or (bool(slash) and f"*/{subresource}" in self._resources)
+
+
+def _has_all(held: frozenset[str], wanted: Iterable[str]) -> bool:
+    return EVERYTHING in held or held.issuperset(wanted)
 
 
 def _compact(parts: Iterable[Rule]) -> Iterator[Rule]:
@@ -203,6 +261,25 @@ def _compact(parts: Iterable[Rule]) -> Iterator[Rule]:
             verbs.setdefault(msgspec.structs.replace(part, verbs=()), []).append(part.verbs[0])
     for rule, listed in verbs.items():
         yield msgspec.structs.replace(rule, verbs=tuple(listed))
+
+
+def _lines(rules: Iterable[Rule]) -> list[str]:
+    """The rules in words, in order, as many as somebody would read."""
+    ordered = sorted(set(rules), key=_rank)
+    lines: list[str] = []
+    size = 0
+    for rule in ordered:
+        if len(lines) == LINES_LIMIT or size > TEXT_LIMIT:
+            return [*lines, f"and {len(ordered) - len(lines)} more"]
+        lines.append(_described(rule))
+        size += len(lines[-1])
+    return lines
+
+
+def _rank(rule: Rule) -> tuple[Any, ...]:
+    """Rules in the order of their descriptions."""
+    groups, names = rule.api_groups, rule.resource_names
+    return (not groups, groups, rule.resources, not names, names, rule.non_resource_urls, rule.verbs)
 
 
 def _described(rule: Rule) -> str:
