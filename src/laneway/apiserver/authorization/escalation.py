@@ -278,8 +278,8 @@ def _lines(rules: Iterable[Rule]) -> list[str]:
 
 def _rank(rule: Rule) -> tuple[Any, ...]:
     """Rules in the order of their descriptions."""
-    groups, names = rule.api_groups, rule.resource_names
-    return (not groups, groups, rule.resources, not names, names, rule.non_resource_urls, rule.verbs)
+    groups, names, urls = rule.api_groups, rule.resource_names, rule.non_resource_urls
+    return (not groups, groups, rule.resources, not names, names, urls, rule.verbs)
 
 
 def _described(rule: Rule) -> str:
