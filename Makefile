@@ -13,7 +13,7 @@ RUN := .venv/bin
 DEV := .venv-dev/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-kernel test-realapi test-durability test-all check bench constraints venv venv-dev clean
+.PHONY: help up test test-kernel test-realapi test-durability test-fuzz test-all check bench constraints venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -33,6 +33,9 @@ test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONF
 
 test-durability: venv-dev ## the API server killed 200 times under load; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh durability
+
+test-fuzz: venv-dev ## the API server under 1,200 made-up requests; LANEWAY_FUZZ=N for more
+	@tools/tiers.sh fuzz
 
 test-all: venv-dev ## every tier beyond `make test`; says what it had to leave out
 	@tools/tiers.sh --all

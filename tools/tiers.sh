@@ -1,5 +1,6 @@
 #!/bin/bash
-# tiers.sh TIER...: run the test tiers that need more than Python: kernel, realapi; and the long durability.
+# tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi) or more time
+# (durability, fuzz).
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
@@ -14,6 +15,7 @@
 #   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
 #   LANEWAY_KILLS         how often durability kills the server (200)
 #   LANEWAY_SEED          and with what luck (one that no run had before)
+#   LANEWAY_FUZZ          how many requests fuzz makes (1200)
 set -uo pipefail
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 cd "$(dirname "$0")/.." || exit
@@ -158,11 +160,21 @@ run_durability() {
     "$python" -m pytest -q -s -p no:cacheprovider tests/scenario/durability
 }
 
+# ---- fuzz: requests that schemathesis makes up -------------------------------
+
+prepare_fuzz() {
+  :
+}
+
+run_fuzz() {
+  LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q --timeout 600 tests/contract/fuzz
+}
+
 # ---- the tiers asked for -----------------------------------------------------
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi durability)
+  tiers=(kernel realapi durability fuzz)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
