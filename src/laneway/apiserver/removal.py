@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from laneway.apiserver.admission.attributes import Attributes
+from laneway.apiserver.admission.attributes import Attributes, deadline
 from laneway.apiserver.authn import User
 
 if TYPE_CHECKING:
@@ -47,19 +47,20 @@ class Removal:
     ) -> Removed:
         """Raises NotFound, Conflict when a precondition fails, and what a webhook refuses with."""
         warnings: tuple[str, ...] = ()
+        until = deadline()  # however often it is asked
 
         async def review(kind: Kind, obj: Object, options: DeleteOptions) -> None:
             nonlocal warnings
-            warnings = await self._ask(kind, obj, options, user)
+            warnings = await self._ask(kind, obj, options, user, until)
 
         done = await self._deletion.reviewed(kind, namespace, name, options, review)
         return Removed(done, warnings)
 
     async def _collected(self, kind: Kind, obj: Object, options: DeleteOptions) -> None:
-        await self._ask(kind, obj, options, COLLECTOR)
+        await self._ask(kind, obj, options, COLLECTOR, deadline())
 
     async def _ask(
-        self, kind: Kind, obj: Object, options: DeleteOptions, user: User
+        self, kind: Kind, obj: Object, options: DeleteOptions, user: User, until: float
     ) -> tuple[str, ...]:
         if not self._admission.concerns(kind, "DELETE"):
             return ()
@@ -72,6 +73,7 @@ class Removal:
             user=user,
             dry_run=options.dry_run,
             options=options.as_sent(),
+            deadline=until,
         )
         _, warnings = await self._admission.mutate(write)
         return warnings + await self._admission.validate(write)

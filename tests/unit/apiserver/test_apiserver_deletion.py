@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from laneway.apiserver.admission.attributes import Attributes
+from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.deletion import worker
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.server import ApiServer
@@ -438,6 +440,29 @@ async def test_what_a_review_keeps_is_tried_again(
     await gone(api, f"{CONFIGMAPS}/child")
     await gone(api, f"{CONFIGMAPS}/sibling")
     assert refusals == 0
+
+
+async def test_an_object_that_changes_all_the_time_is_reviewed_a_few_times(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes a status more often than a webhook answers must not hold up a request."""
+    deadlines = []
+
+    async def validate(_: Admission, write: Attributes) -> tuple[str, ...]:
+        deadlines.append(write.deadline)
+        if len(deadlines) < 50:
+            await api.patch(f"{CONFIGMAPS}/busy", {"data": {"n": str(len(deadlines))}})
+        return ()
+
+    await make(api, "busy")
+    monkeypatch.setattr(
+        Admission, "concerns", lambda _, kind, operation, *__: operation == "DELETE"
+    )
+    monkeypatch.setattr(Admission, "validate", validate)
+    answer = await api("DELETE", f"{CONFIGMAPS}/busy")
+    assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    assert len(deadlines) == 5
+    assert len(set(deadlines)) == 1, "the time is that of the whole request"
 
 
 POD = {

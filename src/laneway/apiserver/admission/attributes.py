@@ -19,7 +19,8 @@ REQUEST_SECONDS = 34.0
 """How long the webhooks of one request may take together, as in Kubernetes."""
 
 
-def _deadline() -> float:
+def deadline() -> float:
+    """Until when the webhooks of a request that begins now may be asked."""
     return asyncio.get_running_loop().time() + REQUEST_SECONDS
 
 
@@ -45,7 +46,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """CreateOptions, UpdateOptions or DeleteOptions; apiVersion and kind may be left out."""
     dry_run: bool = False
-    deadline: float = msgspec.field(default_factory=_deadline)
+    deadline: float = msgspec.field(default_factory=deadline)
     """In the event loop's time."""
 
     @property

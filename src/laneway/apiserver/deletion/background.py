@@ -13,7 +13,7 @@ from laneway.apiserver.deletion.verb import Deleted, Stale
 from laneway.apiserver.deletion.worker import Worker
 from laneway.apiserver.errors import ApiError, NotFound
 from laneway.apiserver.events import as_object
-from laneway.apiserver.objects import key_of
+from laneway.apiserver.objects import MODIFIED, conflict, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from laneway.apiserver.store import Store, Stored
 
     Review = Callable[[Kind, Object, DeleteOptions], Awaitable[None]]
+
+
+REVIEWS = 5
+"""How often a deletion may find that others changed the object while it was reviewed."""
 
 
 class Deletion:
@@ -79,13 +83,18 @@ class Deletion:
         options: DeleteOptions,
         review: Review | None,
     ) -> Deleted:
-        """Delete the object after its review, and review it again when it changed meanwhile."""
-        while review is not None:
+        """Delete the object after its review, and review it again when it changed meanwhile.
+
+        Raises Conflict where it changes all the time.
+        """
+        if review is None:
+            return self.delete(kind, namespace, name, options)
+        for _ in range(REVIEWS):
             seen = self.look(kind, namespace, name, options)
             await review(kind, seen, options)
             with contextlib.suppress(Stale):
                 return self.delete(kind, namespace, name, options, seen=seen)
-        return self.delete(kind, namespace, name, options)
+        raise conflict(kind, name, MODIFIED)
 
     def settle(self, key: Key, obj: Object, stored: Stored) -> bytes:
         """Store what an update made of an object, or remove it when that released it."""
