@@ -294,7 +294,7 @@ class Resources:
         self._access.guard(kind, obj, old, options.user)
         settle(kind, obj, old, self._registry)
         self._access.fill_in(kind, obj)
-        addresses.require_free(self._store, kind, obj, old)
+        addresses.allot(self._store, kind, obj, old)
 
     # Webhooks.
 

@@ -184,6 +184,24 @@ def test_whatever_is_sent_is_refused_or_fits_the_schema(kind: str, body: dict[st
         ("Pod", {"spec": pod(restartPolicy="Sometimes")}, "spec.restartPolicy: Unsupported value"),
         ("Service", {"spec": {}}, "spec.ports: Required value"),
         ("Service", {"spec": {"type": "Odd", "ports": [{"port": 1}]}}, "spec.type: Unsupported"),
+        (
+            "Service",
+            {"spec": {"ports": [{"port": 1, "nodePort": 30001}]}},
+            "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+        ),
+        (
+            "Service",
+            {
+                "spec": {
+                    "type": "NodePort",
+                    "ports": [
+                        {"name": "a", "port": 1, "nodePort": 30001},
+                        {"name": "b", "port": 2, "nodePort": 30001},
+                    ],
+                }
+            },
+            "spec.ports[1].nodePort: Duplicate value: 30001",
+        ),
         ("Secret", {"type": "kubernetes.io/tls"}, "data[tls.crt]: Required value"),
         ("ConfigMap", {"data": {"a b": ""}}, 'data[a b]: Invalid value: "a b": a valid config key'),
         ("Lease", {"spec": {"leaseDurationSeconds": 0}}, "spec.leaseDurationSeconds: Invalid"),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/12")
-_NODE_PORTS = range(30000, 32768)
 _EVICTED_AFTER = 300
 _QOS = ("cpu", "memory")
 
@@ -50,7 +49,7 @@ def _secret(obj: Object, _: Object | None) -> None:
 
 
 def _service(obj: Object, old: Object | None) -> None:
-    """Addresses and ports are made from the uid: nothing listens there, so nothing can clash."""
+    """The address is made from the uid: it stays the same for the object."""
     spec = obj["spec"]
     kind = spec.get("type", "ClusterIP")
     if kind == "ExternalName":
@@ -60,30 +59,18 @@ def _service(obj: Object, old: Object | None) -> None:
         if before.get("clusterIP"):
             spec["clusterIP"] = before["clusterIP"]
         else:
-            spec["clusterIP"] = str(SERVICE_NETWORK[_hash(obj, "", SERVICE_NETWORK.num_addresses)])
+            spec["clusterIP"] = str(SERVICE_NETWORK[_hash(obj, SERVICE_NETWORK.num_addresses)])
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if kind in ("NodePort", "LoadBalancer"):
-        _node_ports(obj, spec, before)
+    if kind == "ClusterIP":  # what it had as another type
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
 
 
-def _node_ports(obj: Object, spec: Object, before: Object) -> None:
-    held = {
-        (port.get("protocol"), port.get("port")): port.get("nodePort")
-        for port in before.get("ports") or ()
-    }
-    for port in spec.get("ports") or ():
-        key = (port.get("protocol"), port.get("port"))
-        if not port.get("nodePort"):
-            made = _NODE_PORTS[_hash(obj, f"{key}", len(_NODE_PORTS))]
-            port["nodePort"] = held.get(key) or made
-
-
-def _hash(obj: Object, what: str, limit: int) -> int:
+def _hash(obj: Object, limit: int) -> int:
     """A number that stays the same for the object, and is neither 0 nor the last."""
-    text = f"{obj['metadata'].get('uid', '')}/{what}"
-    digest = hashlib.sha256(text.encode()).digest()
+    digest = hashlib.sha256(obj["metadata"].get("uid", "").encode()).digest()
     return 1 + int.from_bytes(digest[:8]) % (limit - 2)
 
 

@@ -128,6 +128,8 @@ def _service(obj: Object, old: Object | None) -> Iterator[Problem]:
     yield from rules.labels("spec.selector", spec.get("selector") or {})
     yield from _service_ports(ports)
     before = (old or {}).get("spec") or {}
+    if kind == "ClusterIP":
+        yield from _no_node_ports(ports, before)
     held = before.get("clusterIP")
     moved = held and spec.get("clusterIP") not in (None, "", held)
     if moved and "ExternalName" not in (kind, before.get("type")):
@@ -152,6 +154,7 @@ def _service_name(obj: Object) -> Iterator[Problem]:
 def _service_ports(ports: list[Object]) -> Iterator[Problem]:
     names: set[str] = set()
     keys: set[tuple[Any, Any]] = set()
+    node_ports: set[tuple[Any, Any]] = set()
     for index, port in enumerate(ports):
         field = f"spec.ports[{index}]"
         name = port.get("name", "")
@@ -169,6 +172,19 @@ def _service_ports(ports: list[Object]) -> Iterator[Problem]:
         if key in keys:
             yield rules.duplicate(field, {"port": key[0], "protocol": key[1]})
         keys.add(key)
+        outside = (port.get("nodePort"), port.get("protocol"))
+        if outside[0] and outside in node_ports:
+            yield rules.duplicate(f"{field}.nodePort", outside[0])
+        node_ports.add(outside)
+
+
+def _no_node_ports(ports: list[Object], before: Object) -> Iterator[Problem]:
+    """Those of the type that the service had before are not asked for: they are dropped."""
+    held = {port.get("nodePort") for port in before.get("ports") or ()}
+    for index, port in enumerate(ports):
+        if port.get("nodePort") and port["nodePort"] not in held:
+            detail = "may not be used when `type` is 'ClusterIP'"
+            yield problem.forbidden(f"spec.ports[{index}].nodePort", detail)
 
 
 def _lease(obj: Object, _: Object | None) -> Iterator[Problem]:
