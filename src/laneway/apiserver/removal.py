@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from laneway.apiserver.admission.attributes import Attributes, deadline
-from laneway.apiserver.authn import User
+from laneway.apiserver.authn.users import (
+    User,
+    authenticated,
+    service_account_groups,
+    service_account_name,
+)
 
 if TYPE_CHECKING:
     from laneway.apiserver.admission.dispatch import Admission
@@ -15,13 +20,11 @@ if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.objects import Object
 
-COLLECTOR = User(
-    "system:serviceaccount:kube-system:generic-garbage-collector",
-    groups=(
-        "system:serviceaccounts",
-        "system:serviceaccounts:kube-system",
-        "system:authenticated",
-    ),
+COLLECTOR = authenticated(
+    User(
+        service_account_name("kube-system", "generic-garbage-collector"),
+        service_account_groups("kube-system"),
+    )
 )
 """In whose name that is deleted which follows from another deletion."""
 
