@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import crd_status, formats, metadata, structural
+from laneway.apiserver import crd_status, names, structural
 from laneway.apiserver import problems as problem
-from laneway.apiserver.invariants import DNS_1035, DNS_1035_TEXT
 from laneway.apiserver.kinds import CUSTOM_VERBS, Column, Kind, Scale
 from laneway.apiserver.tables import compile_path
 from laneway.apiserver.validation import structure_problems
@@ -236,16 +235,16 @@ _APPROVAL = "api-approved.kubernetes.io"
 
 
 def _naming(crd: dict[str, Any], kinds: Iterable[Kind]) -> Iterator[Problem]:
-    spec, names, group = crd["spec"], crd["spec"]["names"], crd["spec"]["group"]
-    wanted = f"{names['plural']}.{group}"
+    spec, group = crd["spec"], crd["spec"]["group"]
+    wanted = f"{spec['names']['plural']}.{group}"
     name = crd["metadata"].get("name")
     if name != wanted:
         yield problem.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-    if not formats.is_subdomain(group):
-        yield problem.invalid("spec.group", group, metadata.SUBDOMAIN_TEXT)
+    if names.subdomain(group):
+        yield problem.invalid("spec.group", group, names.SUBDOMAIN_TEXT)
     elif "." not in group:
         yield problem.invalid("spec.group", group, "should be a domain with at least one dot")
-    yield from _name_texts(names)
+    yield from _names(spec["names"])
     if any(not kind.custom and kind.group == group for kind in kinds):
         yield problem.forbidden("spec.group", "is served by this server itself")
     elif group.endswith((".k8s.io", ".kubernetes.io")):
@@ -267,27 +266,21 @@ def _naming(crd: dict[str, Any], kinds: Iterable[Kind]) -> Iterator[Problem]:
         yield problem.forbidden("spec.conversion.strategy", why)
 
 
-def _name_texts(names: dict[str, Any]) -> Iterator[Problem]:
+def _names(given: dict[str, Any]) -> Iterator[Problem]:
     path = "spec.names"
     for field in ("plural", "singular"):
-        yield from _label(f"{path}.{field}", names.get(field) or "")
+        name = given.get(field) or ""
+        yield from problem.unfit(f"{path}.{field}", name, names.label_1035(name))
     for field in ("shortNames", "categories"):
-        for index, name in enumerate(names.get(field) or ()):
-            yield from _label(f"{path}.{field}[{index}]", name)
+        for index, name in enumerate(given.get(field) or ()):
+            yield from problem.unfit(f"{path}.{field}[{index}]", name, names.label_1035(name))
     for field in ("kind", "listKind"):
-        if names.get(field) and not DNS_1035.fullmatch(names[field].lower()):
-            why = f"may have mixed case, but should otherwise match: {DNS_1035_TEXT}"
-            yield problem.invalid(f"{path}.{field}", names[field], why)
-    if names["kind"] == names.get("listKind"):
+        if given.get(field) and not names.is_label_1035(given[field].lower()):
+            why = f"may have mixed case, but should otherwise match: {names.LABEL_1035_TEXT}"
+            yield problem.invalid(f"{path}.{field}", given[field], why)
+    if given["kind"] == given.get("listKind"):
         why = "kind and listKind may not be the same"
-        yield problem.invalid(f"{path}.listKind", names["kind"], why)
-
-
-def _label(field: str, name: str) -> Iterator[Problem]:
-    if not DNS_1035.fullmatch(name):
-        yield problem.invalid(field, name, DNS_1035_TEXT)
-    elif len(name) > 63:
-        yield problem.invalid(field, name, "must be no more than 63 characters")
+        yield problem.invalid(f"{path}.listKind", given["kind"], why)
 
 
 def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
@@ -297,7 +290,8 @@ def _versions(spec: dict[str, Any]) -> Iterator[Problem]:
         yield problem.too_many("spec.versions", len(versions), _VERSIONS_LIMIT)
         return
     for index, version in enumerate(versions):
-        yield from _label(f"spec.versions[{index}].name", version["name"])
+        name = version["name"]
+        yield from problem.unfit(f"spec.versions[{index}].name", name, names.label_1035(name))
     if sum(version["storage"] for version in versions) != 1:
         yield problem.invalid(
             "spec.versions", "", "must have exactly one version marked as storage version"

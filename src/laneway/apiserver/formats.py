@@ -28,14 +28,6 @@ def _like(pattern: str) -> Callable[[str], bool]:
     return lambda text: program.fullmatch(text) is not None
 
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
-
-def is_subdomain(text: str) -> bool:
-    """A DNS name in lower case, as the names of most things are."""
-    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
-
-
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 _HOST = re.compile(
     r"(?:[^@/?#\[\]]*@)?(?:\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\]|[^\s/?#\[\]<>\"\\^`{|}:]*)(?::\d*)?",

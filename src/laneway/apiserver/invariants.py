@@ -8,9 +8,9 @@ before, they are let pass, as Kubernetes does.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
+from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.schema import Schema, bracketed, children
 
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laneway.apiserver.problems import Problem
-
-DNS_1035 = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
-DNS_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 
 
 def invariants(schema: Schema, value: Any, old: Any, absent: Any) -> list[Problem]:
@@ -87,8 +80,8 @@ def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:
             yield problem.invalid(field, text, "must be a string")
         elif not text:
             yield problem.required(field)
-        elif name == "kind" and not DNS_1035.fullmatch(text.lower()):
-            why = f"may have mixed case, but should otherwise match: {DNS_1035_TEXT}"
+        elif name == "kind" and not names.is_label_1035(text.lower()):
+            why = f"may have mixed case, but should otherwise match: {names.LABEL_1035_TEXT}"
             yield problem.invalid(field, text, why)
         elif name == "apiVersion" and text.count("/") > 1:
             yield problem.invalid(field, text, f"unexpected GroupVersion string: {text}")
@@ -107,7 +100,8 @@ def _metadata(meta: Any, path: str) -> Iterator[Problem]:
     if wrong:
         return
     for key, text in (meta.get("labels") or {}).items():
-        yield from metadata.qualified_name(f"{path}.labels", key)
-        yield from metadata.label_value(f"{path}.labels", text)
+        yield from problem.unfit(f"{path}.labels", key, names.qualified_name(key))
+        yield from problem.unfit(f"{path}.labels", text, names.label_value(text))
     for key in meta.get("annotations") or {}:
-        yield from metadata.qualified_name(f"{path}.annotations", key.lower())
+        lower = key.lower()
+        yield from problem.unfit(f"{path}.annotations", lower, names.qualified_name(lower))

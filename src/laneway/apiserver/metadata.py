@@ -8,12 +8,12 @@ and texts are those of Kubernetes.
 from __future__ import annotations
 
 import random
-import re
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from laneway.api import timestamp
+from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.errors import Undecodable
 from laneway.apiserver.validation import problems as schema_problems
@@ -74,32 +74,6 @@ _SERVER = (
 )
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-
-_LABEL_RE = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(_LABEL_RE)
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL_RE}(\.{_LABEL_RE})*")
-_QUALIFIED = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-
-LABEL_TEXT = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
-    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    r"for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_NAME_TEXT = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_VALUE_TEXT = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
-    "or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
 
 
 def now() -> str:
@@ -165,7 +139,8 @@ def problems(
         yield found._replace(field=f"metadata.{found.field}")
     finalizers = meta.get("finalizers") or []
     for index, name in enumerate(finalizers):
-        yield from qualified_name(f"metadata.finalizers[{index}]", name)
+        field = f"metadata.finalizers[{index}]"
+        yield from problem.unfit(field, name, names.qualified_name(name))
     if old and old.get("deletionTimestamp"):
         added = [name for name in finalizers if name not in (old.get("finalizers") or ())]
         if added:
@@ -189,47 +164,24 @@ def _name(kind: Kind, meta: dict[str, Any]) -> Iterator[Problem]:
         yield problem.required("metadata.name", "name or generateName is required")
         return
     field = "metadata.name"
+    rule = names.subdomain
     if kind.resource == "namespaces":
-        if not _DNS_LABEL.fullmatch(name):
-            yield problem.invalid(field, name, LABEL_TEXT)
-        if len(name) > 63:
-            yield problem.invalid(field, name, "must be no more than 63 characters")
-        return
-    if not _DNS_SUBDOMAIN.fullmatch(name):
-        yield problem.invalid(field, name, SUBDOMAIN_TEXT)
-    if len(name) > 253:
-        yield problem.invalid(field, name, "must be no more than 253 characters")
+        rule = names.label
+    elif kind.group == "rbac.authorization.k8s.io":
+        rule = names.segment
+    yield from problem.unfit(field, name, rule(name))
 
 
 def _labels(labels: dict[str, str]) -> Iterator[Problem]:
     field = "metadata.labels"
     for key, value in labels.items():
-        yield from qualified_name(field, key)
-        yield from label_value(field, value)
-
-
-def label_value(field: str, value: str) -> Iterator[Problem]:
-    """What is wrong with the value of a label."""
-    if value and not _QUALIFIED.fullmatch(value):
-        yield problem.invalid(field, value, _VALUE_TEXT)
-    if len(value) > 63:
-        yield problem.invalid(field, value, "must be no more than 63 characters")
+        yield from problem.unfit(field, key, names.qualified_name(key))
+        yield from problem.unfit(field, value, names.label_value(value))
 
 
 def _annotations(annotations: dict[str, str]) -> Iterator[Problem]:
     field = "metadata.annotations"
     for key in annotations:
-        yield from qualified_name(field, key.lower())
+        yield from problem.unfit(field, key.lower(), names.qualified_name(key.lower()))
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_LIMIT:
         yield problem.too_long(field, ANNOTATIONS_LIMIT)
-
-
-def qualified_name(field: str, key: str) -> Iterator[Problem]:
-    """What is wrong with a name such as the key of a label, `example.com/slot`."""
-    prefix, slash, name = key.rpartition("/")
-    if slash and (not _DNS_SUBDOMAIN.fullmatch(prefix) or len(prefix) > 253):
-        yield problem.invalid(field, key, f"prefix part {SUBDOMAIN_TEXT}")
-    if not _QUALIFIED.fullmatch(name):
-        yield problem.invalid(field, key, _NAME_TEXT)
-    if len(name) > 63:
-        yield problem.invalid(field, key, "name part must be no more than 63 characters")

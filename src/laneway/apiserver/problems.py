@@ -14,7 +14,7 @@ from laneway.apiserver.errors import ApiError
 from laneway.apiserver.gonumber import number_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from laneway.apiserver.kinds import Kind
 
@@ -33,6 +33,11 @@ class Problem(NamedTuple):
 
 def invalid(field: str, value: Any, detail: str, reason: str = "FieldValueInvalid") -> Problem:
     return Problem(reason, f"Invalid value: {_shown(value)}: {detail}", field)
+
+
+def unfit(field: str, value: str, why: Iterable[str]) -> list[Problem]:
+    """A value for each of these reasons, which a rule of `names` has given."""
+    return [invalid(field, value, text) for text in why]
 
 
 def wrong_type(field: str, found: str, wanted: str) -> Problem:

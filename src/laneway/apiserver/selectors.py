@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
-from laneway.apiserver import metadata
+from laneway.apiserver import names
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
-from laneway.apiserver.problems import Problem
+from laneway.apiserver.problems import Problem, unfit
 
 EVERYWHERE = ("metadata.name", "metadata.namespace")
 """Field labels that every kind supports."""
@@ -184,14 +184,14 @@ class _Parser:
         else:
             self._unexpected("in, notin, =, ==, !=", operator)
         for value in values:
-            _require_valid(metadata.label_value(f"values[0][{key}]", value))
+            _require_valid(unfit(f"values[0][{key}]", value, names.label_value(value)))
         return _Requirement(key, negated=operator in {"notin", "!="}, values=values)
 
     def _key(self) -> str:
         if not self._at_word():
             self._unexpected("identifier")
         key = self._take()
-        _require_valid(metadata.qualified_name("key", key))
+        _require_valid(unfit("key", key, names.qualified_name(key)))
         return key
 
     def _exact(self) -> str:

@@ -349,3 +349,15 @@ async def test_the_roles_that_every_cluster_has(kube: Any, name: str) -> None:
 
     assert found["rules"] or found["aggregationRule"]
     assert found["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
+
+
+async def test_a_role_may_have_a_colon_in_its_name(kube: Any) -> None:
+    for plural, kind in (("roles", "Role"), ("rolebindings", "RoleBinding")):
+        resource = kube.of(plural)
+        body = resource.new("system:x")
+        if kind == "RoleBinding":
+            group = "rbac.authorization.k8s.io"
+            body["roleRef"] = {"apiGroup": group, "kind": "Role", "name": "system:x"}
+        assert (await kube.post(resource.path(), body)).status == 201
+        refused = await kube.post(resource.path(), {**body, "metadata": {"name": "a%b"}})
+        assert refused.refusal[:2] == (422, "Invalid")

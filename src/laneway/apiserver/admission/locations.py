@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from laneway.apiserver.admission.names import subdomain
+from laneway.apiserver.names import subdomain
 from laneway.apiserver.problems import Problem, invalid, required
 
 _FORM = "; desired format: https://host[/path]"

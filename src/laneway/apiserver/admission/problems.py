@@ -6,15 +6,13 @@ them, and a webhook that sees what it was not to see is worse than one that cann
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import metadata
+from laneway.apiserver import names
 from laneway.apiserver.admission import locations, rules
 from laneway.apiserver.admission.configuration import REVIEW_VERSIONS
 from laneway.apiserver.admission.kinds import GROUP, MUTATING
-from laneway.apiserver.admission.names import subdomain
 from laneway.apiserver.problems import (
     Problem,
     duplicate,
@@ -22,6 +20,7 @@ from laneway.apiserver.problems import (
     invalid,
     not_supported,
     required,
+    unfit,
 )
 
 if TYPE_CHECKING:
@@ -33,12 +32,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "matchPolicy": ("Equivalent", "Exact"),
 }
 _REINVOCATION: dict[str, tuple[str, ...]] = {"reinvocationPolicy": ("IfNeeded", "Never")}
-_VERSION = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
-_VERSION_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 _UNEVALUATED = (
     "match conditions are not evaluated by this server: leave them out, and let the webhook "
     "decide which requests concern it"
@@ -90,7 +83,7 @@ def _name(field: str, name: str) -> Iterator[Problem]:
     if not name:
         yield required(field)
         return
-    found = list(subdomain(name))
+    found = list(names.subdomain(name))
     for text in found:
         yield invalid(field, name, text)
     if not found and name.count(".") < 2:
@@ -107,16 +100,16 @@ def _versions(field: str, webhook: dict[str, Any]) -> Iterator[Problem]:
     for index, version in enumerate(versions):
         if version in versions[:index]:
             yield invalid(f"{field}[{index}]", version, "duplicate version")
-        elif not _VERSION.fullmatch(version):
-            yield invalid(f"{field}[{index}]", version, _VERSION_TEXT)
+        elif not names.is_label_1035(version):
+            yield invalid(f"{field}[{index}]", version, names.LABEL_1035_TEXT)
     if not set(versions) & set(REVIEW_VERSIONS):
         yield rules.invalid_list(field, versions, f"must include at least one of {known}")
 
 
 def _selector(at: str, selector: dict[str, Any]) -> Iterator[Problem]:
     for key, value in (selector.get("matchLabels") or {}).items():
-        yield from metadata.qualified_name(f"{at}.matchLabels", key)
-        yield from metadata.label_value(f"{at}.matchLabels", value)
+        yield from unfit(f"{at}.matchLabels", key, names.qualified_name(key))
+        yield from unfit(f"{at}.matchLabels", value, names.label_value(value))
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         yield from _expression(f"{at}.matchExpressions[{index}]", expression)
 
@@ -133,6 +126,7 @@ def _expression(at: str, expression: dict[str, Any]) -> Iterator[Problem]:
             yield forbidden(f"{at}.values", text)
     else:
         yield invalid(f"{at}.operator", operator, "not a valid selector operator")
-    yield from metadata.qualified_name(f"{at}.key", expression.get("key") or "")
+    key = expression.get("key") or ""
+    yield from unfit(f"{at}.key", key, names.qualified_name(key))
     for index, value in enumerate(values):
-        yield from metadata.label_value(f"{at}.values[{index}]", value)
+        yield from unfit(f"{at}.values[{index}]", value, names.label_value(value))

@@ -6,11 +6,10 @@ turn the consent to one role into another.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import metadata
+from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.authorization.authorizer import GROUP
 from laneway.apiserver.authorization.gotext import quoted
@@ -22,18 +21,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")
 _BINDINGS = ("rolebindings", "clusterrolebindings")
-
-
-def name_problems(field: str, name: str) -> Iterator[Problem]:
-    """What keeps a name from being a segment of a path: colons and capitals are welcome."""
-    if name in (".", ".."):
-        yield problem.invalid(field, name, f"may not be '{name}'")
-    for char in ("/", "%"):
-        if char in name:
-            yield problem.invalid(field, name, f"may not contain '{char}'")
 
 
 def problems(kind: Kind, obj: Object, old: Object | None) -> Iterator[Problem]:
@@ -104,16 +92,9 @@ def _binding(obj: Object, *, namespaced: bool) -> Iterator[Problem]:
     if not ref.get("name"):
         yield problem.required("roleRef.name")
     else:
-        yield from name_problems("roleRef.name", ref["name"])
+        yield from problem.unfit("roleRef.name", ref["name"], names.segment(ref["name"]))
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(f"subjects[{index}]", subject, namespaced=namespaced)
-
-
-def _account_name(field: str, name: str) -> Iterator[Problem]:
-    if len(name) > 253:
-        yield problem.invalid(field, name, "must be no more than 253 characters")
-    if not _SUBDOMAIN.fullmatch(name):
-        yield problem.invalid(field, name, metadata.SUBDOMAIN_TEXT)
 
 
 def _subject(field: str, subject: Object, *, namespaced: bool) -> Iterator[Problem]:
@@ -122,7 +103,7 @@ def _subject(field: str, subject: Object, *, namespaced: bool) -> Iterator[Probl
         yield problem.required(f"{field}.name")
     if kind == "ServiceAccount":
         if name:
-            yield from _account_name(f"{field}.name", name)
+            yield from problem.unfit(f"{field}.name", name, names.subdomain(name))
         if group:
             yield problem.not_supported(f"{field}.apiGroup", group, [""])
         if not namespaced and not subject.get("namespace"):

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import metadata
+from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.problems import Problem
 
@@ -17,7 +17,6 @@ Object = dict[str, Any]
 
 IMMUTABLE = "field is immutable"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
-_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PORT_NAME = re.compile("[a-z0-9-]+")
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT = ("DoesNotExist", "Exists")
@@ -30,17 +29,14 @@ def duplicate(field: str, value: Any) -> Problem:
 
 def dns_label(field: str, name: str) -> Iterator[Problem]:
     """What keeps a text from being one part of a DNS name."""
-    if len(name) > 63:
-        yield problem.invalid(field, name, "must be no more than 63 characters")
-    if not _LABEL.fullmatch(name):
-        yield problem.invalid(field, name, metadata.LABEL_TEXT)
+    yield from problem.unfit(field, name, names.label(name))
 
 
 def labels(field: str, found: dict[str, str]) -> Iterator[Problem]:
     """What is wrong with a map of labels."""
     for key, value in found.items():
-        yield from metadata.qualified_name(field, key)
-        yield from metadata.label_value(field, value)
+        yield from problem.unfit(field, key, names.qualified_name(key))
+        yield from problem.unfit(field, value, names.label_value(value))
 
 
 def selector(field: str, found: Object) -> Iterator[Problem]:
@@ -58,7 +54,8 @@ def selector(field: str, found: Object) -> Iterator[Problem]:
         elif operator not in _WITH_VALUES + _WITHOUT:
             detail = "not a valid selector operator"
             yield problem.invalid(f"{where}.operator", operator, detail)
-        yield from metadata.qualified_name(f"{where}.key", term.get("key", ""))
+        key = term.get("key", "")
+        yield from problem.unfit(f"{where}.key", key, names.qualified_name(key))
 
 
 def chooses(found: Object, given: dict[str, str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -11,13 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from laneway.apiserver import formats, metadata, regex
+from laneway.apiserver import formats, names, regex
 from laneway.apiserver.builtin import quantity
 from laneway.apiserver.cel.functions import declare
 from laneway.apiserver.cel.standard import searched
 from laneway.apiserver.cel.types import KINDS
 from laneway.apiserver.cel.values import CelError, Optional
-from laneway.apiserver.invariants import DNS_1035_TEXT
 
 _FOUND_LIMIT = 50_000
 
@@ -331,45 +329,27 @@ class Format(msgspec.Struct, frozen=True):
 
 KINDS[Format] = "kubernetes.NamedFormat"
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _Problems = Callable[[str], list[str]]
 
 
-def _name(pattern: str, limit: int, why: str, *, is_prefix: bool = False) -> _Problems:
-    program = re.compile(pattern)
-
-    def check(text: str) -> list[str]:
-        # What is put behind a prefix makes its last dash an inner one.
-        whole = text[:-1] + "a" if is_prefix and len(text) > 1 and text.endswith("-") else text
-        found = [f"must be no more than {limit} characters"] if len(text) > limit else []
-        return found if program.fullmatch(whole) else [*found, why]
-
-    return check
+def _prefix(rule: _Problems) -> _Problems:
+    """What is put behind a prefix makes its last dash an inner one."""
+    return lambda text: rule(text[:-1] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 
 def _format_of(name: str, why: str) -> _Problems:
     return lambda text: [] if formats.is_format(name, text) else [why]
 
 
-def _qualified_name(text: str) -> list[str]:
-    return [found.message.split(": ", 2)[2] for found in metadata.qualified_name("", text)]
-
-
-def _label_value(text: str) -> list[str]:
-    return [found.message.split(": ", 2)[2] for found in metadata.label_value("", text)]
-
-
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _NAMED: dict[str, _Problems] = {
-    "dns1123Label": _name(_LABEL, 63, metadata.LABEL_TEXT),
-    "dns1123LabelPrefix": _name(_LABEL, 63, metadata.LABEL_TEXT, is_prefix=True),
-    "dns1123Subdomain": _name(_SUBDOMAIN, 253, metadata.SUBDOMAIN_TEXT),
-    "dns1123SubdomainPrefix": _name(_SUBDOMAIN, 253, metadata.SUBDOMAIN_TEXT, is_prefix=True),
-    "dns1035Label": _name(_LABEL_1035, 63, DNS_1035_TEXT),
-    "dns1035LabelPrefix": _name(_LABEL_1035, 63, DNS_1035_TEXT, is_prefix=True),
-    "qualifiedName": _qualified_name,
-    "labelValue": _label_value,
+    "dns1123Label": names.label,
+    "dns1123LabelPrefix": _prefix(names.label),
+    "dns1123Subdomain": names.subdomain,
+    "dns1123SubdomainPrefix": _prefix(names.subdomain),
+    "dns1035Label": names.label_1035,
+    "dns1035LabelPrefix": _prefix(names.label_1035),
+    "qualifiedName": names.qualified_name,
+    "labelValue": names.label_value,
     "uri": _format_of("uri", "invalid URI for request"),
     "uuid": _format_of("uuid", "does not match the UUID format"),
     "byte": _format_of("byte", "invalid base64"),
