@@ -1,16 +1,20 @@
 """Keeps the store small while nobody writes: old history goes, free pages are given back.
 
 Every few seconds it takes steps of some milliseconds, with a turn for everybody else in between,
-until nothing is left to do.
+until nothing is left to do. When the file cannot be written it tries again later.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import sqlite3
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from laneway.apiserver.store import Store
+
+log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 10.0
 
@@ -32,5 +36,9 @@ class Upkeep:
 
     async def _run(self) -> None:
         while True:
-            more = self._store.tidy()
+            more = False
+            try:
+                more = self._store.tidy()
+            except sqlite3.Error as error:
+                log.warning("old history is not cleared away: %s", error)
             await asyncio.sleep(0 if more else EVERY_SECONDS)

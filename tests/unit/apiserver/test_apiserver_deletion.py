@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from laneway.apiserver import upkeep
 from laneway.apiserver.admission.attributes import Attributes
 from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.deletion import worker
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.events import Key
 from laneway.apiserver.server import ApiServer
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -440,6 +443,57 @@ async def test_what_a_review_keeps_is_tried_again(
     await gone(api, f"{CONFIGMAPS}/child")
     await gone(api, f"{CONFIGMAPS}/sibling")
     assert refusals == 0
+
+
+async def test_an_object_that_cannot_be_judged_holds_up_no_other(
+    api: Any, server: ApiServer
+) -> None:
+    """As an older server may have left it: with a reference that says too little."""
+    store = server._store
+    assert store is not None
+    owner = await make(api, "owner")
+    refs = [{"uid": owner["metadata"]["uid"]}]
+    for name in ("a", "m"):
+        meta = {"name": name, "namespace": "default", "uid": name, "ownerReferences": refs}
+        odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+        store.commit("ADDED", Key("configmaps", "default", name), odd, None)
+    others = [f"d{number}" for number in range(60)]
+    for name in others:
+        await make(api, name, owner)
+    await api("DELETE", f"{CONFIGMAPS}/owner")
+    for name in others:
+        await gone(api, f"{CONFIGMAPS}/{name}")
+    assert await exists(api, f"{CONFIGMAPS}/a")
+
+
+@pytest.mark.parametrize("method", ["work", "tidy"])
+async def test_a_disk_that_is_full_for_a_while_ends_no_task(
+    api: Any, server: ApiServer, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    store = server._store
+    assert store is not None
+    outcomes = ["fails", "fails", "works"]
+    served = asyncio.Event()
+    real = getattr(store, method)
+
+    def on_a_full_disk(*args: Any, **kwargs: Any) -> Any:
+        if outcomes and outcomes.pop(0) == "fails":
+            raise sqlite3.OperationalError("database or disk is full")
+        served.set()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(worker, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(upkeep, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(store, method, on_a_full_disk)
+    task = upkeep.Upkeep(store)
+    task.start()
+    owner = await make(api, "owner")
+    await make(api, "child", owner)
+    await api("DELETE", f"{CONFIGMAPS}/owner")
+    await gone(api, f"{CONFIGMAPS}/child")
+    async with asyncio.timeout(10):
+        await served.wait()
+    await task.stop()
 
 
 async def test_an_object_that_changes_all_the_time_is_reviewed_a_few_times(

@@ -7,11 +7,13 @@ definitions stay until they are empty. Nothing is remembered between two looks a
 is stored says what is to be done.
 
 Many objects are looked at in one transaction, since a commit costs more than a look. What has to
-wait for somebody (a webhook, a turn) is left to be done after it.
+wait for somebody (a webhook, a turn) is left to be done after it. An object that fails, whatever
+the reason, keeps no other from being looked at; its failure is told when all others are done.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import builtin
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     Rest = Callable[[], Awaitable[None]]
     """What is left to do, outside of the transaction."""
     Delete = Callable[[Key, DeleteOptions], Rest | None]
+
+log = logging.getLogger(__name__)
 
 CHUNK = 50
 """Objects in one transaction: some milliseconds."""
@@ -73,29 +77,40 @@ class Collector:
             ref := owners.misplaced(self._store, self._registry, work.key, obj)
         ):
             reports.misplaced(self._store, work.key, obj, ref)
-        await self._look_at_all([work.key])
+        if failure := await self._look_at_all([work.key]):
+            raise failure
 
     async def _each(self, chunk: Callable[[Key], list[Key]]) -> None:
         after = FIRST
+        failure: Exception | None = None
         while keys := chunk(after):
-            await self._look_at_all(keys)
+            failure = await self._look_at_all(keys) or failure
             after = keys[-1]
+        if failure:
+            raise failure
 
-    async def _look_at_all(self, keys: Sequence[Key]) -> None:
+    async def _look_at_all(self, keys: Sequence[Key]) -> Exception | None:
+        """Look at each of them; one of the failures, if there are any."""
+        failure: Exception | None = None
         try:
             with self._store.transaction():
                 rests = [self._look_at(key) for key in keys]
-        except ApiError:
+        except Exception as error:  # noqa: BLE001 - told by whoever asked for the look
             if len(keys) == 1:
-                raise
+                error.add_note(f"while the collector looked at {keys[0]}")
+                return error
             for key in keys:  # one that fails takes no other with it
-                await self._look_at_all([key])
-            return
+                failure = await self._look_at_all([key]) or failure
+            return failure
         await self._turn()
         for rest in rests:
             if rest is not None:
-                await rest()
+                try:
+                    await rest()
+                except Exception as error:  # noqa: BLE001 - likewise
+                    failure = error
                 await self._turn()
+        return failure
 
     # Owners and dependents.
 
@@ -207,17 +222,17 @@ class Collector:
         try:
             with self._store.transaction():
                 rests = [self._delete(key, DeleteOptions(policy="Background")) for key in keys]
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001 - told by the status
             if len(keys) == 1:
-                return [error.message]
+                return [_text(error, keys[0])]
             return [text for key in keys for text in await self._delete_all([key])]
         await self._turn()
-        for rest in rests:
+        for key, rest in zip(keys, rests, strict=True):
             if rest is not None:
                 try:
                     await rest()
-                except ApiError as error:
-                    errors.append(error.message)
+                except Exception as error:  # noqa: BLE001 - likewise
+                    errors.append(_text(error, key))
                 await self._turn()
         return errors
 
@@ -235,6 +250,14 @@ class Collector:
     def _find(self, key: Key) -> tuple[Object, Stored] | None:
         stored = self._store.get(key)
         return None if stored is None else (as_object(stored.body), stored)
+
+
+def _text(error: Exception, key: Key) -> str:
+    """Why an object was not deleted, for the status of what holds it."""
+    if isinstance(error, ApiError):
+        return error.message
+    log.error("deletion failed", exc_info=error, extra={"resource": key.resource})
+    return f'{key.resource} "{key.name}": internal error'
 
 
 def _policy(meta: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sqlite3
 import time
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,12 @@ class Worker:
         seen, failed = 0, False
         while not self._store.closed:
             self._woken.clear()
-            batch = self._store.work(after=seen)
+            try:
+                batch = self._store.work(after=seen)
+            except sqlite3.Error as error:
+                log.warning("deletion waits, the store cannot be read: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
             if not batch:
                 if not failed:
                     return
