@@ -361,3 +361,20 @@ async def test_a_role_may_have_a_colon_in_its_name(kube: Any) -> None:
         assert (await kube.post(resource.path(), body)).status == 201
         refused = await kube.post(resource.path(), {**body, "metadata": {"name": "a%b"}})
         assert refused.refusal[:2] == (422, "Invalid")
+
+
+async def test_an_apply_that_creates_takes_the_right_to_create(kube: Any) -> None:
+    configs, roles, bindings = (kube.of(p) for p in ("configmaps", "roles", "rolebindings"))
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}]
+    (await kube.post(roles.path(), roles.new("p", rules=rules))).ok  # noqa: B018
+    group = "rbac.authorization.k8s.io"
+    subject = {"kind": "User", "apiGroup": group, "name": "patcher"}
+    ref = {"apiGroup": group, "kind": "Role", "name": "p"}
+    (await kube.post(bindings.path(), bindings.new("p", roleRef=ref, subjects=[subject]))).ok  # noqa: B018
+    acting = kube.acting(user="patcher")
+
+    refused = await acting.apply(configs, configs.new("x", data={"a": "1"}), "one")
+
+    assert refused.refusal[:2] == (403, "Forbidden")
+    (await kube.post(configs.path(), configs.new("x"))).ok  # noqa: B018
+    assert (await acting.apply(configs, configs.new("x", data={"a": "1"}), "one")).status == 200

@@ -191,22 +191,6 @@ def test_a_granted_role_that_is_missing_is_named(cluster: Cluster) -> None:
     assert message.endswith(f'; resolution errors: [clusterroles.{GROUP} "none" not found]')
 
 
-def test_what_is_new_takes_the_verb_create_whatever_the_request(cluster: Cluster) -> None:
-    stranger = User("stranger")
-    assert cluster.refusal("Role", {}, user=stranger) == (
-        403,
-        (
-            f'roles.{GROUP} "new" is forbidden: User "stranger" cannot create resource "roles" '
-            f'in API group "{GROUP}" in the namespace "a"'
-        ),
-    )
-    other = KIND["SelfSubjectReview"]
-    obj: dict[str, Any] = {"metadata": {"name": "new"}}
-    with pytest.raises(ApiError, match="cannot create resource"):
-        check(cluster.authorizer, stranger, other, obj, None, namespace="", name="")
-    check(cluster.authorizer, stranger, other, obj, obj, namespace="", name="")
-
-
 def _some(*values: str, least: int = 1) -> st.SearchStrategy[tuple[str, ...]]:
     return st.lists(st.sampled_from(values), min_size=least, max_size=2).map(tuple)
 

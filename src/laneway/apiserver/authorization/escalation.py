@@ -1,12 +1,9 @@
-"""Nobody gives what they do not have, or makes what they may not create.
+"""Nobody gives what they do not have.
 
 Whoever writes a role must hold every permission in it, and whoever writes a binding every
 permission of the role it grants; the verbs `escalate` and `bind` are the exceptions that a role
 can make. What is not held is named in Kubernetes' words, so that it can be looked up. A few lists
 of names can stand for millions of permissions: what takes too long to compare is refused.
-
-An apply of an object that does not exist creates it, so the verb of the request is not enough: a
-new object of any kind takes the verb `create`.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from laneway.apiserver.authorization import rules
 from laneway.apiserver.authorization.attributes import Attributes
 from laneway.apiserver.authorization.authorizer import GROUP
 from laneway.apiserver.authorization.gotext import joined, quoted, quoted_list
-from laneway.apiserver.authorization.refusal import forbidden, refused
+from laneway.apiserver.authorization.refusal import refused
 from laneway.apiserver.authorization.rules import EVERYTHING, Rule, url_covers
 from laneway.apiserver.errors import ApiError, NotFound
 
@@ -53,15 +50,11 @@ def check(
     namespace: str,
     name: str,
 ) -> None:
-    """Raise a 403 where the user may not create this, or would give away what they do not hold.
+    """Raise a 403 where the user would give away what they do not hold.
 
     `old` is None for a new object, and `name`, which is that of the URL, is then empty.
     """
-    if MASTERS in user.groups:
-        return
-    if old is None:
-        _require_create(authorizer, user, kind, new)
-    if kind.group != GROUP:
+    if kind.group != GROUP or MASTERS in user.groups:
         return
     if old is not None and _is_only_bookkeeping(new, old):
         return
@@ -78,21 +71,6 @@ def check(
         _check_role(authorizer, escalate, new, old)
     else:
         _check_binding(authorizer, user, kind.plural, namespace, new)
-
-
-def _require_create(authorizer: Authorizer, user: User, kind: Kind, new: Object) -> None:
-    create = Attributes(
-        user=user,
-        verb="create",
-        group=kind.group,
-        version=kind.version,
-        resource=kind.plural,
-        namespace=new["metadata"].get("namespace", "") if kind.namespaced else "",
-        name=new["metadata"].get("name", ""),
-    )
-    decision = authorizer.decide(create)
-    if not decision.allowed:
-        raise forbidden(create, decision.reason)
 
 
 def _check_role(
