@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from laneway.apiserver.authn.users import User
+from laneway.apiserver.moments import flag
 
 if TYPE_CHECKING:
     from laneway.apiserver.address import Address
@@ -77,7 +78,7 @@ def from_request(method: str, path: str, query: Mapping[str, str], user: User) -
     if verb == "proxy":
         subresource = ""
     if not name and verb == "get":
-        verb = "watch" if is_true(query, "watch") else "list"
+        verb = "watch" if flag(query, "watch") else "list"
         name = _selected_name(query.get("fieldSelector", ""))
     elif not name and verb == "delete":
         verb = "deletecollection"
@@ -91,12 +92,6 @@ def from_request(method: str, path: str, query: Mapping[str, str], user: User) -
         namespace=namespace,
         name=name,
     )
-
-
-def is_true(query: Mapping[str, str], name: str) -> bool:
-    """Whether a parameter is set, in the way Kubernetes reads one: anything but `false` and `0`."""
-    value = query.get(name)
-    return value is not None and value.lower() != "false" and value != "0"
 
 
 def is_plain(path: str) -> bool:
