@@ -79,11 +79,11 @@ def unsupported(accepted: Sequence[str]) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", text)
 
 
-def decode(body: bytes, media_type: str, accepted: Sequence[str] = (JSON, YAML, PROTOBUF)) -> Any:
+def decode(body: bytes, media_type: str) -> Any:
     """The value in a request body."""
     base = media_type.partition(";")[0].strip().lower() or JSON
-    if base not in accepted:
-        raise unsupported(accepted)
+    if base not in (JSON, YAML, PROTOBUF):
+        raise unsupported((JSON, YAML, PROTOBUF))
     value = protobuf.decode(body) if base == PROTOBUF else _text(body, base)
     require_bounded(value)
     return value

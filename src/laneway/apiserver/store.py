@@ -45,6 +45,8 @@ HISTORY_SECONDS = 3600
 COMPACT_EVERY = 20
 COMPACT_AT_MOST = 100
 """Changes forgotten in one step, some milliseconds."""
+WORK_AT_MOST = 50
+"""Pieces of work that are read at once."""
 SPARE_PAGES = 256
 """Free pages that are not given back, since the next writes need them: 2 MiB."""
 OBJECT_LIMIT = 4 * 1024 * 1024
@@ -350,11 +352,12 @@ class Store:
         )
         self._worked = True
 
-    def work(self, after: int = 0, limit: int = 50) -> list[Work]:
+    def work(self, after: int = 0) -> list[Work]:
+        """The next of it, in order."""
         rows = self._db.execute(
             "SELECT number, resource, namespace, name, uid FROM work WHERE number>?"
             " ORDER BY number LIMIT ?",
-            (after, limit),
+            (after, WORK_AT_MOST),
         )
         return [Work(row[0], Key(*row[1:4]), row[4]) for row in rows]
 

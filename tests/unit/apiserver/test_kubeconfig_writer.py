@@ -30,18 +30,6 @@ def test_a_token_is_written_with_server_and_authority(tmp_path: Path) -> None:
     assert config["users"] == [{"name": "laneway", "user": {"token": "t: #1"}}]
 
 
-def test_a_client_certificate_is_embedded(tmp_path: Path) -> None:
-    path = tmp_path / "kubeconfig"
-    kubeconfig.write(
-        str(path), server="https://x", ca_pem=b"CA", client_cert_pem=b"C", client_key_pem=b"K"
-    )
-    (user,) = yaml.safe_load(path.read_bytes())["users"]
-    assert user["user"] == {
-        "client-certificate-data": base64.b64encode(b"C").decode(),
-        "client-key-data": base64.b64encode(b"K").decode(),
-    }
-
-
 def test_only_the_owner_can_read_it_whatever_was_there_before(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("old")

@@ -84,12 +84,3 @@ def finalize(obj: Object) -> None:
     spec["finalizers"] = [name for name in spec["finalizers"] if name != KUBERNETES]
     if not spec["finalizers"]:
         del spec["finalizers"]
-
-
-def finalized(old: Object, sent: Object) -> Object:
-    """The subresource `finalize`: the stored namespace with the finalizers that a client sent."""
-    spec = dict(old.get("spec") or {})
-    spec.pop("finalizers", None)
-    if wanted := (sent.get("spec") or {}).get("finalizers"):
-        spec["finalizers"] = wanted
-    return {**old, "spec": spec}
