@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from laneway.apiserver import addresses, metadata, namespaces, subresources
+from laneway.apiserver import addresses, builtin, metadata, namespaces, subresources
 from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.apply import manage
 from laneway.apiserver.errors import AlreadyExists, ApiError, NotFound, Undecodable
@@ -365,6 +365,8 @@ def _own(
         manager=options.manager,
         subresource=subresource,
         now=metadata.now(),
+        reset=manage.not_written(has_status=kind.has_status, subresource=subresource),
+        nothing=builtin.empty(kind),
     )
     if entries:
         obj["metadata"]["managedFields"] = entries

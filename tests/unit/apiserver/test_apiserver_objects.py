@@ -272,3 +272,35 @@ async def test_an_object_must_fit_its_address(api: Any, widgets: str, make_widge
     assert renamed.status == 400
     labels = {"metadata": {"labels": {"x": 1}}}
     assert (await api.patch(f"{widgets}/a", labels)).status == 422
+
+
+async def test_who_creates_a_namespace_owns_what_was_said_and_its_label(api: Any) -> None:
+    made = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})
+    assert [entry["fieldsV1"] for entry in made.body["metadata"]["managedFields"]] == [
+        {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}
+    ]
+
+
+async def test_nobody_owns_the_structs_that_kubernetes_always_writes(api: Any) -> None:
+    labels = {"app": "a"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "x", "image": "y"}]},
+    }
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    sent = {"metadata": {"name": "a"}, "spec": spec, "status": {"replicas": 1}}
+    made = await api("POST", "/apis/apps/v1/namespaces/default/deployments", sent)
+    (entry,) = made.body["metadata"]["managedFields"]
+    assert entry["fieldsV1"].keys() == {"f:spec"}
+    own = entry["fieldsV1"]["f:spec"]
+    assert "." not in own
+    assert own["f:template"]["f:metadata"] == {"f:labels": {".": {}, "f:app": {}}}
+    assert own["f:template"]["f:spec"]["f:containers"].keys() == {'k:{"name":"x"}'}
+    assert own["f:strategy"]["f:rollingUpdate"]["."] == {}
+
+
+async def test_a_pods_status_is_not_its_creators(api: Any) -> None:
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "x", "image": "y"}]}}
+    made = await api("POST", "/api/v1/namespaces/default/pods", pod)
+    (entry,) = made.body["metadata"]["managedFields"]
+    assert entry["fieldsV1"].keys() == {"f:spec"}

@@ -59,8 +59,9 @@ def updated(
     subresource: str,
     now: str,
     reset: FieldSet = EMPTY,
+    nothing: Object | None = None,
 ) -> list[Entry]:
-    """The managedFields of `new`, which replaces `live` or is created.
+    """The managedFields of `new`, which replaces `live` or is created out of `nothing`.
 
     `new` is the object as it will be stored but for its managedFields: those that it carries are
     the client's. An empty list (or one empty entry) forgets all owners; what is absent or cannot be
@@ -73,7 +74,7 @@ def updated(
     kind = types.of_kind(schema)
     write = _Write(kind, str(new.get("apiVersion", "")), subresource, now, reset)
     try:
-        return entries.encode(write.update(live or {}, new, managed, manager))
+        return entries.encode(write.update(live or nothing or {}, new, managed, manager))
     except SchemaMismatch:
         # The object does not fit its schema and will be refused: who owns what is of no concern.
         return current

@@ -1,6 +1,6 @@
 """The kinds that Kubernetes itself has: what they look like, and how their objects are treated."""
 
-from laneway.apiserver.builtin.decoding import complete
+from laneway.apiserver.builtin.decoding import complete, empty
 from laneway.apiserver.builtin.filling import fill_in
 from laneway.apiserver.builtin.kinds import KINDS
 from laneway.apiserver.builtin.names import (
@@ -18,6 +18,7 @@ __all__ = [
     "PROTECTED_NAMESPACES",
     "SYSTEM_NAMESPACES",
     "complete",
+    "empty",
     "fill_in",
     "problems",
 ]

@@ -40,6 +40,7 @@ _GO_NAMES = {
     "bytes": "[]uint8",
 }
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0}
+_SCALARS = _ZERO | {"IntOrString": 0}
 _DROP = object()
 
 
@@ -73,6 +74,26 @@ def _plan(name: str) -> _Plan:
     fields = types.flat(name)
     always = tuple(f for f in fields.values() if not f.shape and _is_written(f))
     return _Plan(fields, always, types.struct(name).typed)
+
+
+def empty(kind: Kind) -> Object:
+    """An object of which nothing has been said, as Kubernetes writes it.
+
+    What Go has as a struct is there, so whoever creates an object does not come to own it.
+    """
+    name = types.name_of(kind)
+    return {} if name is None or name == _CRD else _nothing(name)
+
+
+@cache
+def _nothing(name: str) -> Object:
+    made: Object = {}
+    for field in types.flat(name).values():
+        if types.exists(field.base) and not field.shape:
+            made[field.name] = _nothing(field.base)
+        elif not field.omitempty or (not field.shape and _is_written(field)):
+            made[field.name] = None if field.shape else _SCALARS.get(field.base)
+    return made
 
 
 def _is_written(field: Field) -> bool:

@@ -230,6 +230,12 @@ def _service(obj: Object) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
 
+def _namespace(obj: Object) -> None:
+    meta = obj["metadata"]
+    if name := meta.get("name"):
+        meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": name}
+
+
 def _binding(obj: Object) -> None:
     for subject in obj.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
@@ -248,6 +254,7 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "apps.v1.Deployment": _deployment,
     "apps.v1.StatefulSet": _stateful_set,
     "batch.v1.Job": _job,
+    "core.v1.Namespace": _namespace,
     "core.v1.Node": _node,
     "core.v1.Pod": _pod,
     "core.v1.Service": _service,

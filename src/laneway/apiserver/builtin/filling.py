@@ -35,8 +35,6 @@ def _namespace(obj: Object, old: Object | None) -> None:
     if old is None:
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
-    labels = obj["metadata"].setdefault("labels", {})
-    labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
 
 
 def _secret(obj: Object, _: Object | None) -> None:
