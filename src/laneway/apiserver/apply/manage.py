@@ -216,15 +216,18 @@ class _Write(NamedTuple):
         last = managed.get(manager)
         owners = {**managed, manager: entries.written(last, owned, self.api_version, self.now)}
         if last:
-            merged = self._pruned(merged, owners, last.fields)
+            merged = self._pruned(merged, sent, owners, last.fields)
         return merged, owners
 
-    def _pruned(self, merged: Object, owners: Managed, last: FieldSet) -> Object:
+    def _pruned(self, merged: Object, sent: Object, owners: Managed, last: FieldSet) -> Object:
         """Without what this manager applied last time and nobody applies or owns now."""
         owned = EMPTY
         for other in owners.values():
             owned |= other.fields
         gone = trees.named(self.kind, last) - trees.named(self.kind, owned)
+        if gone:
+            # Nobody owns an empty list; still it is applied, and so is all that leads to it.
+            gone -= trees.named(self.kind, trees.compare(self.kind, {}, sent).added)
         result: Object = remove(self.kind, merged, gone)
         return result
 
