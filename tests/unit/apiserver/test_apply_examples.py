@@ -9,8 +9,8 @@ import pytest
 
 from laneway.apiserver.apply import manage
 from laneway.apiserver.apply.lastapplied import ANNOTATION
-from laneway.apiserver.errors import ApiError
 from laneway.apiserver.bounds import DEPTH_LIMIT
+from laneway.apiserver.errors import ApiError
 
 Object = dict[str, Any]
 
@@ -172,10 +172,11 @@ def test_a_write_to_one_address_owns_nothing_that_belongs_to_the_other() -> None
     schema = {"type": "object", "properties": {"spec": TEXTS, "status": TEXTS}}
     sent = {**config(), "spec": {"a": "1"}, "status": {"b": "1"}}
     main = manage.not_written(has_status=True, subresource="")
-    assert owners(apply(None, sent, schema=schema, reset=main))[0][3] == {"f:spec": {"f:a": {}}}
+    live = put(None, sent, "m", schema=schema, reset=main)
+    assert owners(live)[0][3] == {"f:spec": {".": {}, "f:a": {}}}
     status = manage.not_written(has_status=True, subresource="status")
-    live = apply(None, sent, schema=schema, reset=status, subresource="status")
-    assert owners(live)[0][3] == {"f:status": {"f:b": {}}}
+    live = put(None, sent, "m", schema=schema, reset=status, subresource="status")
+    assert owners(live)[0][3] == {"f:status": {".": {}, "f:b": {}}}
 
 
 def test_the_oldest_of_too_many_updaters_become_one() -> None:

@@ -72,9 +72,11 @@ def updated(
     if live is not None and not managed:
         return []
     kind = types.of_kind(schema)
-    write = _Write(kind, str(new.get("apiVersion", "")), subresource, now, reset)
+    write = _Write(kind, str(new.get("apiVersion", "")), subresource, now)
     try:
-        return entries.encode(write.update(live or nothing or {}, new, managed, manager))
+        return entries.encode(
+            write.update(live or nothing or {}, new, managed, manager, reset=reset)
+        )
     except SchemaMismatch:
         # The object does not fit its schema and will be refused: who owns what is of no concern.
         return current
@@ -91,7 +93,6 @@ def applied(
     force: bool,
     subresource: str,
     now: str,
-    reset: FieldSet = EMPTY,
 ) -> Object:
     """The live object (or a new one) with what was sent merged in, managedFields included.
 
@@ -100,7 +101,7 @@ def applied(
     version, name = sent.get("apiVersion"), sent.get("kind")
     if version != api_version or name != kind:
         raise ApiError(400, "BadRequest", f"invalid object type: {_type_of(sent)}")
-    write = _Write(types.of_kind(schema), api_version, subresource, now, reset)
+    write = _Write(types.of_kind(schema), api_version, subresource, now)
     before: Object = {"apiVersion": api_version, "kind": kind} if live is None else live
     try:
         managed = entries.decode(_entries(live))
@@ -161,12 +162,19 @@ class _Write(NamedTuple):
     api_version: str
     subresource: str
     now: str
-    reset: FieldSet
 
-    def update(self, live: Object, new: Object, managed: Managed, name: str) -> Managed:
+    def update(
+        self,
+        live: Object,
+        new: Object,
+        managed: Managed,
+        name: str,
+        *,
+        reset: FieldSet = EMPTY,
+    ) -> Managed:
         live = _bare(live)
         managed = reconciled(self.kind, managed)
-        change = trees.compare(self.kind, live, _bare(new)).without(self.reset)
+        change = trees.compare(self.kind, live, _bare(new)).without(reset)
         touched = change.touched
         owners = _lose(managed, touched, change.removed)
         taken = touched - NEVER_OWNED
@@ -191,7 +199,7 @@ class _Write(NamedTuple):
             raise _mismatch(f"{what}: {error}") from None
         try:
             merged, owners = self._merged(live, sent, managed, manager)
-            change = trees.compare(self.kind, live, merged).without(self.reset)
+            change = trees.compare(self.kind, live, merged)
         except SchemaMismatch as error:
             what = f"failed to create typed live object ({_name_of(live)})"
             raise _mismatch(f"{what}: {error}") from None
@@ -212,7 +220,7 @@ class _Write(NamedTuple):
     ) -> tuple[Object, Managed]:
         managed = reconciled(self.kind, managed)
         merged = merge(self.kind, live, sent)
-        owned = trees.fields(self.kind, sent).without(self.reset)
+        owned = trees.fields(self.kind, sent)
         last = managed.get(manager)
         owners = {**managed, manager: entries.written(last, owned, self.api_version, self.now)}
         if last:
