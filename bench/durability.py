@@ -24,8 +24,8 @@ from support.children import start
 from support.report import arguments, header, middle, ms, percentile, table
 
 from laneway.api import CoreNode
-from laneway.apiserver.events import Key
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import Store
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import Resource

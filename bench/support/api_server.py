@@ -13,9 +13,9 @@ import os
 import sys
 import time
 
-from laneway.apiserver import kubeconfig
 from laneway.apiserver.authn import Authenticator, User
-from laneway.apiserver.pki import ensure
+from laneway.apiserver.credentials import kubeconfig
+from laneway.apiserver.credentials.pki import ensure
 from laneway.apiserver.server import ApiServer
 from support.children import orders, say
 from support.report import resident

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from laneway.apiserver import pki
 from laneway.apiserver.authn import Authenticator, User
+from laneway.apiserver.credentials import pki
 from laneway.apiserver.server import ApiServer
 
 NODES = "/api/v1/nodes"

@@ -35,7 +35,7 @@ def decode(cls: type[T], raw: bytes | msgspec.Raw | Mapping[str, Any]) -> T:
         try:
             if isinstance(raw, Mapping):
                 return msgspec.convert(raw, cls)
-            return cast(T, _decoder(cls).decode(raw))
+            return cast("T", _decoder(cls).decode(raw))
         except msgspec.ValidationError:
             if not isinstance(raw, Mapping):
                 plain = msgspec.json.decode(raw)

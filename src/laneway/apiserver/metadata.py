@@ -16,7 +16,7 @@ from laneway.api import timestamp
 from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.errors import Undecodable
-from laneway.apiserver.validation import problems as schema_problems
+from laneway.apiserver.schemas.validation import problems as schema_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

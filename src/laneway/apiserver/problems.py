@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.gonumber import number_text
+from laneway.apiserver.gotext.numbers import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laneway.apiserver import builtin, crds
+from laneway.apiserver import builtin
 from laneway.apiserver.admission.kinds import KINDS as ADMISSION
 from laneway.apiserver.authorization.kinds import KINDS as AUTHORIZATION
-from laneway.apiserver.events import as_object
+from laneway.apiserver.definitions import crds
+from laneway.apiserver.storage.events import as_object
 
 if TYPE_CHECKING:
-    from laneway.apiserver.events import Event
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Event
+    from laneway.apiserver.storage.store import Store
 
 
 BUILTIN = (*builtin.KINDS, *ADMISSION, *AUTHORIZATION)

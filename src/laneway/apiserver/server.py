@@ -16,23 +16,24 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from laneway.apiserver import app, authorization, builtin
-from laneway.apiserver.access import Access
-from laneway.apiserver.actions import Actions
+from laneway.apiserver import authorization, builtin
 from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.authn import Authenticator, ServiceAccountTokens, keys
 from laneway.apiserver.authorization import Authorizer, bootstrap
 from laneway.apiserver.authorization.aggregation import Aggregation
 from laneway.apiserver.deletion.background import Deletion
-from laneway.apiserver.events import Key
-from laneway.apiserver.handlers import Services
-from laneway.apiserver.objects import Options
+from laneway.apiserver.endpoints import app
+from laneway.apiserver.endpoints.access import Access
+from laneway.apiserver.endpoints.actions import Actions
+from laneway.apiserver.endpoints.handlers import Services
+from laneway.apiserver.endpoints.writing import Writing
 from laneway.apiserver.registry import Registry
-from laneway.apiserver.removal import Removal
-from laneway.apiserver.resources import Resources
-from laneway.apiserver.store import HISTORY, Store
-from laneway.apiserver.upkeep import Upkeep
-from laneway.apiserver.writing import Writing
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import HISTORY, Store
+from laneway.apiserver.storage.upkeep import Upkeep
+from laneway.apiserver.writes.objects import Options
+from laneway.apiserver.writes.removal import Removal
+from laneway.apiserver.writes.resources import Resources
 
 if TYPE_CHECKING:
     import ssl

@@ -11,9 +11,9 @@ import sys
 
 import click
 
-from laneway.apiserver.pki import PkiError
+from laneway.apiserver.credentials.pki import PkiError
 from laneway.apiserver.server import ListenError
-from laneway.apiserver.store import StoreError
+from laneway.apiserver.storage.store import StoreError
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.logs import LEVELS, configure
 from laneway.kube.errors import KubeError

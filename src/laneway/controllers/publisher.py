@@ -147,7 +147,7 @@ class Publisher(Generic[T]):
 
     async def create(self, wanted: T) -> T:
         """Make an object; its status follows. One that others made meanwhile is taken as it is."""
-        body = to_builtins(cast(msgspec.Struct, wanted))
+        body = to_builtins(cast("msgspec.Struct", wanted))
         body.pop("status", None)
         try:
             created = await self.client.create(self.resource, body)

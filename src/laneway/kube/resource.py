@@ -123,7 +123,7 @@ class Resource(Generic[T]):
 
 def served(kind: type[T]) -> Resource[T]:
     """The resource of a kind that the `api` layer defines."""
-    info = kind_of(cast(Any, kind))
+    info = kind_of(cast("Any", kind))
     return Resource(info.group, info.version, info.plural, info.namespaced, kind, info.kind)
 
 

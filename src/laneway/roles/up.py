@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from laneway.api import CoreNode, VGPUDevice
-from laneway.apiserver import kubeconfig
 from laneway.apiserver.authn import Authenticator, User, keys
-from laneway.apiserver.files import write_atomically
-from laneway.apiserver.pki import ensure
+from laneway.apiserver.credentials import kubeconfig
+from laneway.apiserver.credentials.files import write_atomically
+from laneway.apiserver.credentials.pki import ensure
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.port import Host
@@ -87,7 +87,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
     """Run until cancelled. `report` gets a line per stage, `ready` what is up when all is."""
     with open_data_dir(options.data_dir) as data:
         hosts = _hosts(options, data)
-        async with _api_server(data, options.port) as server:
+        async with api_server(data, options.port) as server:
             report(f"API server listening on {server}")
             config = load(data.kubeconfig)
             async with Client(config) as client:
@@ -142,7 +142,7 @@ async def _agents(config: ClusterConfig, hosts: Sequence[NodeHost]) -> AsyncIter
 
 
 @contextlib.asynccontextmanager
-async def _api_server(data: DataDir, port: int) -> AsyncIterator[str]:
+async def api_server(data: DataDir, port: int) -> AsyncIterator[str]:
     with naming_failures(data.path):
         pki = ensure(data.pki, [socket.gethostname()])
         token = _token(data)

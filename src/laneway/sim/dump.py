@@ -79,9 +79,9 @@ def _open(path: str) -> BinaryIO:
     with open(path, "rb") as file:
         magic = file.read(6)
     if magic.startswith(b"\x1f\x8b"):
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast("BinaryIO", gzip.open(path, "rb"))
     if magic == b"\xfd7zXZ\0":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast("BinaryIO", lzma.open(path, "rb"))
     return open(path, "rb")
 
 

@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from laneway.apiserver import pki
+from laneway.apiserver.credentials import pki
 from laneway.apiserver.server import ApiServer
 from laneway.kube.auth import credentials_for
 from laneway.kube.config import load

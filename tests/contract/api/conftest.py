@@ -335,7 +335,7 @@ class Embedded:
 
     async def _serve(self) -> None:
         with open_data_dir(str(self._directory)) as data:
-            async with up._api_server(data, 0):
+            async with up.api_server(data, 0):
                 self.kubeconfig = data.kubeconfig
                 self._ready.set()
                 await self._stop.wait()

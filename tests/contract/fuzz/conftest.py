@@ -40,7 +40,7 @@ class Server:
 
     async def _serve(self) -> None:
         with open_data_dir(str(self._directory)) as data:
-            async with up._api_server(data, 0) as self.url:
+            async with up.api_server(data, 0) as self.url:
                 self._admit(data)
                 self._ready.set()
                 await self._stop.wait()

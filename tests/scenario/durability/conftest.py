@@ -25,7 +25,7 @@ HISTORY = 4_000
 PROGRAM = f"""
 import asyncio, os, sys
 from laneway.apiserver.authn import Authenticator, User, keys
-from laneway.apiserver.pki import ensure
+from laneway.apiserver.credentials.pki import ensure
 from laneway.apiserver.server import ApiServer
 
 async def serve(directory):

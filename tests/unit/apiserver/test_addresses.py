@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import addresses
+from laneway.apiserver.writes import cluster_ips
 
 SERVICES = "/api/v1/namespaces/default/services"
 
@@ -52,7 +52,7 @@ async def test_one_port_may_speak_two_protocols(api: Any) -> None:
 
 
 async def test_free_ports_are_given_and_kept(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "NODE_PORTS", range(30000, 30004))
+    monkeypatch.setattr(cluster_ips, "NODE_PORTS", range(30000, 30004))
     first = await api("POST", SERVICES, service("a", {}, {"nodePort": 30002}))
     again = await api.patch(f"{SERVICES}/a", {"metadata": {"labels": {"a": "b"}}})
     assert numbers(again) == numbers(first)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import crds, structural
+from laneway.apiserver.definitions import crds, structural
 from laneway.apiserver.server import ApiServer
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

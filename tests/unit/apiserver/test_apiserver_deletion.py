@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import upkeep
 from laneway.apiserver.admission.attributes import Attributes
 from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.deletion import worker
 from laneway.apiserver.deletion.collector import CHUNK
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key
 from laneway.apiserver.server import ApiServer
+from laneway.apiserver.storage import upkeep
+from laneway.apiserver.storage.events import Key
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 NAMESPACES = "/api/v1/namespaces"

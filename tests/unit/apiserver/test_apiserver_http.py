@@ -15,10 +15,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import address, negotiation
+from laneway.apiserver import address
+from laneway.apiserver.encodings import negotiation
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.server import ApiServer, ListenError
-from laneway.apiserver.store import StoreError
+from laneway.apiserver.storage.store import StoreError
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver.listing import PIECE
+from laneway.apiserver.reads.listing import PIECE
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 

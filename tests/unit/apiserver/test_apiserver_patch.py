@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import builtin, patch
+from laneway.apiserver import builtin
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.patches import patch
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

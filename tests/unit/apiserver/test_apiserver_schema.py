@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import schema, structural, validation
+from laneway.apiserver.definitions import structural
+from laneway.apiserver.schemas import schema, validation
 
 
 def spec(**properties: Any) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from laneway.apiserver import database
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Event, Key
-from laneway.apiserver.store import COMPACT_EVERY, Store, StoreError
+from laneway.apiserver.storage import database
+from laneway.apiserver.storage.events import Event, Key
+from laneway.apiserver.storage.store import COMPACT_EVERY, Store, StoreError
 
 RESOURCE = "widgets.lab.example.com"
 

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.apiserver import watch as watch_module
-from laneway.apiserver.events import Event, Fanout, Key
 from laneway.apiserver.kinds import Kind
+from laneway.apiserver.reads import watch as watch_module
 from laneway.apiserver.server import ApiServer
+from laneway.apiserver.storage.events import Event, Fanout, Key
 
 
 async def take(events: AsyncIterator[dict[str, Any]], count: int) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from laneway.apiserver.apply import manage
 from laneway.apiserver.apply.lastapplied import ANNOTATION
-from laneway.apiserver.bounds import DEPTH_LIMIT
+from laneway.apiserver.encodings.bounds import DEPTH_LIMIT
 from laneway.apiserver.errors import ApiError
 
 Object = dict[str, Any]

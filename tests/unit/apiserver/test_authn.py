@@ -11,11 +11,11 @@ import pytest
 from aiohttp import ClientSession, TCPConnector, web
 from yarl import URL
 
-from laneway.apiserver import pki
 from laneway.apiserver.authn import USER, Authenticator, User
 from laneway.apiserver.authorization import Authorizer, bootstrap, middleware
+from laneway.apiserver.credentials import pki
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.store import Store
 
 ADMIN = User("admin", ("system:masters",))
 TOKENS = {"s3cret-token": ADMIN, "other-token": User("agent", ("nodes",)), "": User("nobody")}

@@ -28,10 +28,10 @@ from laneway.apiserver.authn import (
 from laneway.apiserver.authn.discovery import configuration, key_set
 from laneway.apiserver.authn.requests import SECRET_TYPE, answer, fill_secret
 from laneway.apiserver.authn.tokens import ISSUER, Bound
+from laneway.apiserver.credentials.pki import PkiError
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.pki import PkiError
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.storage.store import Store
 
 KEY = keys.generate()
 ROBOT = "system:serviceaccount:a:robot"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from laneway.apiserver.authn import User
 from laneway.apiserver.authorization import Attributes, Authorizer
 from laneway.apiserver.authorization.rules import Rule, read
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 BOB = User("bob", ("dev", "system:authenticated"))

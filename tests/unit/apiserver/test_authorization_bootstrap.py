@@ -15,8 +15,8 @@ from laneway.apiserver.authorization import Authorizer, bootstrap, from_request
 from laneway.apiserver.authorization.aggregation import Aggregation, gathered
 from laneway.apiserver.authorization.kinds import KINDS
 from laneway.apiserver.authorization.validation import problems
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = f"clusterroles.{GROUP}"

@@ -16,8 +16,8 @@ from laneway.apiserver.authorization.escalation import check, uncovered
 from laneway.apiserver.authorization.kinds import KINDS
 from laneway.apiserver.authorization.rules import Rule, write
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 KIND = {kind.kind: kind for kind in KINDS}

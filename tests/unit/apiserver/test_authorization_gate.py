@@ -15,8 +15,8 @@ from laneway.apiserver import address
 from laneway.apiserver.authn import USER, Authenticator, User
 from laneway.apiserver.authorization import Authorizer, bootstrap, middleware
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 CONFIGMAPS = "/api/v1/namespaces/a/configmaps"

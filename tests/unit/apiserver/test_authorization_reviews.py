@@ -12,8 +12,8 @@ from laneway.apiserver.authn import Authenticator, User
 from laneway.apiserver.authorization import Authorizer, bootstrap, reviews
 from laneway.apiserver.authorization.kinds import KINDS
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 KIND = {kind.kind: kind for kind in KINDS}

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import builtin, validation
+from laneway.apiserver import builtin
 from laneway.apiserver.builtin import convert, quantity
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
+from laneway.apiserver.schemas import validation
 
 KINDS = {kind.kind: kind for kind in builtin.KINDS if kind.group != "events.k8s.io"}
 NEW_EVENT = next(kind for kind in builtin.KINDS if kind.group == "events.k8s.io")

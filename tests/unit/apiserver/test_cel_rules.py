@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import structural, validation
+from laneway.apiserver.definitions import structural
+from laneway.apiserver.schemas import validation
 
 Object = dict[str, Any]
 

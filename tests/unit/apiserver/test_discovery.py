@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from laneway.apiserver import discovery
+from laneway.apiserver.endpoints import discovery
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from laneway.apiserver import crds, schema, validation
+from laneway.apiserver.definitions import crds
+from laneway.apiserver.schemas import schema, validation
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "data" / "crds"

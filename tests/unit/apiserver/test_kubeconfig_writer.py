@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from laneway.apiserver import kubeconfig
-from laneway.apiserver.files import write_atomically
+from laneway.apiserver.credentials import kubeconfig
+from laneway.apiserver.credentials.files import write_atomically
 
 
 def test_a_token_is_written_with_server_and_authority(tmp_path: Path) -> None:

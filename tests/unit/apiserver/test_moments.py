@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import moments, watch
+from laneway.apiserver.encodings.negotiation import YAML, Form
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.moments import Span
-from laneway.apiserver.negotiation import YAML, Form
+from laneway.apiserver.reads import moments, watch
+from laneway.apiserver.reads.moments import Span
 
 LATEST = 100
 

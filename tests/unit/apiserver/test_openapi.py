@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver import builtin, openapi
+from laneway.apiserver import builtin
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
+from laneway.apiserver.openapi import documents
 
 WIDGET = Kind(
     group="parts.example.com",
@@ -66,12 +67,12 @@ def resolve(document: Any, reference: str) -> Any:
 @pytest.mark.parametrize(
     "document",
     [
-        openapi.v2(KINDS),
-        openapi.v3(KINDS, "", "v1"),
-        openapi.v3(KINDS, "parts.example.com", "v1beta1"),
-        openapi.v2(builtin.KINDS),
-        openapi.v3(builtin.KINDS, "", "v1"),
-        openapi.v3(builtin.KINDS, "apps", "v1"),
+        documents.v2(KINDS),
+        documents.v3(KINDS, "", "v1"),
+        documents.v3(KINDS, "parts.example.com", "v1beta1"),
+        documents.v2(builtin.KINDS),
+        documents.v3(builtin.KINDS, "", "v1"),
+        documents.v3(builtin.KINDS, "apps", "v1"),
     ],
 )
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
@@ -82,7 +83,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 
 
 def test_explain_finds_the_schema_through_the_address() -> None:
-    document = openapi.v3(KINDS, "parts.example.com", "v1beta1")
+    document = documents.v3(KINDS, "parts.example.com", "v1beta1")
     collection = "/apis/parts.example.com/v1beta1/namespaces/{namespace}/widgets"
     assert document["paths"][collection]["get"]["x-kubernetes-group-version-kind"] == GVK
     schema = document["components"]["schemas"][NAME]
@@ -95,12 +96,12 @@ def test_explain_finds_the_schema_through_the_address() -> None:
 
 
 def test_built_in_kinds_have_the_names_of_a_cluster() -> None:
-    schemas = openapi.v3(KINDS, "", "v1")["components"]["schemas"]
+    schemas = documents.v3(KINDS, "", "v1")["components"]["schemas"]
     assert {"io.k8s.api.core.v1.Node", "io.k8s.api.core.v1.NodeList"} <= set(schemas)
 
 
 def test_every_patch_says_that_the_server_validates_fields() -> None:
-    for document in (openapi.v2(KINDS), openapi.v3(KINDS, "parts.example.com", "v1beta1")):
+    for document in (documents.v2(KINDS), documents.v3(KINDS, "parts.example.com", "v1beta1")):
         patches = {p: item["patch"] for p, item in document["paths"].items() if "patch" in item}
         assert any(path.endswith("/status") for path in patches)
         for patch in patches.values():
@@ -109,27 +110,27 @@ def test_every_patch_says_that_the_server_validates_fields() -> None:
 
 
 def test_path_parameters_are_declared() -> None:
-    paths = openapi.v3(KINDS, "parts.example.com", "v1beta1")["paths"]
+    paths = documents.v3(KINDS, "parts.example.com", "v1beta1")["paths"]
     for path, item in paths.items():
         declared = {p["name"] for p in item["parameters"]}
         assert {part[1:-1] for part in path.split("/") if part.startswith("{")} == declared
 
 
 def test_the_index_tells_when_a_document_changed() -> None:
-    before = openapi.v3_index(KINDS)["paths"]
+    before = documents.v3_index(KINDS)["paths"]
     assert set(before) == {"api/v1", "apis/parts.example.com/v1beta1"}
     address = before["api/v1"]["serverRelativeURL"]
     assert address.startswith("/openapi/v3/api/v1?hash=")
     other = Kind(
         group="", version="v1", kind="Event", plural="events", singular="event", namespaced=True
     )
-    after = openapi.v3_index([*KINDS, other])["paths"]
+    after = documents.v3_index([*KINDS, other])["paths"]
     assert after["api/v1"] != before["api/v1"]
     assert after["apis/parts.example.com/v1beta1"] == before["apis/parts.example.com/v1beta1"]
 
 
 def test_the_old_form_leaves_out_what_it_cannot_say() -> None:
-    spec = openapi.v2(KINDS)["definitions"][NAME]["properties"]["spec"]
+    spec = documents.v2(KINDS)["definitions"][NAME]["properties"]["spec"]
     assert spec == {
         "type": "object",
         "required": ["size"],
@@ -144,19 +145,19 @@ def test_the_old_form_leaves_out_what_it_cannot_say() -> None:
 
 def test_documents_leave_the_kinds_as_they_were() -> None:
     before = repr(WIDGET)
-    openapi.v2(KINDS)
-    openapi.v3(KINDS, "parts.example.com", "v1beta1")
+    documents.v2(KINDS)
+    documents.v3(KINDS, "parts.example.com", "v1beta1")
     assert repr(WIDGET) == before
 
 
 def test_an_unknown_version_is_not_found() -> None:
     with pytest.raises(ApiError) as caught:
-        openapi.v3(KINDS, "parts.example.com", "v2")
+        documents.v3(KINDS, "parts.example.com", "v2")
     assert caught.value.code == 404
 
 
 def test_a_struct_is_described_once_and_in_its_own_words() -> None:
-    schemas = openapi.v3(builtin.KINDS, "apps", "v1")["components"]["schemas"]
+    schemas = documents.v3(builtin.KINDS, "apps", "v1")["components"]["schemas"]
     spec = schemas["io.k8s.api.apps.v1.DeploymentSpec"]
     assert spec["required"] == ["selector", "template"]
     strategy = spec["properties"]["strategy"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from laneway.apiserver.pki import LEAF_LIFE, RENEW_BEFORE, Pki, PkiError, ensure
+from laneway.apiserver.credentials.pki import LEAF_LIFE, RENEW_BEFORE, Pki, PkiError, ensure
 
 NOW = datetime.now(UTC)
 FILES = ("ca.crt", "ca.key", "server.crt", "server.key")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laneway.apiserver import builtin
 from laneway.apiserver.builtin import convert
-from laneway.apiserver.tables import render
+from laneway.apiserver.printers.tables import render
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
-from laneway.apiserver.selectors import parse_fields, parse_labels, supported_fields
+from laneway.apiserver.reads.selectors import parse_fields, parse_labels, supported_fields
 
 GPU = {"metadata": {"name": "a", "namespace": "lab", "labels": {"kind": "gpu", "x.io/slot": "1"}}}
 BARE = {"metadata": {"name": "b"}}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver.durations import human_duration
 from laneway.apiserver.kinds import Column, Kind
-from laneway.apiserver.tables import compile_path, render
+from laneway.apiserver.printers.durations import human_duration
+from laneway.apiserver.printers.tables import compile_path, render
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 DEVICE = {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from laneway.apiserver.admission.configuration import Endpoint
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
 
 ANSWER_LIMIT = 8 * 1024 * 1024
 """Bytes: a patch that replaces the largest object, in base64, and room to spare."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from laneway.apiserver.selectors import LabelSelector, parse_labels
+from laneway.apiserver.reads.selectors import LabelSelector, parse_labels
 
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"

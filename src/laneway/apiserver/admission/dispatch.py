@@ -22,16 +22,16 @@ from laneway.apiserver.admission.calling import Caller
 from laneway.apiserver.admission.configuration import MUTATING, VALIDATING
 from laneway.apiserver.admission.failures import CallError
 from laneway.apiserver.errors import NotFound
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.admission.attributes import Object, Operation
     from laneway.apiserver.admission.configuration import Webhook
     from laneway.apiserver.admission.matching import Match
-    from laneway.apiserver.events import Event
     from laneway.apiserver.kinds import Kind
     from laneway.apiserver.registry import Registry
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Event
+    from laneway.apiserver.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import metadata, patch, schema
+from laneway.apiserver import metadata
 from laneway.apiserver.admission.attributes import internal
 from laneway.apiserver.admission.review import converted
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.patches import patch
 from laneway.apiserver.problems import invalid, rejected
-from laneway.apiserver.validation import same
+from laneway.apiserver.schemas import schema
+from laneway.apiserver.schemas.validation import same
 
 if TYPE_CHECKING:
     from laneway.apiserver.admission.attributes import Attributes, Object

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.admission.configuration import Service
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
 
 SLICES = "endpointslices.discovery.k8s.io"
 SLICE_OWNER = "kubernetes.io/service-name"

@@ -17,8 +17,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from laneway.apiserver.files import write_atomically
-from laneway.apiserver.pki import PkiError
+from laneway.apiserver.credentials.files import write_atomically
+from laneway.apiserver.credentials.pki import PkiError
 
 ALGORITHM = "ES256"
 _COORDINATE = 32  # bytes, of the curve P-256

@@ -12,12 +12,12 @@ from laneway.api import timestamp
 from laneway.apiserver import problems as problem
 from laneway.apiserver.authn.tokens import ISSUER, Bound
 from laneway.apiserver.errors import ApiError, NotFound
-from laneway.apiserver.events import Key, as_object
 from laneway.apiserver.problems import Problem
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.authn.tokens import ServiceAccountTokens
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
 
 Object = dict[str, Any]
 

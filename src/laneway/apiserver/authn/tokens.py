@@ -24,13 +24,13 @@ import msgspec
 
 from laneway.apiserver.authn.keys import ALGORITHM
 from laneway.apiserver.authn.users import User, service_account_groups, service_account_name
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laneway.apiserver.authn.keys import SigningKey
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
 
 ISSUER = "https://kubernetes.default.svc"
 LEGACY_ISSUER = "kubernetes/serviceaccount"

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver.authorization.authorizer import CLUSTER_ROLES
 from laneway.apiserver.builtin.rules import chooses
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
-    from laneway.apiserver.events import Event
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Event
+    from laneway.apiserver.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from laneway.apiserver.authn.users import User
-from laneway.apiserver.moments import flag
+from laneway.apiserver.reads.moments import flag
 
 if TYPE_CHECKING:
     from laneway.apiserver.address import Address

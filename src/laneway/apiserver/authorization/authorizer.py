@@ -16,14 +16,14 @@ import msgspec
 
 from laneway.apiserver.authn.users import MASTERS, User, service_account_name
 from laneway.apiserver.authorization import rules
-from laneway.apiserver.authorization.gotext import joined, quoted
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.gotext.quoting import joined, quoted
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
     from laneway.apiserver.authorization.attributes import Attributes
     from laneway.apiserver.authorization.rules import Rule
-    from laneway.apiserver.events import Event
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Event
+    from laneway.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = f"roles.{GROUP}"

@@ -28,10 +28,10 @@ from laneway.apiserver.authorization.authorizer import (
     GROUP,
 )
 from laneway.apiserver.authorization.escalation import uncovered
-from laneway.apiserver.events import Key, as_object
+from laneway.apiserver.storage.events import Key, as_object
 
 if TYPE_CHECKING:
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
 
 Object = dict[str, Any]
 

@@ -18,10 +18,10 @@ from laneway.apiserver.authn.users import MASTERS, User
 from laneway.apiserver.authorization import rules
 from laneway.apiserver.authorization.attributes import Attributes
 from laneway.apiserver.authorization.authorizer import GROUP
-from laneway.apiserver.authorization.gotext import joined, quoted, quoted_list
 from laneway.apiserver.authorization.refusal import refused
 from laneway.apiserver.authorization.rules import EVERYTHING, Rule, url_covers
 from laneway.apiserver.errors import ApiError, NotFound
+from laneway.apiserver.gotext.quoting import joined, quoted, quoted_list
 
 if TYPE_CHECKING:
     from laneway.apiserver.authorization.authorizer import Authorizer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from laneway.apiserver.authn.authenticator import unauthorized
 from laneway.apiserver.authn.users import ANONYMOUS
-from laneway.apiserver.authorization.gotext import quoted
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.gotext.quoting import quoted
 
 if TYPE_CHECKING:
     from laneway.apiserver.authorization.attributes import Attributes

@@ -16,9 +16,9 @@ from laneway.apiserver.authn.tokens import ISSUER, InvalidToken
 from laneway.apiserver.authn.users import User, as_user_info
 from laneway.apiserver.authorization.attributes import Attributes
 from laneway.apiserver.authorization.authorizer import not_found
-from laneway.apiserver.authorization.gotext import quoted
 from laneway.apiserver.authorization.kinds import AUTHORIZATION
 from laneway.apiserver.errors import ApiError
+from laneway.apiserver.gotext.quoting import quoted
 from laneway.apiserver.problems import Problem
 
 if TYPE_CHECKING:

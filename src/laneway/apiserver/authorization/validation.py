@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver import names
 from laneway.apiserver import problems as problem
 from laneway.apiserver.authorization.authorizer import GROUP
-from laneway.apiserver.authorization.gotext import quoted
 from laneway.apiserver.builtin import rules as builtin
+from laneway.apiserver.gotext.quoting import quoted
 from laneway.apiserver.problems import Problem
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laneway.api import timestamp
-from laneway.apiserver import schema
 from laneway.apiserver.builtin import defaults, quantity, types
 from laneway.apiserver.errors import Undecodable
+from laneway.apiserver.schemas import schema
 
 if TYPE_CHECKING:
     from laneway.apiserver.builtin.types import Field

@@ -14,8 +14,8 @@ from laneway.apiserver.cel.program import CALL_LIMIT, Budget, CostExceeded, Prog
 from laneway.apiserver.cel.rules import RULES, Rule, prepared
 from laneway.apiserver.cel.typed import Schema, value_of
 from laneway.apiserver.cel.values import CelError, Optional
-from laneway.apiserver.schema import bracketed, old_members
-from laneway.apiserver.validation import same
+from laneway.apiserver.schemas.schema import bracketed, old_members
+from laneway.apiserver.schemas.validation import same
 
 if TYPE_CHECKING:
     from laneway.apiserver.problems import Problem

@@ -8,7 +8,6 @@ from datetime import timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from laneway.apiserver import regex
 from laneway.apiserver.cel import values
 from laneway.apiserver.cel.functions import declare
 from laneway.apiserver.cel.types import kind_of
@@ -22,7 +21,8 @@ from laneway.apiserver.cel.values import (
     TypeValue,
     UInt,
 )
-from laneway.apiserver.gonumber import number_text
+from laneway.apiserver.gotext.numbers import number_text
+from laneway.apiserver.schemas import regex
 
 _SECOND = 1_000_000_000
 

@@ -7,7 +7,7 @@ from typing import Any
 from laneway.apiserver.cel.functions import declare
 from laneway.apiserver.cel.types import kind_of
 from laneway.apiserver.cel.values import CelError, Duration, Timestamp, TypeValue
-from laneway.apiserver.gonumber import number_text
+from laneway.apiserver.gotext.numbers import number_text
 
 SIZE_LIMIT = 10_000_000
 """Characters that an expression may make from its object; more is no honest rule."""

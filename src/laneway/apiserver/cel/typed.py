@@ -12,7 +12,6 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import formats
 from laneway.apiserver.cel import values
 from laneway.apiserver.cel.syntax import RESERVED
 from laneway.apiserver.cel.types import (
@@ -30,6 +29,7 @@ from laneway.apiserver.cel.types import (
     object_of,
 )
 from laneway.apiserver.cel.values import CelError, MapList, SetList
+from laneway.apiserver.schemas import formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

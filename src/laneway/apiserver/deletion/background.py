@@ -12,19 +12,19 @@ from laneway.apiserver.deletion.follow import Follow
 from laneway.apiserver.deletion.verb import Deleted, Stale
 from laneway.apiserver.deletion.worker import Worker
 from laneway.apiserver.errors import ApiError, NotFound
-from laneway.apiserver.events import as_object
-from laneway.apiserver.objects import MODIFIED, conflict, key_of
+from laneway.apiserver.storage.events import as_object
+from laneway.apiserver.writes.objects import MODIFIED, conflict, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laneway.apiserver.deletion.collector import Rest
     from laneway.apiserver.deletion.options import DeleteOptions
-    from laneway.apiserver.events import Key
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.objects import Object
     from laneway.apiserver.registry import Registry
-    from laneway.apiserver.store import Store, Stored
+    from laneway.apiserver.storage.events import Key
+    from laneway.apiserver.storage.store import Store, Stored
+    from laneway.apiserver.writes.objects import Object
 
     Review = Callable[[Kind, Object, DeleteOptions], Awaitable[None]]
 

@@ -21,15 +21,15 @@ from laneway.apiserver.deletion import definitions, namespaces, owners, reports
 from laneway.apiserver.deletion.options import DeleteOptions
 from laneway.apiserver.deletion.verb import FOREGROUND, ORPHAN, settle
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.store import FIRST
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.storage.store import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from laneway.apiserver.objects import Object
     from laneway.apiserver.registry import Registry
-    from laneway.apiserver.store import Store, Stored, Work
+    from laneway.apiserver.storage.store import Store, Stored, Work
+    from laneway.apiserver.writes.objects import Object
 
     Rest = Callable[[], Awaitable[None]]
     """What is left to do, outside of the transaction."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver import metadata
 
 if TYPE_CHECKING:
-    from laneway.apiserver.objects import Object
+    from laneway.apiserver.writes.objects import Object
 
 
 def set_condition(obj: Object, kind: str, status: str, reason: str, message: str) -> None:

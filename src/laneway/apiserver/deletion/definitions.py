@@ -14,7 +14,7 @@ from laneway.apiserver.errors import ApiError
 
 if TYPE_CHECKING:
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.objects import Object
+    from laneway.apiserver.writes.objects import Object
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from laneway.apiserver import builtin
 from laneway.apiserver.deletion import definitions
 from laneway.apiserver.deletion.verb import FOREGROUND, ORPHAN
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.objects import key_of
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.writes.objects import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from laneway.apiserver.events import Event, EventType
-    from laneway.apiserver.objects import Object
     from laneway.apiserver.registry import Registry
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Event, EventType
+    from laneway.apiserver.storage.store import Store
+    from laneway.apiserver.writes.objects import Object
 
 Meta = dict[str, Any]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.objects import Object
+    from laneway.apiserver.writes.objects import Object
 
 KUBERNETES = "kubernetes"
 

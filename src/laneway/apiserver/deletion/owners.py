@@ -14,16 +14,16 @@ import msgspec
 
 from laneway.apiserver import builtin
 from laneway.apiserver.deletion.verb import FOREGROUND
-from laneway.apiserver.events import as_object
-from laneway.apiserver.objects import key_of
+from laneway.apiserver.storage.events import as_object
+from laneway.apiserver.writes.objects import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from laneway.apiserver.events import Key
-    from laneway.apiserver.objects import Object
     from laneway.apiserver.registry import Registry
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.events import Key
+    from laneway.apiserver.storage.store import Store
+    from laneway.apiserver.writes.objects import Object
 
 Reference = dict[str, Any]
 

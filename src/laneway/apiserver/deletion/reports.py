@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import metadata
-from laneway.apiserver.events import Key
+from laneway.apiserver.storage.events import Key
 
 if TYPE_CHECKING:
-    from laneway.apiserver.objects import Object
-    from laneway.apiserver.store import Store
+    from laneway.apiserver.storage.store import Store
+    from laneway.apiserver.writes.objects import Object
 
 
 def misplaced(store: Store, key: Key, obj: Object, ref: dict[str, Any]) -> None:

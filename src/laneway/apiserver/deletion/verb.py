@@ -19,15 +19,15 @@ from laneway.api import timestamp
 from laneway.apiserver import builtin, metadata
 from laneway.apiserver.deletion import definitions
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.events import Key, as_object
-from laneway.apiserver.objects import key_of, not_found
+from laneway.apiserver.storage.events import Key, as_object
+from laneway.apiserver.writes.objects import key_of, not_found
 
 if TYPE_CHECKING:
     from laneway.apiserver.deletion.options import DeleteOptions
-    from laneway.apiserver.events import EventType
     from laneway.apiserver.kinds import Kind
-    from laneway.apiserver.objects import Object
-    from laneway.apiserver.store import Store, Stored
+    from laneway.apiserver.storage.events import EventType
+    from laneway.apiserver.storage.store import Store, Stored
+    from laneway.apiserver.writes.objects import Object
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -19,7 +19,7 @@ from laneway.apiserver.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laneway.apiserver.store import Store, Work
+    from laneway.apiserver.storage.store import Store, Work
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from laneway.apiserver import durations
+from laneway.apiserver.printers import durations
 from laneway.apiserver.printers.parts import UNKNOWN, Cell, Object, get, number, text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from laneway.apiserver import durations
+from laneway.apiserver.printers import durations
 
 Object = dict[str, Any]
 Cell: TypeAlias = Callable[[Object, datetime], Any]

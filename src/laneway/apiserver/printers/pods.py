@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laneway.apiserver import durations
+from laneway.apiserver.printers import durations
 from laneway.apiserver.printers.parts import NONE, Cell, Object, get, items, number, text
 
 if TYPE_CHECKING:

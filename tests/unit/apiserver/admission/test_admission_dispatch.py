@@ -13,10 +13,10 @@ from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.admission.configuration import MUTATING, VALIDATING
 from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.authn import User
-from laneway.apiserver.events import Key
 from laneway.apiserver.kinds import Kind
 from laneway.apiserver.registry import Registry
-from laneway.apiserver.store import Store
+from laneway.apiserver.storage.events import Key
+from laneway.apiserver.storage.store import Store
 
 RESOURCES = {"mutating": MUTATING, "validating": VALIDATING}
 

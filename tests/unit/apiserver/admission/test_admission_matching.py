@@ -13,7 +13,7 @@ from laneway.apiserver.admission.attributes import Attributes
 from laneway.apiserver.admission.configuration import selector_text, webhooks
 from laneway.apiserver.authn import User
 from laneway.apiserver.kinds import Kind
-from laneway.apiserver.selectors import parse_labels
+from laneway.apiserver.reads.selectors import parse_labels
 
 
 def kind(version: str = "v1", *, namespaced: bool = True, group: str = "lab.example.com") -> Kind:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import schema
 from laneway.apiserver.admission.configuration import webhooks
 from laneway.apiserver.admission.kinds import KINDS
 from laneway.apiserver.admission.problems import problems
 from laneway.apiserver.kinds import Kind
+from laneway.apiserver.schemas import schema
 
 
 def good(**fields: Any) -> dict[str, Any]:

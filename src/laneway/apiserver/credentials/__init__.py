@@ -1,0 +1,1 @@
+"""The files by which servers and clients know each other."""

@@ -1,0 +1,28 @@
+"""The kubeconfig that `laneway up` leaves for kubectl: one file that carries all it needs.
+
+It holds a credential, so it is readable by its owner only from the moment it exists.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import yaml
+
+from laneway.apiserver.credentials.files import write_atomically
+
+NAME = "laneway"
+
+
+def write(path: str, *, server: str, ca_pem: bytes, token: str) -> None:
+    """Write a kubeconfig with one context."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": {"token": token}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+        "current-context": NAME,
+    }
+    write_atomically(path, yaml.safe_dump(document, sort_keys=False).encode())

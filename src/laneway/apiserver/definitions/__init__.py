@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: which are accepted, and the kinds that they make."""

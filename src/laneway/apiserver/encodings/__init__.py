@@ -1,0 +1,1 @@
+"""The forms that bodies have, in and out, and how large they may be."""

@@ -1,0 +1,1 @@
+"""The OpenAPI documents that clients read the kinds from."""

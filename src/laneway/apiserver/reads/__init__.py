@@ -1,0 +1,1 @@
+"""Lists and watches: which objects, and as of which moment."""

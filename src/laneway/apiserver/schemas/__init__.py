@@ -1,0 +1,1 @@
+"""Structural schemas at work: what they fill in, cut off and refuse."""

@@ -1,0 +1,1 @@
+"""Create, replace, patch, apply and delete: one object, one transaction."""
