@@ -143,6 +143,7 @@ async def _agents(config: ClusterConfig, hosts: Sequence[NodeHost]) -> AsyncIter
 
 @contextlib.asynccontextmanager
 async def api_server(data: DataDir, port: int) -> AsyncIterator[str]:
+    """The API server of a data directory, with its authority and keys; gives its address."""
     with naming_failures(data.path):
         pki = ensure(data.pki, [socket.gethostname()])
         token = _token(data)
