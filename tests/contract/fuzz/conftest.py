@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,8 @@ from typing import Any
 import pytest
 import requests
 
-from laneway.roles import up
-from laneway.roles.datadir import DataDir, open_data_dir
+from laneway.kube.config import load
+from support.embedded import Embedded
 
 SECONDS = 60.0
 
@@ -22,45 +20,22 @@ class Server:
     """Where it is, who may do everything on it, and what it logged as its own failures."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="API server", daemon=True)
+        self._embedded = Embedded(directory)
         self.url = ""
         self.session = requests.Session()
         self.failures: list[str] = []
 
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._serve())
-        finally:
-            self._loop.close()
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        with open_data_dir(str(self._directory)) as data:
-            async with up.api_server(data, 0) as self.url:
-                self._admit(data)
-                self._ready.set()
-                await self._stop.wait()
-
-    def _admit(self, data: DataDir) -> None:
-        token = Path(data.token).read_text().strip()
-        self.session.trust_env = False  # whose authorities would come before ours
-        self.session.headers["Authorization"] = f"Bearer {token}"
-        self.session.verify = f"{data.pki}/ca.crt"
-
     def start(self) -> None:
-        self._thread.start()
-        self._ready.wait(SECONDS)
-        assert self.url, "the API server did not start"
+        config = load(self._embedded.start())
+        self.url = config.cluster.server
+        data = Path(self._embedded.kubeconfig).parent
+        self.session.trust_env = False  # whose authorities would come before ours
+        self.session.headers["Authorization"] = f"Bearer {config.user.token}"
+        self.session.verify = str(data / "pki" / "ca.crt")
 
     def end(self) -> None:
         self.session.close()
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(SECONDS)
+        self._embedded.end()
 
     def call(self, method: str, path: str, **how: Any) -> requests.Response:
         """A request; one that is not answered in a minute is a hang."""
