@@ -212,7 +212,7 @@ async def test_nodes_can_be_described_and_cordoned(kubectl: Kubectl) -> None:
     assert cells((await kubectl("get nodes")).out)[1][:2] == ["n1", "Ready,SchedulingDisabled"]
 
     broken = json.dumps(node).replace("n1", "n2").replace('"fine"', "true")
-    assert "must be of type string" in (await kubectl("create -f -", broken, rc=1)).err
+    assert "of type string" in (await kubectl("create -f -", broken, rc=1)).err
 
 
 async def test_apply_on_the_client_side(kubectl: Kubectl, cards: None) -> None:
