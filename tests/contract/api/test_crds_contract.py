@@ -73,7 +73,8 @@ async def test_a_second_version_serves_the_same_objects(kube: Any, crd: Any) -> 
     assert (found.json["apiVersion"], found.json["spec"]) == (newer.api_version, {"a": "1"})
     assert (await kube.get(things.path("x"))).ok["apiVersion"] == things.api_version
     assert (await kube.get(path)).ok["status"]["storedVersions"] == ["v1", "v2"]
-    group = (await kube.get(f"/apis/{things.group}")).ok
+    path = f"/apis/{things.group}"
+    group = (await kube.until(path, lambda answer: len(answer.ok["versions"]) == 2)).ok
     assert [v["version"] for v in group["versions"]] == ["v2", "v1"]
     assert group["preferredVersion"]["version"] == "v2"
 
