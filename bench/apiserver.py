@@ -172,11 +172,11 @@ async def fanout(
 async def patches(user: Caller, crowd: Watchers, count: int, clients: int) -> None:
     """One client sends a patch when all have seen the one before; several do not wait."""
     target = crowd.delivered
-    todo = iter(range(count))
+    waiting = iter(range(count))
 
     async def client() -> None:
         nonlocal target
-        for number in todo:
+        for number in waiting:
             target += crowd.count
             await user.send(stamp(number))
             if clients == 1:

@@ -63,10 +63,10 @@ class Caller:
 
     async def send_all(self, calls: Sequence[Call], clients: int) -> None:
         """With so many requests under way at any time."""
-        todo = iter(calls)
+        waiting = iter(calls)
 
         async def client() -> None:
-            for call in todo:
+            for call in waiting:
                 await self.send(call)
 
         await asyncio.gather(*(client() for _ in range(clients)))

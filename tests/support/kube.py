@@ -231,7 +231,7 @@ class Kube:
         answer = None
         try:
             async with asyncio.timeout(SECONDS):
-                while not holds(answer := await self.get(path, **params)):  # noqa: ASYNC110
+                while not holds(answer := await self.get(path, **params)):  # noqa: ASYNC110 - no event does
                     await asyncio.sleep(0.05)
         except TimeoutError:
             pytest.fail(f"{path} stays {answer and (answer.status, answer.body)!r}")

@@ -280,6 +280,35 @@ async def test_validating_webhooks_are_asked_at_once(kube: Any, hooks: Any, answ
     assert (await kube.post(kube.path("configmaps"), kube.configmap("x"))).status == 201
 
 
+async def test_an_apply_that_was_overtaken_merges(kube: Any, hooks: Any, answers: Any) -> None:
+    """While its webhook is asked about the new object, somebody else makes it."""
+    path = kube.path("configmaps", "x")
+    await kube.configure("mutating", kube.webhook("/overtake"), name="o")
+    overtaken = False
+
+    async def apply(manager: str, **data: str) -> Any:
+        body = kube.configmap("x", data=data)
+        how = "application/apply-patch+yaml"
+        return await kube.call("PATCH", path, body, how, fieldManager=manager)
+
+    async def behaviour(review: Any) -> Any:
+        nonlocal overtaken
+        if not overtaken:
+            overtaken = True
+            assert (await apply("quick", b="2")).status == 201
+        return answers.allow(review)
+
+    hooks.on("/overtake", behaviour)
+
+    assert (await apply("slow", a="1")).status == 200
+
+    found = (await kube.call("GET", path)).body
+    assert overtaken
+    assert found["data"] == {"a": "1", "b": "2"}
+    owners = {e["manager"]: e["fieldsV1"]["f:data"] for e in found["metadata"]["managedFields"]}
+    assert owners == {"quick": {"f:b": {}}, "slow": {"f:a": {}}}
+
+
 async def test_a_webhook_may_call_back(kube: Any, hooks: Any, answers: Any) -> None:
     """It writes another object, about which it is asked as well, before it answers."""
     for kind in KINDS:

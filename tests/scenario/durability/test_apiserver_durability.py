@@ -371,7 +371,7 @@ class Families:
     async def check(self, api: Any) -> None:
         async with asyncio.timeout(SECONDS):
             for family in self.all:
-                while not await family.is_settled(api):  # noqa: ASYNC110
+                while not await family.is_settled(api):  # noqa: ASYNC110 - nothing tells of it
                     await asyncio.sleep(0.005)
                 self.checked += family.asked != "no"
         self.all = [family for family in self.all if family.asked == "no"]
@@ -435,7 +435,7 @@ class World:
         tasks = [asyncio.create_task(until_killed(one.run(api))) for one in work]
         goal = self.count() + self.chance.randrange(1, 200)
         async with asyncio.timeout(SECONDS):
-            while self.count() < goal and not any(task.done() for task in tasks):  # noqa: ASYNC110
+            while self.count() < goal and not any(task.done() for task in tasks):  # noqa: ASYNC110 - kills by chance
                 await asyncio.sleep(self.chance.random() / 200)
         if self.chance.random() < 0.5:  # into what follows from a deletion
             self.families.deleting.clear()

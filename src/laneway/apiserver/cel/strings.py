@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from laneway.apiserver.cel.functions import declare
@@ -165,7 +166,7 @@ def _formatted(clause: str, precision: int, value: Any) -> str:
             return shown(value)
         case "d", "int" | "uint":
             return str(value)
-        case "d" | "f" | "e", "double" if value != value or abs(value) == float("inf"):  # noqa: PLR0124
+        case "d" | "f" | "e", "double" if not math.isfinite(value):
             return number_text(value)
         case "f" | "e", "int" | "uint" | "double":
             return f"{float(value):.{precision}{clause}}"
