@@ -1,0 +1,12 @@
+"""The programs that Laneway runs on a node. An executor runs these and nothing else."""
+
+SRIOV_MANAGE = "/usr/lib/nvidia/sriov-manage"
+"""Switches a GPU's virtual functions on and off; comes with NVIDIA's vGPU driver."""
+
+NVIDIA_SMI = "nvidia-smi"
+"""Reads a GPU's state and switches MIG mode and instances; comes with NVIDIA's driver."""
+
+MODPROBE = "modprobe"
+"""Loads a kernel module and what it depends on; belongs to the node's own system."""
+
+PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI, MODPROBE})
