@@ -1,0 +1,1 @@
+"""Carrying out plans: journal, audit, state folder, execution, recovery."""

@@ -1,0 +1,1 @@
+"""The operations behind every kind of step."""
