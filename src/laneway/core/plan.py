@@ -1,7 +1,8 @@
 """Plans: the typed steps that take hardware from what is to what is wished.
 
-A step says what to do, how to undo it (another step) and what must be true afterwards. It holds no
-code that touches a host, so the same plan serves execution, dry run, preview and tests.
+A step is one write to an attribute, or one command; it says what is true before and what must be
+true afterwards. It holds no code that touches a host, so the same plan serves execution, journal,
+dry run, preview and tests. In what order steps must come is the business of those who make plans.
 """
 
 from __future__ import annotations
@@ -9,6 +10,135 @@ from __future__ import annotations
 import msgspec
 
 from laneway.core.pci import PciAddress
+
+
+class LoadModule(msgspec.Struct, frozen=True, tag=True):
+    """Load a kernel module that is not built in."""
+
+    module: str
+
+
+class Unbind(msgspec.Struct, frozen=True, tag=True):
+    """Take a function from its driver."""
+
+    function: PciAddress
+    driver: str
+
+
+class OverrideDriver(msgspec.Struct, frozen=True, tag=True):
+    """Write `driver_override`: the only driver that may have the function. Empty: any."""
+
+    function: PciAddress
+    driver: str
+    before: str
+
+
+class Probe(msgspec.Struct, frozen=True, tag=True):
+    """Have the kernel look for a driver for a function that has none."""
+
+    function: PciAddress
+    driver: str
+    """Which must have it afterwards. Empty: whichever wants it, or none."""
+
+
+class ResetFunction(msgspec.Struct, frozen=True, tag=True):
+    """Reset a function that no driver has, so that nothing of its last user is left in it."""
+
+    function: PciAddress
+
+
+class SetConsole(msgspec.Struct, frozen=True, tag=True):
+    """Attach the virtual consoles to a console driver (`vtconN`), or detach them."""
+
+    number: int
+    name: str
+    """As the kernel calls it, `(M) frame buffer device`."""
+    attached: bool
+
+
+class SetFramebuffer(msgspec.Struct, frozen=True, tag=True):
+    """Bind or unbind the platform device through which firmware's framebuffer is shown."""
+
+    device: str
+    """`efi-framebuffer.0`"""
+    driver: str
+    bound: bool
+
+
+class SetAutoprobe(msgspec.Struct, frozen=True, tag=True):
+    """Whether new VFs of a function are given to drivers by themselves."""
+
+    function: PciAddress
+    enabled: bool
+
+
+class SetVfCount(msgspec.Struct, frozen=True, tag=True):
+    """Write `sriov_numvfs`. The kernel goes from 0 to N and from N to 0 only."""
+
+    function: PciAddress
+    count: int
+    before: int
+    driver: str = ""
+    """Which every new VF must have before the next step. Empty: it does not matter."""
+
+
+class SwitchGpuVfs(msgspec.Struct, frozen=True, tag=True):
+    """Enable or disable all VFs of an NVIDIA GPU through `sriov-manage`."""
+
+    function: PciAddress
+    enabled: bool
+    count: int
+    """How many VFs there are while they are enabled."""
+
+
+class SetMigMode(msgspec.Struct, frozen=True, tag=True):
+    """Switch a GPU's MIG mode."""
+
+    function: PciAddress
+    enabled: bool
+
+
+class SetMixedSize(msgspec.Struct, frozen=True, tag=True):
+    """Let a GPU, or one GPU instance of it, carry vGPUs of different sizes at once."""
+
+    function: PciAddress
+    enabled: bool
+    instance_start: int | None = None
+    """Placement of the GPU instance; None: the whole card."""
+
+
+class CreateGpuInstance(msgspec.Struct, frozen=True, tag=True):
+    """Create a GPU instance at a placement, which names it as long as it exists."""
+
+    function: PciAddress
+    profile: str
+    """`1g.5gb`"""
+    profile_id: int
+    start: int
+
+
+class DestroyGpuInstance(msgspec.Struct, frozen=True, tag=True):
+    """Destroy the GPU instance at a placement; the profile is kept to create it again."""
+
+    function: PciAddress
+    profile: str
+    profile_id: int
+    start: int
+
+
+class CreateComputeInstance(msgspec.Struct, frozen=True, tag=True):
+    """Create the compute instance that takes all of a GPU instance."""
+
+    function: PciAddress
+    start: int
+    """Placement of the GPU instance."""
+
+
+class DestroyComputeInstance(msgspec.Struct, frozen=True, tag=True):
+    """Destroy every compute instance of a GPU instance."""
+
+    function: PciAddress
+    start: int
 
 
 class CreateMdev(msgspec.Struct, frozen=True, tag=True):
@@ -41,7 +171,41 @@ class SetVgpuType(msgspec.Struct, frozen=True, tag=True):
     """Of the vGPU that comes or, when `type_id` is `0`, goes."""
 
 
-Step = CreateMdev | RemoveMdev | SetVgpuType
+class SetVgpuParameters(msgspec.Struct, frozen=True, tag=True):
+    """Write the parameters of a vGPU that exists, `frame_rate_limiter=0`."""
+
+    function: PciAddress
+    uuid: str
+    """Of the mediated device; empty on vendor VFIO."""
+    parameters: str
+    before: str
+
+
+class SetNodeOwner(msgspec.Struct, frozen=True, tag=True):
+    """Give the device node of a USB device to a user and group."""
+
+    port: str
+    bus: int
+    number: int
+    uid: int
+    gid: int
+    before_uid: int
+    before_gid: int
+
+
+PciStep = Unbind | OverrideDriver | Probe | ResetFunction
+ConsoleStep = SetConsole | SetFramebuffer
+SriovStep = SetAutoprobe | SetVfCount | SwitchGpuVfs
+MigStep = (
+    SetMigMode
+    | SetMixedSize
+    | CreateGpuInstance
+    | DestroyGpuInstance
+    | CreateComputeInstance
+    | DestroyComputeInstance
+)
+VgpuStep = CreateMdev | RemoveMdev | SetVgpuType | SetVgpuParameters
+Step = LoadModule | PciStep | ConsoleStep | SriovStep | MigStep | VgpuStep | SetNodeOwner
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -50,20 +214,118 @@ class Plan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-def undo(step: Step) -> Step:
-    """The step that takes a done step back."""
+class Satisfied(msgspec.Struct, frozen=True):
+    """Nothing to do: hardware is as wished."""
+
+
+def undo(step: Step) -> Step | None:  # noqa: C901, PLR0912 - one line a step
+    """The step that takes a done step back; None where nothing needs to be taken back."""
     match step:
+        case LoadModule() | ResetFunction():
+            return None
+        case Unbind(function, driver):
+            return Probe(function, driver)
+        case Probe(function, driver):
+            return Unbind(function, driver) if driver else None
+        case OverrideDriver(function, driver, before):
+            return OverrideDriver(function, before, driver)
+        case SetConsole(number, name, attached):
+            return SetConsole(number, name, not attached)
+        case SetFramebuffer(device, driver, bound):
+            return SetFramebuffer(device, driver, not bound)
+        case SetAutoprobe(function, enabled):
+            return SetAutoprobe(function, not enabled)
+        case SetVfCount(function, count, before):
+            return SetVfCount(function, before, count)
+        case SwitchGpuVfs(function, enabled, count):
+            return SwitchGpuVfs(function, not enabled, count)
+        case SetMigMode(function, enabled):
+            return SetMigMode(function, not enabled)
+        case SetMixedSize(function, enabled, start):
+            return SetMixedSize(function, not enabled, start)
+        case CreateGpuInstance(function, profile, profile_id, start):
+            return DestroyGpuInstance(function, profile, profile_id, start)
+        case DestroyGpuInstance(function, profile, profile_id, start):
+            return CreateGpuInstance(function, profile, profile_id, start)
+        case CreateComputeInstance(function, start):
+            return DestroyComputeInstance(function, start)
+        case DestroyComputeInstance(function, start):
+            return CreateComputeInstance(function, start)
         case CreateMdev(function, type_id, profile, uuid):
             return RemoveMdev(function, type_id, profile, uuid)
         case RemoveMdev(function, type_id, profile, uuid):
             return CreateMdev(function, type_id, profile, uuid)
         case SetVgpuType(function, type_id, before, profile):
             return SetVgpuType(function, before, type_id, profile)
+        case SetVgpuParameters(function, uuid, parameters, before):
+            return SetVgpuParameters(function, uuid, before, parameters)
+        case SetNodeOwner(port, bus, number, uid, gid, before_uid, before_gid):
+            return SetNodeOwner(port, bus, number, before_uid, before_gid, uid, gid)
 
 
-def describe(step: Step) -> str:
+def subject(step: Step) -> str:
+    """The device that a step changes: a PCI address, a USB port, or what the kernel calls it."""
+    match step:
+        case LoadModule(module):
+            return module
+        case SetConsole(number):
+            return f"vtcon{number}"
+        case SetFramebuffer(device):
+            return device
+        case SetNodeOwner(port):
+            return port
+        case _:
+            return str(step.function)
+
+
+def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
     """The step in words, as the rest of a sentence that starts with `Could not` or `will`."""
     match step:
+        case LoadModule(module):
+            return f"load the kernel module {module}"
+        case Unbind(function, driver):
+            return f"take {function} from driver {driver}"
+        case OverrideDriver(function, "", before):
+            return f"let {function} have any driver again, not only {before}"
+        case OverrideDriver(function, driver):
+            return f"reserve {function} for driver {driver}"
+        case Probe(function, ""):
+            return f"give {function} to the driver that wants it"
+        case Probe(function, driver):
+            return f"give {function} to driver {driver}"
+        case ResetFunction(function):
+            return f"reset {function}"
+        case SetConsole(number, name, attached):
+            done = (
+                "attach the virtual consoles to" if attached else "detach the virtual consoles from"
+            )
+            return f"{done} {name} (vtcon{number})"
+        case SetFramebuffer(device, driver, bound):
+            done = "give the firmware framebuffer" if bound else "take the firmware framebuffer"
+            return f"{done} {device} {'to' if bound else 'from'} driver {driver}"
+        case SetAutoprobe(function, enabled):
+            how = "by themselves" if enabled else "only on demand"
+            return f"have new virtual functions of {function} find drivers {how}"
+        case SetVfCount(function, 0, before):
+            return f"remove the {before} virtual functions of {function}"
+        case SetVfCount(function, count):
+            return f"create {count} virtual functions of {function}"
+        case SwitchGpuVfs(function, enabled, count):
+            done = "enable" if enabled else "disable"
+            return f"{done} the {count} virtual functions of GPU {function} with sriov-manage"
+        case SetMigMode(function, enabled):
+            return f"switch MIG mode {'on' if enabled else 'off'} on {function}"
+        case SetMixedSize(function, enabled, start):
+            where = "" if start is None else f", GPU instance at {start}"
+            return f"{'allow' if enabled else 'forbid'} vGPUs of mixed sizes on {function}{where}"
+        case CreateGpuInstance(function, profile, _, start):
+            return f"create GPU instance {profile} at {start} on {function}"
+        case DestroyGpuInstance(function, profile, _, start):
+            return f"destroy GPU instance {profile} at {start} on {function}"
+        case CreateComputeInstance(function, start):
+            return f"create the compute instance of the GPU instance at {start} on {function}"
+        case DestroyComputeInstance(function, start):
+            return f"destroy the compute instances of the GPU instance at {start} on {function}"
         case CreateMdev(function, _, profile, uuid):
             return f"create {profile} on {function} with UUID {uuid}"
         case RemoveMdev(function, _, profile, uuid):
@@ -74,3 +336,8 @@ def describe(step: Step) -> str:
             return f"configure {profile} on {function}"
         case SetVgpuType(function, type_id, _, profile):
             return f"configure {profile} (type {type_id}) on {function}"
+        case SetVgpuParameters(function, _, parameters):
+            return f"set the vGPU parameters of {function} to {parameters or 'the defaults'}"
+        case SetNodeOwner(port, bus, number, uid, gid):
+            node = f"/dev/bus/usb/{bus:03d}/{number:03d}"
+            return f"give {node} (USB port {port}) to user {uid}, group {gid}"

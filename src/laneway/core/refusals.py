@@ -83,11 +83,141 @@ class WriteFailed(Refusal, frozen=True):
     """Steps that could not be undone."""
 
 
+class DeviceMissing(Refusal, frozen=True):
+    """There is no such device on this host."""
+
+    device: str
+
+
+class DeviceUnusable(Refusal, frozen=True):
+    """A device cannot be given to a virtual machine."""
+
+    device: str
+    reasons: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
+
+
+class DeviceHeld(Refusal, frozen=True):
+    """Somebody uses what would have to be taken away."""
+
+    device: str
+    holders: tuple[str, ...]
+
+
+class DeviceQuarantined(Refusal, frozen=True):
+    """The device failed its reset, so nobody gets it."""
+
+    device: str
+    error: str
+
+
+class ResetFailed(Refusal, frozen=True):
+    """The device could not be reset after its last user; it is in quarantine now."""
+
+    device: str
+    error: str
+
+
+class VfioMissing(Refusal, frozen=True):
+    """The kernel has no vfio-pci, built in or loadable."""
+
+    kernel: str
+
+
+class NoSriov(Refusal, frozen=True):
+    """The function cannot have virtual functions."""
+
+    device: str
+
+
+class VfCountOutOfRange(Refusal, frozen=True):
+    """More virtual functions than the device has, or less than none."""
+
+    device: str
+    count: int
+    total: int
+
+
+class DriverMissing(Refusal, frozen=True):
+    """The device's driver does not serve it, so nothing can be configured."""
+
+    device: str
+    driver: str
+    needed: str
+
+
+class ToolMissing(Refusal, frozen=True):
+    """A program of the driver's is not installed."""
+
+    program: str
+
+
+class GpuUnreadable(Refusal, frozen=True):
+    """The driver's program does not tell about the GPU, so nothing can be planned."""
+
+    device: str
+    error: str
+
+
+class NotAVgpuCard(Refusal, frozen=True):
+    """The device is no NVIDIA GPU that can carry vGPUs."""
+
+    device: str
+
+
+class MigUnsupported(Refusal, frozen=True):
+    """The card has no MIG mode."""
+
+    device: str
+
+
+class MixedSizeUnsupported(Refusal, frozen=True):
+    """The card or its driver cannot carry vGPUs of different sizes at once."""
+
+    device: str
+
+
+class SizesMixed(Refusal, frozen=True):
+    """vGPUs of several sizes are asked for where all must have one."""
+
+    device: str
+    profiles: tuple[str, ...]
+
+
+class LayoutDoesNotFit(Refusal, frozen=True):
+    """The vGPUs asked for do not fit on the card together."""
+
+    device: str
+    profile: str
+    count: int
+    possible: int
+
+
+class InstancesDoNotFit(Refusal, frozen=True):
+    """The GPU instances asked for do not fit on the card together."""
+
+    device: str
+    asked: tuple[str, ...]
+    obstacle: str
+
+
+class HostBusy(Refusal, frozen=True):
+    """Another Laneway process changes this host now."""
+
+    holder: str
+
+
+class ChangedMeanwhile(Refusal, frozen=True):
+    """What an interrupted plan was about has been changed by somebody else since."""
+
+    step: str
+
+
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def explain(refusal: Refusal) -> str:
+def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
     """The refusal as one or two sentences that a person can act on."""
     match refusal:
         case ProfileMissing(offered):
@@ -136,5 +266,72 @@ def explain(refusal: Refusal) -> str:
             if left_over:
                 text += f" These steps could not be undone: {'; '.join(left_over)}."
             return text
+        case DeviceMissing(device):
+            return f"There is no device {device} on this host. laneway devices lists what there is."
+        case DeviceUnusable(device, reasons, remedies):
+            text = f"{device} cannot be given to a virtual machine: {'; '.join(reasons)}."
+            return " ".join((text, *remedies))
+        case DeviceHeld(device, holders):
+            return f"{device} is in use: {'; '.join(holders)}. End that use first."
+        case DeviceQuarantined(device, error):
+            return (
+                f"{device} is in quarantine because its reset failed ({error}). Reboot the node, "
+                f"or lift the quarantine with: laneway host quarantine --lift {device}"
+            )
+        case ResetFailed(device, error):
+            return (
+                f"{device} could not be reset after its last user ({error}). It is in quarantine: "
+                "nobody gets it until the node is rebooted or the quarantine is lifted."
+            )
+        case VfioMissing(kernel):
+            return (
+                f"The running kernel {kernel} has no vfio-pci, neither built in nor as a module. "
+                "Install the package with the kernel's modules."
+            )
+        case NoSriov(device):
+            return (
+                f"{device} cannot have virtual functions. Where the card should, switch SR-IOV on "
+                "in the firmware of the machine and of the card."
+            )
+        case VfCountOutOfRange(device, count, total):
+            return f"{device} can have 0 to {total} virtual functions, not {count}."
+        case DriverMissing(device, driver, needed):
+            has = f"is on driver {driver}" if driver else "has no driver"
+            return f"{device} {has}; this needs {needed}. Install or load that driver first."
+        case ToolMissing(program):
+            return (
+                f"{program} is not installed. It comes with NVIDIA's vGPU driver for hosts (not "
+                "with the one for data centres)."
+            )
+        case GpuUnreadable(device, error):
+            return f"nvidia-smi tells nothing about {device}: {error}."
+        case NotAVgpuCard(device):
+            return f"{device} is no NVIDIA GPU that can carry vGPUs."
+        case MigUnsupported(device):
+            return f"{device} has no MIG mode."
+        case MixedSizeUnsupported(device):
+            return (
+                f"{device} cannot carry vGPUs of different sizes at once: card or driver lack the "
+                "mode. Ask for one size only."
+            )
+        case SizesMixed(device, profiles):
+            return (
+                f"{_names(profiles)} differ in size, and {device} carries one size at a time. Ask "
+                "for one size, or for mixed sizes (--mixed-size)."
+            )
+        case LayoutDoesNotFit(device, profile, count, possible):
+            return (
+                f"{count} x {profile} do not fit on {device} beside the rest: {possible} of them "
+                "would."
+            )
+        case InstancesDoNotFit(device, asked, obstacle):
+            return f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}."
+        case HostBusy(holder):
+            return f"This host is being changed by {holder}. Wait until that is done."
+        case ChangedMeanwhile(step):
+            return (
+                f"An interrupted plan was to {step}, but somebody else has changed the device "
+                "since. It is left as it is; plan anew."
+            )
         case _:
             raise TypeError(f"no words for {refusal!r}")

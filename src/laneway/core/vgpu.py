@@ -16,7 +16,7 @@ import msgspec
 from laneway.core.catalogue import VgpuProfile, profile_named
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
-from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, Step
+from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, Step
 from laneway.core.refusals import (
     ConfiguredElsewhere,
     FunctionMissing,
@@ -41,10 +41,6 @@ class VgpuWish(msgspec.Struct, frozen=True):
     profile: str
     explicit: bool
     """Whether what runs may be taken away for it. To make a vGPU where none is needs no proof."""
-
-
-class Satisfied(msgspec.Struct, frozen=True):
-    """Nothing to do: hardware is as wished."""
 
 
 Decision = Satisfied | Plan | Refusal

@@ -8,9 +8,9 @@ kernel gives.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from laneway.core.uevent import Uevent
 
@@ -37,11 +37,51 @@ class Host(Protocol):
     def exists(self, path: str) -> bool:
         """Whether the path, links followed, is there."""
 
+    def owner(self, path: str) -> tuple[int, int]:
+        """User and group of a file."""
+
+    def set_owner(self, path: str, uid: int, gid: int) -> None:
+        """Give a file, never what a link points to, to a user and group."""
+
     def write(self, path: str, data: str) -> None:
         """Write an attribute: one open, one write, so that the kernel acts exactly once."""
+
+    async def write_within(self, path: str, data: str, seconds: float) -> None:
+        """`write`, left behind with ETIMEDOUT when the kernel does not come back in time.
+
+        A write may wait in the kernel for as long as a VM holds the device, where not even SIGKILL
+        ends it; it must hold up neither this process's work nor its end.
+        """
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
         """Subscribe to kernel events; none is missed between entering and iterating.
 
         Raises UeventsUnavailableError on entry. Yields OVERFLOW when events were lost.
+        """
+
+
+class Completed(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    output: str
+    """What it printed, standard output first, bounded, as text without control characters other
+    than tab and newline."""
+
+
+class CommandMissingError(FileNotFoundError):
+    """The program is not there (ENOENT)."""
+
+
+class Executor(Protocol):
+    """Where the driver's programs run: on the node itself, or in the pod that holds the driver."""
+
+    async def has(self, program: str) -> bool:
+        """Whether a program can be run."""
+
+    async def run(self, argv: Sequence[str], seconds: float) -> Completed:
+        """Run a program by its argument vector; no shell ever sees it.
+
+        Raises CommandMissingError, TimeoutError once it was ended for taking longer, and OSError
+        when it cannot be started or reached.
         """

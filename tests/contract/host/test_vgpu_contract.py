@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from laneway.core.plan import Plan, undo
+from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
-from laneway.core.vgpu import Satisfied, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
 from laneway.host.steps import StepError, execute
 
 

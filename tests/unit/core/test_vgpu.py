@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
-from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType, undo
+from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, undo
 from laneway.core.refusals import (
     ConfiguredElsewhere,
     FunctionMissing,
@@ -20,7 +20,7 @@ from laneway.core.refusals import (
     Refusal,
     explain,
 )
-from laneway.core.vgpu import Satisfied, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
 
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.4")

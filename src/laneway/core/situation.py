@@ -1,0 +1,111 @@
+"""What a plan must know of a node beyond its inventory: users, modes, what Laneway did before.
+
+It is read right before a plan is made, for the devices that the plan is about: looking through all
+processes for who has a device open, or asking a GPU for its modes, costs too much for every scan.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Somebody who uses a device, so that taking it away would hurt or hang."""
+
+    kind: Literal["process", "mount", "swap", "network"]
+    text: str
+    """As the rest of a sentence: `process 4711 (qemu-system-x86) has /dev/vfio/12 open`."""
+
+
+class Console(msgspec.Struct, frozen=True):
+    """A console driver (`/sys/class/vtconsole/vtconN`) that puts characters on a display."""
+
+    number: int
+    name: str
+    attached: bool
+
+
+class Framebuffer(msgspec.Struct, frozen=True):
+    """The platform device of firmware's framebuffer, with the driver that it is bound to."""
+
+    device: str
+    driver: str
+
+
+class GpuInstanceProfile(msgspec.Struct, frozen=True):
+    """A kind of GPU instance that a card in MIG mode offers (`nvidia-smi mig -lgip, -lgipp`)."""
+
+    name: str
+    """`1g.5gb`, without the word MIG"""
+    id: int
+    free: int
+    total: int
+    starts: tuple[int, ...]
+    """Placements at which one may begin, used or not."""
+    size: int
+    """Memory slices that one takes."""
+    memory_gib: float = 0.0
+
+
+class GpuInstance(msgspec.Struct, frozen=True):
+    """A GPU instance that exists."""
+
+    id: int
+    profile: str
+    profile_id: int
+    start: int
+    size: int
+    compute_instances: int = 0
+
+
+class GpuModes(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the driver's own program tells about one GPU."""
+
+    mig: bool | None = None
+    """None: the card cannot MIG."""
+    mixed_size: bool | None = None
+    """None: the card or its driver cannot mix vGPU sizes, or MIG mode is on."""
+    profiles: tuple[GpuInstanceProfile, ...] = ()
+    instances: tuple[GpuInstance, ...] = ()
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a node for one plan."""
+
+    node: str
+    """Its name, which the UUIDs of mediated devices are derived from."""
+    inventory: Inventory
+    holders: dict[PciAddress, tuple[Holder, ...]] = {}
+    """Functions that somebody uses now."""
+    usb_holders: dict[str, tuple[Holder, ...]] = {}
+    """USB devices, by port, that somebody uses now."""
+    vfio_pci: Literal["ready", "loadable", "missing"] = "ready"
+    kernel: str = ""
+    """Release of the running kernel."""
+    consoles: tuple[Console, ...] = ()
+    framebuffers: tuple[Framebuffer, ...] = ()
+    overrides: dict[PciAddress, str] = {}
+    """Functions whose `driver_override` names a driver."""
+    autoprobe: dict[PciAddress, bool] = {}
+    """`sriov_drivers_autoprobe` of every PF."""
+    originals: dict[PciAddress, str] = {}
+    """Drivers that functions had before Laneway gave them to vfio-pci; empty text: none."""
+    usb_owners: dict[str, tuple[int, int]] = {}
+    """User and group of each USB device's node, by port."""
+    usb_originals: dict[str, tuple[int, int]] = {}
+    """The same before Laneway gave the node away."""
+    quarantined: dict[PciAddress, str] = {}
+    """Functions whose reset failed, with what the kernel said."""
+    gpus: dict[PciAddress, GpuModes] = {}
+    """NVIDIA GPUs that could be asked."""
+    unasked: dict[PciAddress, str] = {}
+    """NVIDIA GPUs that could not be asked, and why."""
+    parameters: dict[PciAddress, str] = {}
+    """Parameters of the vGPUs that exist, by function."""
+    sriov_manage: bool = False
+    """Whether NVIDIA's program that switches VFs is there."""
