@@ -33,6 +33,7 @@ from laneway.kube.tls import client_context
 from laneway.roles.install import install_crds
 from support.embedded import Embedded
 from support.kube import REAL, SECONDS, Kube, Resource
+from support.sweep import sweep  # noqa: F401 - a fixture
 
 VGPUS: TypedResource[VGPUDevice] = served(VGPUDevice)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from typing import Any
 
@@ -289,8 +290,16 @@ async def test_a_watch_of_metadata_and_of_tables(kube: Any, five: Any) -> None:
 async def test_bookmarks_tell_how_far_a_watch_is(kube: Any, five: Any) -> None:
     version = (await kube.get(five.path())).ok["metadata"]["resourceVersion"]
     asked = {"allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": "8"}
+    none_of_them = {"fieldSelector": "metadata.name=another"}
 
-    events = await kube.watch(five.path(), 1, **asked)
+    async def change_what_is_not_watched() -> None:  # a real server at rest tells nothing
+        for number in itertools.count():
+            await kube.patch(five.path("x0"), {"metadata": {"labels": {"n": str(number)}}})
+            await asyncio.sleep(0.2)
+
+    changes = asyncio.create_task(change_what_is_not_watched())
+    events = await kube.watch(five.path(), 1, **asked, **none_of_them)
+    changes.cancel()
 
     assert [kind for kind, _ in events] == ["BOOKMARK"]
     bookmark = events[0][1]
