@@ -1,0 +1,120 @@
+"""Faults to inject into a simulated host: refused writes, killed processes, failing commands.
+
+What is counted is everything that can change the machine: writes, changes of owner and commands,
+in the order in which they are made. A killed process makes no more calls: until the host is
+restarted each one raises Killed, which no handler of errors catches.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Literal, NamedTuple
+
+import msgspec
+
+When = Literal["before", "during", "after"]
+
+
+class Killed(BaseException):
+    """The process that made the call is dead."""
+
+
+class Completed(NamedTuple):
+    """How a command ended, as the executor port has it."""
+
+    status: int
+    output: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is to happen to one write or command."""
+
+    refuse: int = 0
+    """errno instead of the effect"""
+    report: int = 0
+    """errno after the effect"""
+    kill: When | None = None
+
+
+_NOTHING = Verdict()
+
+
+class Faults:
+    """What will go wrong. Not locked: its host serialises access."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Writes, changes of owner and commands so far."""
+        self.asynchronous_probing = False
+        """Drivers find their devices a moment after the write that announced them returned."""
+        self.probe_seconds = 0.0
+        """How long each driver takes for a device; everything but its lock is free meanwhile."""
+        self._verdicts: dict[int, Verdict] = {}
+        self._refused: list[tuple[str, int, int]] = []
+        self._blocked: set[str] = set()
+        self._probes: list[int] = []
+        self._commands: dict[str, list[Completed]] = {}
+
+    def fail_write(self, number: int, error: int) -> None:
+        """Refuse the n-th write or command from now, before any effect."""
+        self._verdicts[self.count + number] = Verdict(refuse=error)
+
+    def fail_after(self, number: int, error: int) -> None:
+        """Report an error for the n-th write or command from now, though it has its effect."""
+        self._verdicts[self.count + number] = Verdict(report=error)
+
+    def kill_at(self, number: int, when: When = "before") -> None:
+        """Kill the process at its n-th write or command from now.
+
+        `during`: the kernel finishes the write once the process is gone, see
+        `SimulatedHost.restart`.
+        """
+        self._verdicts[self.count + number] = Verdict(kill=when)
+
+    def refuse(self, path_end: str, error: int, times: int = 1) -> None:
+        """Refuse the next writes to paths that end so, as given or with links resolved."""
+        self._refused.append((path_end, error, times))
+
+    def block(self, path_prefix: str) -> None:
+        """Let writes to paths that begin so wait in the kernel, until `unblock` of the host."""
+        self._blocked.add(path_prefix)
+
+    def unblock(self, path_prefix: str) -> None:
+        self._blocked.discard(path_prefix)
+
+    def fail_probe(self, times: int = 1, error: int = errno.EIO) -> None:
+        """Let drivers refuse the next devices that they are offered."""
+        self._probes += [error] * times
+
+    def fail_command(self, program: str, status: int, output: str, times: int = 1) -> None:
+        """Let the next calls of a program end so, without any effect."""
+        self._commands.setdefault(program, []).extend([Completed(status, output)] * times)
+
+    # ---------------------------------------------------------------------- what a host asks
+
+    def next(self) -> Verdict:
+        """The verdict on the write or command that is being made."""
+        self.count += 1
+        return self._verdicts.pop(self.count, _NOTHING)
+
+    def check_path(self, *names: str) -> None:
+        """Raise what is to happen to a write to a path, given by all its names."""
+        for index, (end, error, times) in enumerate(self._refused):
+            if any(name.endswith(end) for name in names):
+                self._refused[index : index + 1] = [(end, error, times - 1)] if times > 1 else []
+                raise OSError(error, os.strerror(error))
+
+    def blocks(self, *names: str) -> bool:
+        return any(name.startswith(begin) for begin in self._blocked for name in names)
+
+    def check_probe(self) -> None:
+        """Raise what a driver answers to the device that it is being offered."""
+        if self._probes:
+            error = self._probes.pop(0)
+            raise OSError(error, os.strerror(error))
+
+    def command(self, program: str) -> Completed | None:
+        """How a call of a program ends instead of being carried out."""
+        waiting = self._commands.get(program)
+        return waiting.pop(0) if waiting else None
