@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -28,12 +29,16 @@ _BY_CLASS = {
 _MANAGEMENT_DRIVERS = ("hpilo", "ipmi_si")
 
 
+Use = Literal["mount", "swap", "display", "other"]
+
+
 class Need(msgspec.Struct, frozen=True):
     """Something the node runs on."""
 
     path: str
     """Real sysfs path of the device that carries it."""
     reason: str
+    use: Use = "other"
 
 
 class Critical(msgspec.Struct, frozen=True):

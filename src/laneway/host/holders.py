@@ -1,35 +1,278 @@
-"""Who uses a device now: processes that have it open, and the kernel itself."""
+"""Who uses a device now: processes that have it open, and the kernel itself.
+
+Taking a device from a driver while a process has it open can wait for that process, for ever and
+with locks of the whole PCI core held; so users are looked for first. A device is used through its
+nodes in /dev: those of the devices below it in sysfs (graphics, sound, disks, USB), of its IOMMU
+group and those of its vGPUs, and NVIDIA's own. The kernel uses disks (file systems, swap, RAID and
+LVM on them) and network interfaces (routes, addresses, bridges and VLANs on them).
+
+One pass over /proc serves any number of devices. Processes come and go during it; who cannot be
+looked into at all is told by `blindness`, because no user found is then no answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
 
-from laneway.core.inventory import UsbDevice
 from laneway.core.pci import PciAddress
 from laneway.core.situation import Holder
+from laneway.host import storage
+from laneway.host.attributes import clean, decimal_id, describe
+from laneway.host.interface_use import interface_use
+from laneway.host.paths import as_address, is_usb_port, real_path
 from laneway.host.port import Host
+
+_Key = TypeVar("_Key")
+
+_HOST_PID_NAMESPACE = "pid:[4026531836]"
+"""PROC_PID_INIT_INO, the number of the first PID namespace on every Linux kernel."""
+
+_NVIDIA_MINOR = re.compile(r"Device Minor:\s*([0-9]{1,7})")
+_UUID = re.compile(r"[0-9A-Fa-f-]{36}")
+_NVME_SUBSYSTEMS = "/sys/class/nvme-subsystem"
+_NVME_CONTROLLER = re.compile(r"nvme[0-9]+")
+_NO_DEVICES = frozenset(
+    ("mdev_supported_types", "msi_irqs", "nvidia", "power", "queue", "queues", "statistics")
+)
+"""Directories with many files and no device."""
+_DEEPEST = 24
+"""Levels of sysfs below one function; a disk behind an expander has some fifteen."""
+_NAMED = 3
+"""Nodes of one process that are told by name."""
 
 
 def read_holders(
     host: Host, addresses: Iterable[PciAddress]
 ) -> dict[PciAddress, tuple[Holder, ...]]:
-    """The users of each function asked for, its vGPU included; functions without one left out.
+    """The users of each function asked for, its vGPU included; functions without one left out."""
+    devices = _devices(host, {address: f"/sys/bus/pci/devices/{address}" for address in addresses})
+    for address, device in devices.items():
+        device.nodes |= _nvidia_nodes(host, address)
+    return _users(host, devices)
 
-    One pass over all processes whatever the number of functions.
-    """
-    raise NotImplementedError
 
-
-def usb_holders(host: Host, devices: Iterable[UsbDevice]) -> dict[str, tuple[Holder, ...]]:
+def usb_holders(host: Host, ports: Iterable[str]) -> dict[str, tuple[Holder, ...]]:
     """The users of USB devices and of what they carry, by port."""
-    raise NotImplementedError
+    links = {port: f"/sys/bus/usb/devices/{port}" for port in ports if is_usb_port(port)}
+    return _users(host, _devices(host, links))
 
 
 def mdev_holders(host: Host, uuid: str) -> tuple[Holder, ...]:
     """The users of one mediated device."""
-    raise NotImplementedError
+    if _UUID.fullmatch(uuid) is None:
+        return ()
+    devices = _devices(host, {uuid: f"/sys/bus/mdev/devices/{uuid}"})
+    return _users(host, devices).get(uuid, ())
 
 
 def blindness(host: Host) -> str:
-    """Why not all processes can be seen from here, as the rest of a sentence; empty when they can."""
-    raise NotImplementedError
+    """Why not all processes can be seen from here; empty when they can."""
+    try:
+        host.names("/proc/1/fd")
+        namespace = host.readlink("/proc/1/ns/pid")
+    except OSError as error:
+        # Recorded and simulated hosts have no such files, and a kernel may have no namespaces.
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return ""
+        return f"the open files of process 1 cannot be read ({describe(error)}): root is needed"
+    if namespace != _HOST_PID_NAMESPACE:
+        return "Laneway runs in a PID namespace of its own: a pod needs hostPID: true"
+    return ""
+
+
+# ------------------------------------------------------------------------- what belongs to a device
+
+
+class _Device:
+    """What is found below one device: its nodes in /dev, and what the kernel does with it."""
+
+    def __init__(self) -> None:
+        self.nodes: set[str] = set()
+        self.kernel: list[Holder] = []
+
+
+def _devices(host: Host, links: dict[_Key, str]) -> dict[_Key, _Device]:
+    """The devices that exist, by the same keys."""
+    disks = [
+        (need.path, Holder("swap" if need.use == "swap" else "mount", f"it {need.reason}"))
+        for need in storage.needs(host)
+    ]
+    devices = {}
+    for key, link in links.items():
+        try:
+            root = real_path(host, link)
+        except OSError:
+            continue
+        devices[key] = device = _device(host, root)
+        inside = f"{root}/"
+        device.kernel += [holder for path, holder in disks if path.startswith(inside)]
+    return devices
+
+
+def _device(host: Host, root: str) -> _Device:
+    device = _Device()
+    for path, names in _directories(host, root):
+        above, name = posixpath.split(path)
+        kind = posixpath.basename(above)
+        if "uevent" in names:
+            device.nodes |= _node(host, path)
+        if "iommu_group" in names:
+            device.nodes |= _group_node(host, path)
+        if "holders" in names:
+            _stack(host, path, device)
+        if kind == "nvme" and _NVME_CONTROLLER.fullmatch(name):
+            device.nodes |= _shared_namespaces(host, name)
+        if kind == "net":
+            device.kernel += interface_use(host, name, path)
+        elif name == "net" and not names:
+            # The directory is made with the first interface and shows those of one namespace.
+            text = "its network interface is in another network namespace"
+            device.kernel.append(Holder("network", text))
+    return device
+
+
+def _directories(host: Host, root: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Every directory of one device with its names; other PCI functions below are their own."""
+    todo = [(root, _DEEPEST)]
+    while todo:
+        path, deeper = todo.pop()
+        try:
+            names = frozenset(host.names(path))
+        except OSError:
+            continue  # a file, or gone since
+        yield path, names
+        inner = sorted(names - _NO_DEVICES) if deeper else ()
+        todo += [
+            (f"{path}/{name}", deeper - 1)
+            for name in inner
+            if as_address(name) is None and not _is_link(host, f"{path}/{name}")
+        ]
+
+
+def _is_link(host: Host, path: str) -> bool:
+    try:
+        host.readlink(path)
+    except OSError as error:
+        return error.errno != errno.EINVAL
+    return True
+
+
+def _node(host: Host, path: str) -> set[str]:
+    """The device node that the kernel names for a directory of sysfs."""
+    try:
+        lines = clean(host.read(f"{path}/uevent")).splitlines()
+    except OSError:
+        return set()
+    names = (line.removeprefix("DEVNAME=") for line in lines if line.startswith("DEVNAME="))
+    return {f"/dev/{name.removeprefix('/dev/')}" for name in names}
+
+
+def _group_node(host: Host, path: str) -> set[str]:
+    try:
+        group = decimal_id(posixpath.basename(host.readlink(f"{path}/iommu_group")))
+    except OSError:
+        return set()
+    return set() if group is None else {f"/dev/vfio/{group}"}
+
+
+def _nvidia_nodes(host: Host, address: PciAddress) -> set[str]:
+    try:
+        text = clean(host.read(f"/proc/driver/nvidia/gpus/{address}/information"))
+    except OSError:
+        return set()
+    return {f"/dev/nvidia{match[1]}" for match in _NVIDIA_MINOR.finditer(text)}
+
+
+def _stack(host: Host, block: str, device: _Device) -> None:
+    """What stands on a block device: device mapper and md, however many levels."""
+    seen: set[str] = set()
+    todo = [block]
+    while todo:
+        lower = todo.pop()
+        with suppress(OSError):
+            for name in sorted(host.names(f"{lower}/holders")):
+                upper = real_path(host, f"{lower}/holders/{name}")
+                if upper not in seen:
+                    seen.add(upper)
+                    todo.append(upper)
+                    device.nodes |= _node(host, upper)
+                    text = f"its {posixpath.basename(block)} is part of {_volume(host, upper)}"
+                    device.kernel.append(Holder("volume", text))
+
+
+def _volume(host: Host, path: str) -> str:
+    name = posixpath.basename(path)
+    try:
+        return f"{name} ({clean(host.read(f'{path}/dm/name'))})"
+    except OSError:
+        return name
+
+
+def _shared_namespaces(host: Host, controller: str) -> set[str]:
+    """Nodes of the namespaces that several controllers may carry: they stand apart from each."""
+    nodes: set[str] = set()
+    for subsystem in _names(host, _NVME_SUBSYSTEMS):
+        members = _names(host, f"{_NVME_SUBSYSTEMS}/{subsystem}")
+        if controller in members:
+            for name in members:
+                if not _NVME_CONTROLLER.fullmatch(name):
+                    nodes |= _node(host, f"{_NVME_SUBSYSTEMS}/{subsystem}/{name}")
+    return nodes
+
+
+def _names(host: Host, path: str) -> list[str]:
+    try:
+        return sorted(host.names(path))
+    except OSError:
+        return []
+
+
+# ------------------------------------------------------------------------------------ who uses them
+
+
+def _users(host: Host, devices: dict[_Key, _Device]) -> dict[_Key, tuple[Holder, ...]]:
+    open_nodes = _open_nodes(host, frozenset[str]().union(*(d.nodes for d in devices.values())))
+    users = {}
+    for key, device in devices.items():
+        processes = [
+            Holder("process", f"process {pid} ({_command(host, pid)}) has {_list(nodes)} open")
+            for pid, opened in open_nodes
+            if (nodes := sorted(opened & device.nodes))
+        ]
+        if found := [*processes, *device.kernel]:
+            users[key] = tuple(dict.fromkeys(found))
+    return users
+
+
+def _open_nodes(host: Host, wanted: frozenset[str]) -> list[tuple[int, set[str]]]:
+    """Processes that have any of these device nodes open, with those they have."""
+    found = []
+    for pid in sorted(int(name) for name in _names(host, "/proc") if name.isdecimal()):
+        opened = set()
+        for descriptor in _names(host, f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                target = host.readlink(f"/proc/{pid}/fd/{descriptor}")
+                # A container may see its /dev below another directory.
+                _, mark, node = target.removesuffix(" (deleted)").partition("/dev/")
+                if mark and (node := mark + node) in wanted:
+                    opened.add(node)
+        if opened:
+            found.append((pid, opened))
+    return found
+
+
+def _command(host: Host, pid: int) -> str:
+    try:
+        return clean(host.read(f"/proc/{pid}/comm")) or "unnamed"
+    except OSError:
+        return "ended meanwhile"
+
+
+def _list(nodes: list[str]) -> str:
+    more = len(nodes) - _NAMED
+    return ", ".join(nodes[:_NAMED]) + (f" and {more} more" if more > 0 else "")

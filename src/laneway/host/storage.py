@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from laneway.host import procfs
 from laneway.host.attributes import clean
-from laneway.host.critical import Need
+from laneway.host.critical import Need, Use
 from laneway.host.paths import real_path
 from laneway.host.port import Host
 
@@ -31,10 +31,10 @@ def needs(host: Host) -> list[Need]:
     for path, mount in _mounted(host).items():
         name = clean(posixpath.basename(path))
         what = "the root file system" if mount == "/" else "a mounted file system"
-        found += _stack(host, path, f"holds {what} ({name} on {clean(mount)})")
+        found += _stack(host, path, f"holds {what} ({name} on {clean(mount)})", "mount")
     for path in _swaps(host):
         name = clean(posixpath.basename(path))
-        found += _stack(host, path, f"holds swap space ({name})")
+        found += _stack(host, path, f"holds swap space ({name})", "swap")
     return found
 
 
@@ -102,14 +102,14 @@ def _btrfs_volumes(host: Host) -> list[list[str]]:
     ]
 
 
-def _stack(host: Host, top: str, reason: str) -> list[Need]:
+def _stack(host: Host, top: str, reason: str, use: Use) -> list[Need]:
     """The device and everything it stands on."""
     seen = {top}
     todo = [top]
     found = []
     while todo:
         path = todo.pop()
-        found.append(Need(path, reason))
+        found.append(Need(path, reason, use))
         for lower in _lower(host, path):
             if lower not in seen:
                 seen.add(lower)
