@@ -17,7 +17,7 @@ from laneway.core.pci import PciAddress
 class Holder(msgspec.Struct, frozen=True):
     """Somebody who uses a device, so that taking it away would hurt or hang."""
 
-    kind: Literal["process", "mount", "swap", "network"]
+    kind: Literal["process", "mount", "swap", "volume", "network"]
     text: str
     """As the rest of a sentence: `process 4711 (qemu-system-x86) has /dev/vfio/12 open`."""
 
@@ -84,6 +84,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Functions that somebody uses now."""
     usb_holders: dict[str, tuple[Holder, ...]] = {}
     """USB devices, by port, that somebody uses now."""
+    blind: str = ""
+    """Why users may have been missed; empty when all processes could be seen."""
     vfio_pci: Literal["ready", "loadable", "missing"] = "ready"
     kernel: str = ""
     """Release of the running kernel."""
@@ -95,12 +97,16 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """`sriov_drivers_autoprobe` of every PF."""
     originals: dict[PciAddress, str] = {}
     """Drivers that functions had before Laneway gave them to vfio-pci; empty text: none."""
+    loadable: tuple[str, ...] = ()
+    """Those of these drivers that are not loaded but could be."""
     usb_owners: dict[str, tuple[int, int]] = {}
     """User and group of each USB device's node, by port."""
     usb_originals: dict[str, tuple[int, int]] = {}
     """The same before Laneway gave the node away."""
     quarantined: dict[PciAddress, str] = {}
     """Functions whose reset failed, with what the kernel said."""
+    silent: frozenset[PciAddress] = frozenset()
+    """Functions that answer no more: their configuration space reads as all ones."""
     gpus: dict[PciAddress, GpuModes] = {}
     """NVIDIA GPUs that could be asked."""
     unasked: dict[PciAddress, str] = {}
