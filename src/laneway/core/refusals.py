@@ -138,6 +138,14 @@ class VfCountOutOfRange(Refusal, frozen=True):
     total: int
 
 
+class VfsAllOrNone(Refusal, frozen=True):
+    """A GPU's virtual functions come and go together only."""
+
+    device: str
+    count: int
+    total: int
+
+
 class DriverMissing(Refusal, frozen=True):
     """The device's driver does not serve it, so nothing can be configured."""
 
@@ -199,6 +207,14 @@ class InstancesDoNotFit(Refusal, frozen=True):
     device: str
     asked: tuple[str, ...]
     obstacle: str
+
+
+class DeviceReplaced(Refusal, frozen=True):
+    """At the USB port is not the device that was there when this was asked for."""
+
+    port: str
+    seen: str
+    now: str
 
 
 class HostBusy(Refusal, frozen=True):
@@ -295,6 +311,16 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
             )
         case VfCountOutOfRange(device, count, total):
             return f"{device} can have 0 to {total} virtual functions, not {count}."
+        case VfsAllOrNone(device, count, total):
+            return (
+                f"The virtual functions of GPU {device} come and go together: ask for {total} or "
+                f"for 0, not for {count}."
+            )
+        case DriverMissing(device, "vfio-pci", needed):
+            return (
+                f"{device} is on vfio-pci, so it belongs to virtual machines; this needs {needed}. "
+                f"Give it back first, with: laneway host release {device}"
+            )
         case DriverMissing(device, driver, needed):
             has = f"is on driver {driver}" if driver else "has no driver"
             return f"{device} {has}; this needs {needed}. Install or load that driver first."
@@ -326,6 +352,11 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
             )
         case InstancesDoNotFit(device, asked, obstacle):
             return f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}."
+        case DeviceReplaced(port, seen, now):
+            return (
+                f"The device at USB port {port} has been plugged in anew since: it was {seen} and "
+                f"is {now}. Look whether it is the one you mean, and ask again."
+            )
         case HostBusy(holder):
             return f"This host is being changed by {holder}. Wait until that is done."
         case ChangedMeanwhile(step):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from laneway.core.inventory import DeviceError, UsbDevice
 from laneway.host.attributes import Attributes, describe, hex_id, listing
 from laneway.host.paths import functions_on, is_usb_port, real_path
@@ -16,6 +18,17 @@ def read_usb(host: Host, errors: list[DeviceError]) -> list[UsbDevice]:
     ports = [name for name in listing(host, DEVICES, errors) if is_usb_port(name)]
     devices = (_read_device(host, port, errors) for port in ports)
     return [device for device in devices if device is not None]
+
+
+def read_owners(host: Host, devices: Iterable[UsbDevice]) -> dict[str, tuple[int, int]]:
+    """User and group of every device's node, by port; a node that is not there is left out."""
+    owners = {}
+    for device in devices:
+        try:
+            owners[device.port] = host.owner(device.device_path)
+        except OSError:
+            continue
+    return owners
 
 
 def _read_device(host: Host, port: str, errors: list[DeviceError]) -> UsbDevice | None:

@@ -1,0 +1,39 @@
+"""Whether a PCI function can be worked with at all: it is there, it answers, its last reset worked.
+
+Every decision about a function asks here first. Something that left the bus, that reads as all ones
+(a card that fell off the bus keeps its sysfs directory, and every access to it fails or hangs), or
+that failed its reset is refused in the same words whatever was asked for.
+"""
+
+from __future__ import annotations
+
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.refusals import DeviceMissing, DeviceQuarantined, DeviceUnusable, Refusal
+from laneway.core.situation import Situation
+
+_REMEDY = (
+    "Look for its errors in the kernel log; it may need a reboot, a reset of power or a new seat."
+)
+
+
+def find(address: PciAddress, situation: Situation) -> PciFunction | None:
+    """The function as the last scan saw it."""
+    functions = situation.inventory.functions
+    return next((function for function in functions if function.address == address), None)
+
+
+def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
+    """Everything that forbids any work on a function; nothing for a healthy one."""
+    device = str(address)
+    if find(address, situation) is None:
+        for error in situation.inventory.errors:
+            if error.device == device:
+                return (DeviceUnusable(device, (error.message,), (_REMEDY,)),)
+        return (DeviceMissing(device),)
+    found: list[Refusal] = []
+    if address in situation.silent:
+        reason = "it answers no more: its configuration space reads as all ones"
+        found.append(DeviceUnusable(device, (reason,), (_REMEDY,)))
+    if (error_text := situation.quarantined.get(address)) is not None:
+        found.append(DeviceQuarantined(device, error_text))
+    return tuple(found)

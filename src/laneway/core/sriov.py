@@ -1,0 +1,178 @@
+"""Virtual functions: how many a card is to have, and whether those it has can be taken away.
+
+The kernel knows only 0 to N and N to 0, and switching off while a VM holds a VF blocks the PCI core
+of the whole host. So a change of the number is a removal of everything first, nothing is removed
+before every VF is free, and a VF leaves vfio-pci before it goes: should a VM open it at the last
+moment, then only that one step waits.
+
+VFs for passthrough are not offered to drivers of the node. Once they are gone, that is put back to
+the kernel's default, on: whoever makes VFs by hand afterwards expects it.
+
+NVIDIA's vGPU driver refuses a plain write; its program switches all VFs of a GPU at once, and gives
+the GPU a new driver binding each time, which no open file and no GPU instance survives.
+"""
+
+from __future__ import annotations
+
+from laneway.core.decision import Decision, conclude
+from laneway.core.fitness import find, unfit
+from laneway.core.inventory import ConfiguredVgpu
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import (
+    OverrideDriver,
+    Satisfied,
+    SetAutoprobe,
+    SetVfCount,
+    Step,
+    SwitchGpuVfs,
+    Unbind,
+)
+from laneway.core.programs import SRIOV_MANAGE
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceQuarantined,
+    DeviceUnusable,
+    DriverMissing,
+    NoSriov,
+    NotAVgpuCard,
+    Refusal,
+    ToolMissing,
+    VfCountOutOfRange,
+    VfsAllOrNone,
+)
+from laneway.core.situation import Situation
+from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
+
+NVIDIA = "10de"
+NVIDIA_DRIVER = "nvidia"
+
+
+def set_vfs(
+    address: PciAddress, count: int, situation: Situation, *, passthrough: bool = True
+) -> Decision:
+    """Have a card carry this many VFs, for VMs or (`passthrough` False) for the node's drivers."""
+    card = find(address, situation)
+    if card is None or not card.total_vfs:
+        return unfit(address, situation) or (NoSriov(str(address)),)
+    against = list(unfit(address, situation))
+    existing = vf_count(card)
+    if count == existing and not against:
+        return Satisfied()
+    if not 0 <= count <= card.total_vfs:
+        against.append(VfCountOutOfRange(str(address), count, card.total_vfs))
+    elif card.sriov_gpu:
+        if count not in (0, card.total_vfs):
+            return (*against, VfsAllOrNone(str(address), count, card.total_vfs))
+        return switch_gpu(address, bool(count), situation)
+    if card.driver in ("", VFIO_DRIVER):
+        needed = situation.originals.get(address) or "the driver that makes its virtual functions"
+        against.append(DriverMissing(str(address), card.driver, needed))
+    against += obstacles(card, situation)
+    return conclude(against, _steps(card, count, situation, probed=not passthrough))
+
+
+def _steps(card: PciFunction, count: int, situation: Situation, *, probed: bool) -> list[Step]:
+    existing, autoprobe = vf_count(card), situation.autoprobe.get(card.address)
+    wanted = probed or count == 0
+    steps = _freed(card, situation, back_by_themselves=autoprobe is not False)
+    if existing:
+        steps.append(SetVfCount(card.address, 0, existing))
+    # Between both writes of the number: undone in reverse, the old VFs come back as they came.
+    if autoprobe is not None and autoprobe != wanted:
+        steps.append(SetAutoprobe(card.address, wanted))
+    if count:
+        steps.append(SetVfCount(card.address, count, 0))
+    return steps
+
+
+def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Decision:
+    """Have an NVIDIA GPU carry all the VFs that vGPUs are made on, or none."""
+    gpu = find(address, situation)
+    if gpu is None:
+        return unfit(address, situation)
+    if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
+        return (NotAVgpuCard(str(address)),)
+    if not gpu.total_vfs:
+        return (*unfit(address, situation), NoSriov(str(address)))
+    if not gpu.sriov_gpu:
+        return (NotAVgpuCard(str(address)),)
+    against = list(unfit(address, situation))
+    existing = vf_count(gpu)
+    if enabled == bool(existing) and not against:
+        return Satisfied()
+    if gpu.driver != NVIDIA_DRIVER:
+        against.append(DriverMissing(str(address), gpu.driver, "NVIDIA's vGPU driver for hosts"))
+    if not situation.sriov_manage:
+        against.append(ToolMissing(SRIOV_MANAGE))
+    against += _busy(gpu, situation)
+    against += obstacles(gpu, situation)
+    steps = _freed(gpu, situation, back_by_themselves=True)
+    steps.append(SwitchGpuVfs(address, enabled, gpu.total_vfs if enabled else existing))
+    return conclude(against, steps)
+
+
+def vf_count(card: PciFunction) -> int:
+    """How many VFs a card has. While they come or go, links and number may differ."""
+    return max(len(card.vfs), card.num_vfs)
+
+
+def obstacles(card: PciFunction, situation: Situation) -> list[Refusal]:
+    """Everything that forbids taking away the VFs that a card has."""
+    against: list[Refusal] = []
+    for address in card.vfs:
+        against += _needed(address, situation)
+        if (error := situation.quarantined.get(address)) is not None:
+            against.append(DeviceQuarantined(str(address), error))
+        against += held(address, situation, *_vgpu(address, situation))
+    return against
+
+
+def held(address: PciAddress, situation: Situation, *more: str) -> list[Refusal]:
+    """Who uses a function, all in one refusal."""
+    holders = (*more, *(holder.text for holder in situation.holders.get(address, ())))
+    return [DeviceHeld(str(address), holders)] if holders else []
+
+
+def carried(address: PciAddress, situation: Situation) -> ConfiguredVgpu | None:
+    """The vGPU on a function."""
+    vgpus = situation.inventory.vgpus
+    return next((vgpu.configured for vgpu in vgpus if vgpu.address == address), None)
+
+
+def _vgpu(address: PciAddress, situation: Situation) -> tuple[str, ...]:
+    vgpu = carried(address, situation)
+    return () if vgpu is None else (f"vGPU {vgpu.type_name or vgpu.type_id} is configured on it",)
+
+
+def _needed(address: PciAddress, situation: Situation) -> list[Refusal]:
+    details = situation.inventory.critical.get(address)
+    if not details:
+        return []
+    reason = Reason(kind=ReasonKind.CRITICAL, details=details)
+    return [DeviceUnusable(str(address), (text(reason),), (remedy(reason),))]
+
+
+def _busy(gpu: PciFunction, situation: Situation) -> list[Refusal]:
+    """What a new driver binding of the GPU itself would destroy."""
+    modes = situation.gpus.get(gpu.address)
+    instances = modes.instances if modes else ()
+    return held(
+        gpu.address,
+        situation,
+        *(f"GPU instance {one.profile} at {one.start} exists on it" for one in instances),
+    )
+
+
+def _freed(card: PciFunction, situation: Situation, *, back_by_themselves: bool) -> list[Step]:
+    """Every VF away from a driver that creating it anew would not give it."""
+    by_address = {function.address: function for function in situation.inventory.functions}
+    steps: list[Step] = []
+    for address in card.vfs:
+        vf = by_address.get(address)
+        if vf is None:
+            continue
+        if vf.driver and (vf.driver == VFIO_DRIVER or not back_by_themselves):
+            steps.append(Unbind(address, vf.driver))
+        if override := situation.overrides.get(address):
+            steps.append(OverrideDriver(address, "", override))
+    return steps
