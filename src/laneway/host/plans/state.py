@@ -1,11 +1,210 @@
-"""The folder in which Laneway remembers, on the node itself, what it does to hardware."""
+"""The folder in which Laneway remembers, on the node itself, what it does to hardware.
+
+It holds the journal of every plan that is not finished, the audit record, and what must be known
+to give devices back. Hardware forgets at a reboot what Laneway did to it, so what is remembered
+of devices belongs to one boot and counts for nothing in the next. One process at a time changes a
+node; several plans of that process, of different devices, may run side by side.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from laneway.core.pci import PciAddress
+from laneway.core.refusals import HostBusy
+from laneway.host.plans import files
+from laneway.host.plans.files import StateError
+from laneway.host.port import Host
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_JOURNAL = "plan-"
+_SUFFIX = ".jsonl"
+
+
+class BusyError(Exception):
+    """Another process changes this node."""
+
+    def __init__(self, refusal: HostBusy) -> None:
+        super().__init__(refusal.holder)
+        self.refusal = refusal
+
+
+class _Memory(msgspec.Struct, omit_defaults=True):
+    """What is remembered of devices, by their names."""
+
+    boot: str
+    originals: dict[str, str] = {}
+    usb_originals: dict[str, tuple[int, int]] = {}
+    quarantined: dict[str, str] = {}
+
 
 class StateFolder:
-    """One node's state folder, for one boot of the node."""
+    """One node's state folder, for one boot of the node. Nothing is made before the first lock."""
 
     def __init__(self, path: str, boot: str) -> None:
-        self.path = path
+        self.path = os.path.abspath(path)
         self.boot = boot
+        self.recovering = asyncio.Lock()
+        """Held while interrupted plans are being recovered, which comes before any other plan."""
+        self._fd = -1
+        self._users = 0
+        self._running: set[str] = set()
+
+    @property
+    def audit(self) -> str:
+        return os.path.join(self.path, "audit.jsonl")
+
+    # ------------------------------------------------------------------------------- one at a time
+
+    @contextlib.contextmanager
+    def lock(self, actor: str) -> Iterator[None]:
+        """Be the one process that changes this node. Raises BusyError, or OSError."""
+        if not self._users:
+            self._fd = self._take(actor)
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if not self._users:
+                os.close(self._fd)
+
+    def _take(self, actor: str) -> int:
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(os.path.join(self.path, "lock"), flags, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
+                raise BusyError(HostBusy(holder or "another Laneway process")) from None
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{actor[:100]} (process {os.getpid()})\n".encode(), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    # ------------------------------------------------------------------------------------ journals
+
+    def new_journal(self) -> str:
+        """Path for the journal of a plan that starts now; the order of names is that of starts."""
+        number = time.time_ns()
+        while (name := f"{_JOURNAL}{number}{_SUFFIX}") in self._running:
+            number += 1
+        self._running.add(name)
+        return os.path.join(self.path, name)
+
+    def interrupted(self) -> list[str]:
+        """Journals that no running plan of this process writes, oldest first.
+
+        Raises StateError when that cannot be told.
+        """
+        try:
+            names = sorted(os.listdir(self.path))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StateError(f"{self.path}: {error.strerror}") from error
+        return [
+            os.path.join(self.path, name)
+            for name in names
+            if name.startswith(_JOURNAL) and name.endswith(_SUFFIX) and name not in self._running
+        ]
+
+    @contextlib.contextmanager
+    def running(self, journal: str) -> Iterator[None]:
+        """A plan of this process writes the journal, which is no interrupted one meanwhile."""
+        name = os.path.basename(journal)
+        self._running.add(name)
+        try:
+            yield
+        finally:
+            self._running.discard(name)
+
+    # ------------------------------------------------------------------------------------- devices
+
+    @property
+    def originals(self) -> dict[PciAddress, str]:
+        """Drivers that functions had before Laneway gave them to vfio-pci; empty text: none."""
+        return {_address(name): driver for name, driver in self._memory().originals.items()}
+
+    @property
+    def usb_originals(self) -> dict[str, tuple[int, int]]:
+        """User and group of the nodes of USB devices before Laneway gave them away, by port."""
+        return self._memory().usb_originals
+
+    @property
+    def quarantined(self) -> dict[PciAddress, str]:
+        """Functions whose reset failed since the node was booted, and how."""
+        return {_address(name): error for name, error in self._memory().quarantined.items()}
+
+    def remember(self, function: PciAddress, driver: str) -> None:
+        """Note the driver that a function has now, unless an earlier one is noted."""
+        memory = self._memory()
+        if memory.originals.setdefault(str(function), driver) == driver:
+            self._store(memory)
+
+    def forget(self, function: PciAddress) -> None:
+        """The function is no longer given away."""
+        memory = self._memory()
+        if memory.originals.pop(str(function), None) is not None:
+            self._store(memory)
+
+    def remember_usb(self, port: str, owner: tuple[int, int]) -> None:
+        """Note the owner of a USB device's node, unless an earlier one is noted."""
+        memory = self._memory()
+        if memory.usb_originals.setdefault(port, owner) == owner:
+            self._store(memory)
+
+    def forget_usb(self, port: str) -> None:
+        """The node of the USB device is no longer given away."""
+        memory = self._memory()
+        if memory.usb_originals.pop(port, None) is not None:
+            self._store(memory)
+
+    def quarantine(self, function: PciAddress, error: str) -> None:
+        """Nobody gets the function any more."""
+        memory = self._memory()
+        memory.quarantined[str(function)] = error
+        self._store(memory)
+
+    def lift_quarantine(self, function: PciAddress) -> bool:
+        """Whether the function was in quarantine, which it no longer is."""
+        memory = self._memory()
+        lifted = memory.quarantined.pop(str(function), None) is not None
+        if lifted:
+            self._store(memory)
+        return lifted
+
+    def _memory(self) -> _Memory:
+        memory = files.read(os.path.join(self.path, "devices.json"), _Memory)
+        return memory if memory is not None and memory.boot == self.boot else _Memory(self.boot)
+
+    def _store(self, memory: _Memory) -> None:
+        files.replace(os.path.join(self.path, "devices.json"), msgspec.json.encode(memory) + b"\n")
+
+
+def open_state(path: str, host: Host) -> StateFolder:
+    """The state folder of a node for the boot that it is in.
+
+    Raises OSError when the node does not tell its boot, for a plan of which boot it is decides
+    whether it may be finished.
+    """
+    boot = host.read(_BOOT_ID).decode("ascii", "replace").strip()
+    return StateFolder(path, boot)
+
+
+def _address(name: str) -> PciAddress:
+    try:
+        return PciAddress.parse(name)
+    except ValueError as error:
+        raise StateError(f"devices.json is damaged: {error}") from error

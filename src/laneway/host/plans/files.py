@@ -1,0 +1,80 @@
+"""Small files that survive a crash at any moment: complete as before, or complete as after."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class StateError(Exception):
+    """What Laneway remembers of a node cannot be read or written; the text says what to do."""
+
+
+def append(path: str, line: bytes, *, create: bool = False, sync: bool = True) -> None:
+    """Add one line: whole, or not at all unless the machine itself dies. Raises OSError.
+
+    With `sync` it is on the disk when this returns.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(path, flags | (os.O_CREAT if create else 0), 0o600)
+    try:
+        _add(fd, line + b"\n", sync=sync)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(fd)
+
+
+def _add(fd: int, line: bytes, *, sync: bool) -> None:
+    size = os.fstat(fd).st_size
+    if os.write(fd, line) != len(line):
+        os.ftruncate(fd, size)  # a part of a line would make one with the next
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if sync:
+        os.fdatasync(fd)
+
+
+def sync_folder(path: str) -> None:
+    """Have the names in a folder on the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def replace(path: str, content: bytes) -> None:
+    """Write a whole file."""
+    partial = f"{path}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(partial, flags, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    os.replace(partial, path)
+    sync_folder(os.path.dirname(path))
+
+
+def read(path: str, kind: type[T]) -> T | None:
+    """A file of one JSON value, None when there is none. Raises StateError when it is damaged."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} is damaged ({error}). Check the devices that Laneway changed on this node "
+            "(audit.jsonl beside it lists them), then remove that file"
+        ) from error
