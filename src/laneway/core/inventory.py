@@ -89,6 +89,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """Functions the node cannot do without, each with the reasons in words."""
     critical_usb: dict[str, tuple[str, ...]] = {}
     """The same for USB devices, by port."""
+    displays: dict[PciAddress, tuple[str, ...]] = {}
+    """Functions that show the node's console, which can do without, each with what it shows."""
     nvidia_driver: str = ""
     """Version of the loaded NVIDIA host driver, empty when none is."""
     errors: tuple[DeviceError, ...] = ()

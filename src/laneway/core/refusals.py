@@ -104,6 +104,18 @@ class DeviceHeld(Refusal, frozen=True):
     holders: tuple[str, ...]
 
 
+class UsersUnknown(Refusal, frozen=True):
+    """Something would have to be taken away, but who uses it cannot be seen."""
+
+    obstacle: str
+
+
+class UsersUnseen(Refusal, frozen=True):
+    """Who uses this host's devices cannot be seen, so none is taken away."""
+
+    obstacle: str
+
+
 class DeviceQuarantined(Refusal, frozen=True):
     """The device failed its reset, so nobody gets it."""
 
@@ -289,6 +301,16 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
             return " ".join((text, *remedies))
         case DeviceHeld(device, holders):
             return f"{device} is in use: {'; '.join(holders)}. End that use first."
+        case UsersUnknown(obstacle):
+            return (
+                f"Nothing is taken away here, because who uses it cannot be seen: {obstacle}. Run "
+                "Laneway as root of the host, not of a container."
+            )
+        case UsersUnseen(obstacle):
+            return (
+                f"Who uses the devices of this host cannot be seen: {obstacle}. Nothing is taken "
+                "away before that is put right."
+            )
         case DeviceQuarantined(device, error):
             return (
                 f"{device} is in quarantine because its reset failed ({error}). Reboot the node, "

@@ -46,11 +46,13 @@ class ReasonKind(StrEnum):
     VGPU_CONFIGURED = "VgpuConfigured"
     VGPU_FUNCTION = "VgpuFunction"
     GROUP_MATES = "GroupMates"
+    DISPLAY = "ConsoleDisplay"
     NO_RESET = "NoResetMethod"
     ON_VFIO = "AlreadyOnVfio"
 
 
 _EFFECTS = {
+    ReasonKind.DISPLAY: Effect.WARNS,
     ReasonKind.NO_RESET: Effect.WARNS,
     ReasonKind.GROUP_MATES: Effect.INFORMS,
     ReasonKind.ON_VFIO: Effect.INFORMS,
@@ -103,11 +105,21 @@ def group_mates(function: PciFunction, inventory: Inventory) -> list[PciFunction
     return _Index(inventory).mates(function)
 
 
+def goes_along(mate: PciFunction) -> bool:
+    """Whether a member of an IOMMU group takes part in VFIO, so that it must leave its driver.
+
+    PCI bridges take no part, and neither does a driverless system bridge; one with a driver (an
+    ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
+    """
+    return not (mate.is_bridge or (system_bridge(mate) and not mate.driver))
+
+
 class _Index:
     """An inventory by the keys that judging needs."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.critical = inventory.critical
+        self.displays = inventory.displays
         self.vgpus: dict[PciAddress, VgpuFunction] = {v.address: v for v in inventory.vgpus}
         self.sriov_gpus = {f.address for f in inventory.functions if f.sriov_gpu}
         self.carriers: dict[PciAddress, list[VgpuFunction]] = defaultdict(list)
@@ -133,6 +145,7 @@ def _judge(function: PciFunction, index: _Index) -> list[Reason]:
     if function.iommu_group is None:
         reasons.append(Reason(kind=ReasonKind.NO_IOMMU_GROUP))
     reasons.extend(_shared_group(function, index))
+    reasons.extend(_displays(function, index))
     if not function.reset_methods:
         reasons.append(Reason(kind=ReasonKind.NO_RESET))
     if function.driver == VFIO_DRIVER:
@@ -175,16 +188,8 @@ def _occupied(function: PciFunction, index: _Index) -> list[Reason]:
 
 
 def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
-    """What the IOMMU group adds: mates that cannot leave their driver, and those that will.
-
-    PCI bridges take no part in VFIO, and neither does a driverless system bridge; one with a
-    driver (an ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
-    """
-    mates = [
-        mate
-        for mate in index.mates(function)
-        if not (mate.is_bridge or (system_bridge(mate) and not mate.driver))
-    ]
+    """What the IOMMU group adds: mates that cannot leave their driver, and those that will."""
+    mates = [mate for mate in index.mates(function) if goes_along(mate)]
     reasons: list[Reason] = []
     coming: list[PciAddress] = []
     for mate in mates:
@@ -208,6 +213,15 @@ def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
     return reasons
 
 
+def _displays(function: PciFunction, index: _Index) -> list[Reason]:
+    """The console's display, whether it is the function itself or comes along."""
+    return [
+        Reason(kind=ReasonKind.DISPLAY, devices=(one.address,), details=shown)
+        for one in (function, *index.mates(function))
+        if (shown := index.displays.get(one.address))
+    ]
+
+
 _TEXTS = {
     ReasonKind.CRITICAL: "critical to the node: {details}",
     ReasonKind.BRIDGE: "it is a bridge, a part of the machine itself",
@@ -223,6 +237,9 @@ _TEXTS = {
     ReasonKind.VGPU_CONFIGURED: "a vGPU is configured on it: {details}",
     ReasonKind.VGPU_FUNCTION: "it is a virtual function of the vGPU card {devices}",
     ReasonKind.GROUP_MATES: "the rest of IOMMU group {group} comes along: {devices}",
+    ReasonKind.DISPLAY: (
+        "the node's console goes dark until the next boot, because {devices} {details}"
+    ),
     ReasonKind.NO_RESET: "the kernel knows no way to reset it between two virtual machines",
     ReasonKind.ON_VFIO: "it is already on vfio-pci",
 }
@@ -250,6 +267,7 @@ _REMEDIES = {
         " the whole card."
     ),
     ReasonKind.GROUP_MATES: "",
+    ReasonKind.DISPLAY: "Make sure that the node can be reached over network or a serial line.",
     ReasonKind.NO_RESET: (
         "Expect it to need a reboot of the node after use; test before relying on it."
     ),
@@ -259,7 +277,7 @@ _REMEDIES = {
 
 def text(reason: Reason) -> str:
     """The reason in words, without capital or full stop, for conditions, tables and messages."""
-    details = "; ".join(reason.details)
+    details = (" and " if reason.kind is ReasonKind.DISPLAY else "; ").join(reason.details)
     if reason.kind is ReasonKind.VFS_ENABLED and details:
         details = f" ({details})"
     return _TEXTS[reason.kind].format(

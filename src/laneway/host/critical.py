@@ -3,6 +3,9 @@
 A need is a reason and the sysfs device path that carries it. The path itself names the hardware on
 the way: its last PCI function serves the need, a USB device on it does too, hubs and bridges above
 carry them. So the decision asks nothing of the machine and holds for recorded ones.
+
+A node runs on without its console's display, so a GPU that shows it can be given away. Not so the
+display of a service processor: through it one sees the machine from afar when all else fails.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ _BY_CLASS = {
 """Classes that serve the node whatever is configured. Not 0680: NVSwitch belongs to VMs."""
 
 _MANAGEMENT_DRIVERS = ("hpilo", "ipmi_si")
+_DISPLAY = "03"
+_MANAGEMENT_DISPLAYS = ("1a03", "102b", "19e5")
+"""Vendors whose displays belong to service processors: ASPEED, Matrox, Huawei."""
 
 
 Use = Literal["mount", "swap", "display", "other"]
@@ -46,6 +52,8 @@ class Critical(msgspec.Struct, frozen=True):
 
     functions: dict[PciAddress, tuple[str, ...]]
     usb: dict[str, tuple[str, ...]]
+    displays: dict[PciAddress, tuple[str, ...]] = {}
+    """Functions that show the console and are not critical for that."""
 
 
 def decide(functions: Iterable[PciFunction], needs: Iterable[Need]) -> Critical:
@@ -53,8 +61,12 @@ def decide(functions: Iterable[PciFunction], needs: Iterable[Need]) -> Critical:
     known = {function.address: function for function in functions}
     pci: dict[PciAddress, list[str]] = defaultdict(list)
     usb: dict[str, list[str]] = defaultdict(list)
+    displays: dict[PciAddress, list[str]] = defaultdict(list)
     for need in needs:
         addresses, ports = functions_on(need.path), usb_ports_on(need.path)
+        if need.use == "display" and addresses and not ports and _spared(known.get(addresses[-1])):
+            displays[addresses[-1]].append(need.reason)
+            continue
         if ports:
             usb[ports[-1]].append(need.reason)
             for hub in ports[:-1]:
@@ -64,7 +76,8 @@ def decide(functions: Iterable[PciFunction], needs: Iterable[Need]) -> Critical:
             pci[addresses[-1]].append(via + need.reason)
     for function in known.values():
         if function.boot_vga:
-            pci[function.address].append("is the boot display")
+            found = displays if _spared(function) else pci
+            found[function.address].append("is the boot display")
     _spread(known, pci)
     for function in known.values():
         if own := _own_role(function):
@@ -72,6 +85,7 @@ def decide(functions: Iterable[PciFunction], needs: Iterable[Need]) -> Critical:
     return Critical(
         {address: _unique(pci[address]) for address in sorted(pci) if address in known},
         {port: _unique(usb[port]) for port in sorted(usb)},
+        {address: _unique(displays[address]) for address in sorted(displays)},
     )
 
 
@@ -90,9 +104,20 @@ def _spread(known: dict[PciAddress, PciFunction], pci: dict[PciAddress, list[str
             above = known[above].upstream
 
 
+def _spared(function: PciFunction | None) -> bool:
+    """Whether a display can be spared, by its class and maker."""
+    return (
+        function is not None
+        and function.class_code.startswith(_DISPLAY)
+        and function.vendor not in _MANAGEMENT_DISPLAYS
+    )
+
+
 def _own_role(function: PciFunction) -> str:
     if function.driver in _MANAGEMENT_DRIVERS:
         return "management controller (BMC)"
+    if function.class_code.startswith(_DISPLAY) and function.vendor in _MANAGEMENT_DISPLAYS:
+        return "display of the management controller (BMC)"
     return _BY_CLASS.get(function.class_code[:4], "")
 
 

@@ -2,6 +2,8 @@
 
 Ids come from `uevent` or the id files, never from configuration space, where a VF shows FFFF.
 Only address, ids and class must be there; whatever else is missing or odd leaves its field empty.
+How many VFs there are is told by their links, never by `sriov_numvfs`: reading that waits for as
+long as the number is being changed, which is as long as a virtual machine keeps one of them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ _BARS = 6
 """Lines of `resource` that are base address registers; ROM, VF BARs and windows follow."""
 _ABSENT = " ".join(["0x0000000000000000"] * 3)
 _FLAG_IO, _FLAG_PREFETCH, _FLAG_64 = 0x100, 0x2000, 0x100000
+_NO_OVERRIDE = "(null)"
 _VIRTFN = re.compile(r"virtfn([0-9]{1,6})")
 
 
@@ -77,6 +80,7 @@ def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None
     physfn = attributes.function("physfn")
     upstream = functions_on(attributes.path)[:-1]
     is_pf = physfn is None and "sriov_totalvfs" in attributes.names
+    vfs = _vfs(attributes) if is_pf else ()
     return PciFunction(
         address=address,
         vendor=vendor,
@@ -94,12 +98,29 @@ def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None
         reset_methods=tuple(attributes.text("reset_method").split()),
         boot_vga=attributes.number("boot_vga") == 1,
         physfn=physfn,
-        vfs=_vfs(attributes) if is_pf else (),
+        vfs=vfs,
         total_vfs=attributes.count("sriov_totalvfs") if is_pf else None,
-        num_vfs=attributes.count("sriov_numvfs") or 0 if is_pf else 0,
+        num_vfs=len(vfs),
         sriov_gpu=is_pf and vendor == NVIDIA and _offers_vgpu(attributes, class_code),
         upstream=upstream[-1] if upstream else None,
     )
+
+
+def read_override(host: Host, address: PciAddress) -> str:
+    """The only driver that may have a function; empty when any may, or when none can be named."""
+    try:
+        override = clean(host.read(f"{DEVICES}/{address}/driver_override"))
+    except OSError:
+        return ""
+    return "" if override == _NO_OVERRIDE else override
+
+
+def read_autoprobe(host: Host, address: PciAddress) -> bool | None:
+    """Whether new VFs of a PF find drivers by themselves; None for what is no PF."""
+    try:
+        return clean(host.read(f"{DEVICES}/{address}/sriov_drivers_autoprobe")) != "0"
+    except OSError:
+        return None
 
 
 def _id_pair(text: str) -> tuple[str, str]:

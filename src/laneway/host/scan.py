@@ -34,6 +34,7 @@ def scan(host: Host) -> Inventory:
         usb=tuple(usb),
         critical=found.functions,
         critical_usb=found.usb,
+        displays=found.displays,
         nvidia_driver=_driver_version(host),
         errors=tuple(errors),
     )

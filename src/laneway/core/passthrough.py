@@ -1,0 +1,164 @@
+"""Giving a PCI function to vfio-pci for a virtual machine, and giving it back to the node.
+
+What VFIO isolates is an IOMMU group, so a group goes as a whole or not at all: everything in it but
+bridges leaves its driver, is reserved for vfio-pci by `driver_override` (never by `new_id`, which
+claims every present and later device of the kind) and is probed. Everything that speaks against it
+is found before the first step; should a step fail all the same, the plan is undone as a whole.
+
+Giving back trusts only what is: a function on vfio-pci, or one that is reserved for it and has no
+driver because somebody was interrupted. It is reset while no driver has it, so that nothing of its
+last user reaches the next, and then goes to whichever driver wants it: what it was on before may
+have been removed since. All members of the group are free before the first is reset: one that
+fails its reset goes to quarantine, and no mate is given to the node beside it.
+"""
+
+from __future__ import annotations
+
+from laneway.core.decision import Decision, conclude
+from laneway.core.fitness import find, unfit
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import (
+    LoadModule,
+    OverrideDriver,
+    Probe,
+    ResetFunction,
+    Satisfied,
+    SetConsole,
+    SetFramebuffer,
+    Step,
+    Unbind,
+)
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceUnusable,
+    Refusal,
+    UsersUnseen,
+    VfioMissing,
+)
+from laneway.core.situation import Situation
+from laneway.core.usability import (
+    VFIO_DRIVER,
+    Effect,
+    goes_along,
+    group_mates,
+    judge,
+    remedy,
+    text,
+)
+
+_MODULAR_CONSOLE = "(M)"
+"""How the kernel marks console drivers that can be detached; those of the system cannot."""
+
+
+def bind(address: PciAddress, situation: Situation) -> Decision:
+    """Have vfio-pci drive a function and everything that goes along in its IOMMU group."""
+    function = find(address, situation)
+    if function is None:
+        return unfit(address, situation)
+    members = group_members(function, situation)
+    against = [refusal for member in members for refusal in unfit(member.address, situation)]
+    coming = [member for member in members if member.driver != VFIO_DRIVER]
+    if not (coming or against):
+        return Satisfied()
+    against += _unusable(function, situation)
+    against += _in_use(coming, situation)
+    if situation.vfio_pci == "missing":
+        against.append(VfioMissing(situation.kernel))
+    return conclude(against, _bind_steps(members, coming, situation))
+
+
+def release(address: PciAddress, situation: Situation) -> Decision:
+    """Give everything of a function's IOMMU group that vfio-pci has back to the node."""
+    function = find(address, situation)
+    if function is None:
+        return unfit(address, situation)
+    members = group_members(function, situation)
+    leaving = [member for member in members if _taken(member, situation)]
+    against = [refusal for member in leaving for refusal in unfit(member.address, situation)]
+    against += _in_use(leaving, situation)
+    return conclude(against, _release_steps(leaving, situation))
+
+
+def group_members(function: PciFunction, situation: Situation) -> list[PciFunction]:
+    """The function and those mates that VFIO takes along, by address."""
+    mates = filter(goes_along, group_mates(function, situation.inventory))
+    return sorted((function, *mates), key=lambda member: member.address)
+
+
+def _taken(member: PciFunction, situation: Situation) -> bool:
+    if member.driver:
+        return member.driver == VFIO_DRIVER
+    return situation.overrides.get(member.address) == VFIO_DRIVER
+
+
+def _unusable(function: PciFunction, situation: Situation) -> list[Refusal]:
+    """The judgement that is published about the function, as a refusal."""
+    reasons = judge(function, situation.inventory)
+    blocking = [reason for reason in reasons if reason.effect is Effect.BLOCKS]
+    if not blocking:
+        return []
+    remedies = dict.fromkeys(filter(None, map(remedy, blocking)))
+    return [DeviceUnusable(str(function.address), tuple(map(text, blocking)), tuple(remedies))]
+
+
+def _in_use(members: list[PciFunction], situation: Situation) -> list[Refusal]:
+    """Who uses what the plan touches; also that nobody can tell.
+
+    One without a driver counts too: while its unbinding waits for a virtual machine to let go, the
+    kernel shows it so, and whatever touches it then waits as well.
+    """
+    found: list[Refusal] = [
+        DeviceHeld(str(member.address), tuple(holder.text for holder in holders))
+        for member in members
+        if (holders := situation.holders.get(member.address))
+    ]
+    if members and situation.blind:
+        found.append(UsersUnseen(situation.blind))
+    return found
+
+
+def _bind_steps(
+    members: list[PciFunction], coming: list[PciFunction], situation: Situation
+) -> list[Step]:
+    steps: list[Step] = []
+    if situation.vfio_pci == "loadable":
+        steps.append(LoadModule(VFIO_DRIVER))
+    if any(member.address in situation.inventory.displays for member in members):
+        steps += _dark(situation)
+    for member in coming:
+        if member.driver:
+            steps.append(Unbind(member.address, member.driver))
+        if (override := situation.overrides.get(member.address, "")) != VFIO_DRIVER:
+            steps.append(OverrideDriver(member.address, VFIO_DRIVER, override))
+        steps.append(Probe(member.address, VFIO_DRIVER))
+    return steps
+
+
+def _dark(situation: Situation) -> list[Step]:
+    """Consoles first: they draw through the framebuffer, which keeps the GPU's memory."""
+    consoles: list[Step] = [
+        SetConsole(console.number, console.name, attached=False)
+        for console in situation.consoles
+        if console.attached and console.name.startswith(_MODULAR_CONSOLE)
+    ]
+    return consoles + [
+        SetFramebuffer(framebuffer.device, framebuffer.driver, bound=False)
+        for framebuffer in situation.framebuffers
+    ]
+
+
+def _release_steps(leaving: list[PciFunction], situation: Situation) -> list[Step]:
+    steps: list[Step] = [
+        Unbind(member.address, member.driver) for member in leaving if member.driver
+    ]
+    steps += [ResetFunction(member.address) for member in leaving if member.reset_methods]
+    for member in leaving:
+        if override := situation.overrides.get(member.address, ""):
+            steps.append(OverrideDriver(member.address, "", override))
+        original = situation.originals.get(member.address)
+        if original and original in situation.loadable and LoadModule(original) not in steps:
+            steps.append(LoadModule(original))
+        # Something that had no driver when it was taken gets none: somebody wanted it so.
+        if original != "":
+            steps.append(Probe(member.address, ""))
+    return steps
