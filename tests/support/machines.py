@@ -130,9 +130,7 @@ _WAITING = {"vfio_unregister_group_dev", "sriov_numvfs_show", "sriov_numvfs_stor
 
 def _process(code: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-I", "-S", "-c", code, *arguments]
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and text
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 class _RealHolder:
@@ -280,8 +278,20 @@ class SimulatedMachine:
         return call
 
     def knob(self, name: str, value: int) -> None:
-        assert hasattr(self.host.faults, name), name
-        setattr(self.host.faults, name, value)
+        faults = self.host.faults
+        match name:
+            case "fail_sriov":
+                faults.refuse("/sriov_numvfs", errno.EIO, value)
+            case "fail_probe":
+                faults.fail_probe(value)
+            case "fail_create":
+                mdev = self.host.exists("/sys/class/mdev_bus")
+                end = "/create" if mdev else "/nvidia/current_vgpu_type"
+                faults.refuse(end, errno.EIO, value)
+            case "slow_ms":
+                faults.probe_seconds = value / 1000
+            case _:
+                raise AssertionError(name)
 
     def close(self) -> None:
         _finish(self._holders, self._calls)

@@ -1,11 +1,14 @@
-"""One GPU with its VFs, on a simulated host and, inside the kernel rig, on a real kernel.
+"""Devices on a simulated host and, inside the kernel rig, on a real kernel.
 
 The tests of this folder are the contract between both: what passes on one and fails on the other
 is a mistake of the simulation. `LANEWAY_RIG` is set in the rig's guest to the driver's framework.
+Every test finds the devices as they were; in a guest, where they outlive it, what a test changed
+is put back by plain writes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,29 +16,89 @@ from dataclasses import dataclass
 import pytest
 
 from laneway.core.inventory import Inventory, VgpuFunction, VgpuType
-from laneway.core.pci import PciAddress
+from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, SetVgpuType, Step
+from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.vgpu import NO_VGPU, mdev_uuid
 from laneway.host.port import Host
-from laneway.host.real import RealHost
 from laneway.host.scan import scan
 from laneway.sim.spec import Spec, build
+from support.machines import Machine, RigMachine, SimulatedMachine
 
 RIG = os.environ.get("LANEWAY_RIG", "")
 NODE = "node"
+PCI = "/sys/bus/pci/devices"
+
+# ---- what every device has ---------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """An SR-IOV GPU whose VFs exist and carry nothing."""
+class Device:
+    """A function of a machine, with the plain reads and writes of a person at the shell."""
 
-    host: Host
+    machine: Machine
     address: PciAddress
-    framework: str
-    memory_gib: int
+
+    @property
+    def host(self) -> Host:
+        return self.machine.host
 
     def look(self) -> Inventory:
         return scan(self.host)
+
+    def function(self, address: PciAddress | None = None) -> PciFunction:
+        wanted = address or self.address
+        return next(f for f in self.look().functions if f.address == wanted)
+
+    def path(self, attribute: str = "", of: PciAddress | None = None) -> str:
+        home = f"{PCI}/{of or self.address}"
+        return f"{home}/{attribute}" if attribute else home
+
+    def group_node(self, of: PciAddress | None = None) -> str:
+        """The VFIO group of a function, as a VM opens it."""
+        return _group_node(self.host, self.path(of=of))
+
+    def unbind(self, of: PciAddress | None = None) -> None:
+        function = of or self.address
+        self.host.write(self.path("driver/unbind", function), str(function))
+
+    def bind(self, driver: str, of: PciAddress | None = None) -> None:
+        """Give a function to a driver, to the one that wants it when the name is empty."""
+        function = of or self.address
+        self.host.write(self.path("driver_override", function), driver or "\n")
+        if self.driver(function):
+            self.unbind(function)
+        self.host.write("/sys/bus/pci/drivers_probe", str(function))
+
+    def driver(self, of: PciAddress | None = None) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return self.host.readlink(self.path("driver", of)).rpartition("/")[2]
+        return ""
+
+    def virtfns(self) -> list[PciAddress]:
+        """VFs in the order of their numbers, from links: reading those never waits."""
+        names = (name for name in self.host.names(self.path()) if name.startswith("virtfn"))
+        links = []
+        for name in sorted(names, key=lambda name: int(name[6:])):
+            with contextlib.suppress(FileNotFoundError):
+                links.append(self.host.readlink(self.path(name)))
+        return [PciAddress.parse(link.rpartition("/")[2]) for link in links]
+
+
+def _group_node(host: Host, device: str) -> str:
+    number = host.readlink(f"{device}/iommu_group").rpartition("/")[2]
+    return f"/dev/vfio/{number}"
+
+
+# ---- an SR-IOV GPU -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gpu(Device):
+    """An SR-IOV GPU whose VFs exist and carry nothing."""
+
+    framework: str
+    memory_gib: int
 
     def functions(self) -> tuple[VgpuFunction, ...]:
         return tuple(vgpu for vgpu in self.look().vgpus if vgpu.parent == self.address)
@@ -53,46 +116,81 @@ class Gpu:
 
     def create(self, function: VgpuFunction, kind: VgpuType) -> None:
         """One plain write, as a person at the shell would do it."""
-        home = f"/sys/bus/pci/devices/{function.address}"
         if self.framework == "mdev":
-            uuid = mdev_uuid(NODE, function)
-            self.host.write(f"{home}/mdev_supported_types/{kind.id}/create", uuid)
+            path = self.path(f"mdev_supported_types/{kind.id}/create", function.address)
+            self.host.write(path, mdev_uuid(NODE, function))
         else:
-            self.host.write(f"{home}/nvidia/current_vgpu_type", kind.id)
+            self.host.write(self.path("nvidia/current_vgpu_type", function.address), kind.id)
+
+    def removal(self, function: VgpuFunction) -> tuple[str, str]:
+        """Path and text of the write that removes a vGPU."""
+        if self.framework == "mdev":
+            return f"/sys/bus/mdev/devices/{mdev_uuid(NODE, function)}/remove", "1"
+        return self.path("nvidia/current_vgpu_type", function.address), NO_VGPU
 
     def remove(self, function: VgpuFunction) -> None:
+        self.host.write(*self.removal(function))
+
+    def vgpu_node(self, function: VgpuFunction) -> tuple[str, str]:
+        """The VFIO group and the device of it that a VM with this vGPU opens."""
         if self.framework == "mdev":
-            self.host.write(f"/sys/bus/mdev/devices/{mdev_uuid(NODE, function)}/remove", "1")
-        else:
-            home = f"/sys/bus/pci/devices/{function.address}"
-            self.host.write(f"{home}/nvidia/current_vgpu_type", NO_VGPU)
+            uuid = mdev_uuid(NODE, function)
+            return _group_node(self.host, f"/sys/bus/mdev/devices/{uuid}"), uuid
+        return self.group_node(function.address), str(function.address)
+
+    async def switch(self, *, on: bool) -> None:
+        """All VFs on or off, by the driver's own program."""
+        argv = [SRIOV_MANAGE, "-e" if on else "-d", str(self.address)]
+        done = await self.machine.executor.run(argv, seconds=60)
+        assert done.status == 0, done.output
 
     def clear(self) -> None:
         for function in self.functions():
             if function.configured is not None:
                 self.remove(function)
 
+    def restore(self) -> None:
+        """Undo what a test did to a GPU that outlives it."""
+        _give_back(self)
+        for vf in self.virtfns():
+            _give_back(Device(self.machine, vf))
+        self.clear()
+        total = self.host.read(self.path("sriov_totalvfs")).decode().strip()
+        if len(self.virtfns()) != int(total):
+            self.host.write(self.path("sriov_numvfs"), "0")
+            self.host.write(self.path("sriov_numvfs"), total)
 
-def _in_the_rig() -> Gpu:
-    host = RealHost()
-    pf = next(f for f in scan(host).functions if f.sriov_gpu)
-    if not pf.num_vfs:
-        host.write(f"/sys/bus/pci/devices/{pf.address}/sriov_numvfs", str(pf.total_vfs))
-    return Gpu(host, pf.address, "mdev" if RIG == "mdev" else "vendor-vfio", memory_gib=16)
+
+def _give_back(device: Device) -> None:
+    """Let the driver that wants it have a function again."""
+    override = device.host.read(device.path("driver_override")).decode().strip()
+    if override != "(null)" or not device.driver():
+        device.bind("")
 
 
-def _simulated(framework: str) -> Gpu:
+def _rig_gpu() -> Gpu:
+    machine = RigMachine()
+    pf = next(f for f in scan(machine.host).functions if f.sriov_gpu)
+    framework = "mdev" if RIG == "mdev" else "vendor-vfio"
+    gpu = Gpu(machine, pf.address, framework, memory_gib=16)
+    gpu.restore()
+    return gpu
+
+
+def _simulated_gpu(framework: str) -> Gpu:
     model, memory = {"mdev": ("a2", 16), "vendor-vfio": ("l40s", 48)}[framework]
-    host = build(Spec(model), NODE)
-    pf = next(f for f in scan(host).functions if f.sriov_gpu)
-    return Gpu(host, pf.address, framework, memory)
+    machine = SimulatedMachine(build(Spec(model), NODE))
+    pf = next(f for f in scan(machine.host).functions if f.sriov_gpu)
+    return Gpu(machine, pf.address, framework, memory)
 
 
 @pytest.fixture(params=["rig"] if RIG else ["mdev", "vendor-vfio"])
 def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
-    found = _in_the_rig() if RIG else _simulated(request.param)
+    found = _rig_gpu() if RIG else _simulated_gpu(request.param)
     yield found
-    found.clear()
+    found.machine.close()
+    if RIG:
+        found.restore()
 
 
 @pytest.fixture
@@ -105,3 +203,76 @@ def only(gpu: Gpu) -> Callable[[str], Gpu]:
         return gpu
 
     return check
+
+
+# ---- a GPU with an audio function in its IOMMU group -------------------------
+
+
+@dataclass(frozen=True)
+class SharedGroup(Device):
+    """A GPU that shares its IOMMU group with its audio function."""
+
+    audio: PciAddress
+
+    def restore(self) -> None:
+        for function in (self.address, self.audio):
+            override = self.host.read(self.path("driver_override", function)).decode().strip()
+            if override != "(null)":
+                self.bind("", function)
+        if not self.driver():
+            self.bind("")
+
+
+@pytest.fixture
+def shared_group() -> Iterator[SharedGroup]:
+    machine = _machine("workstation")
+    functions = scan(machine.host).functions
+    audio = next(f for f in functions if f.class_code.startswith("0403") and _below_a_port(f))
+    gpu = next(f for f in functions if f.is_gpu and f.address[:3] == audio.address[:3])
+    found = SharedGroup(machine, gpu.address, audio.address)
+    yield found
+    machine.close()
+    if RIG:
+        found.restore()
+
+
+def _below_a_port(function: PciFunction) -> bool:
+    return function.upstream is not None
+
+
+# ---- SR-IOV of a device that is not a GPU -------------------------------------
+
+
+@dataclass(frozen=True)
+class Nvme(Device):
+    """An NVMe controller with SR-IOV, without VFs; nothing else keeps these from vfio-pci."""
+
+    total_vfs: int
+
+    def switch(self, count: int) -> None:
+        self.host.write(self.path("sriov_numvfs"), str(count))
+
+    def give_to_vfio(self, vf: PciAddress) -> None:
+        self.bind("vfio-pci", vf)
+        assert self.driver(vf) == "vfio-pci"
+
+    def restore(self) -> None:
+        if self.virtfns():
+            self.switch(0)
+        self.host.write(self.path("sriov_drivers_autoprobe"), "1")
+        _give_back(self)
+
+
+@pytest.fixture
+def nvme() -> Iterator[Nvme]:
+    machine = _machine("workstation")
+    pf = next(f for f in scan(machine.host).functions if f.class_code == "010802" and f.total_vfs)
+    found = Nvme(machine, pf.address, pf.total_vfs or 0)
+    yield found
+    machine.close()
+    if RIG:
+        found.restore()
+
+
+def _machine(model: str) -> Machine:
+    return RigMachine() if RIG else SimulatedMachine(build(Spec(model), NODE))
