@@ -29,6 +29,10 @@ class ConfiguredVgpu(msgspec.Struct, frozen=True):
     uuid: str = ""
     """mdev only."""
     iommu_group: int | None = None
+    placement: int | None = None
+    """First memory slot, counted inside its GPU instance where it has one; None: not told."""
+    gpu_instance: int | None = None
+    """Id of the GPU instance that it is in."""
 
 
 class VgpuFunction(msgspec.Struct, frozen=True, kw_only=True):

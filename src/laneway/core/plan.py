@@ -212,6 +212,9 @@ class Plan(msgspec.Struct, frozen=True):
     """Steps in the order in which they must happen."""
 
     steps: tuple[Step, ...]
+    then: tuple[str, ...] = ()
+    """In words, what a further plan must do once this one is done: what it takes is known only
+    then. Empty when the wish is reached with this plan."""
 
 
 class Satisfied(msgspec.Struct, frozen=True):

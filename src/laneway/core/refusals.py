@@ -110,12 +110,6 @@ class UsersUnknown(Refusal, frozen=True):
     obstacle: str
 
 
-class UsersUnseen(Refusal, frozen=True):
-    """Who uses this host's devices cannot be seen, so none is taken away."""
-
-    obstacle: str
-
-
 class DeviceQuarantined(Refusal, frozen=True):
     """The device failed its reset, so nobody gets it."""
 
@@ -213,6 +207,35 @@ class LayoutDoesNotFit(Refusal, frozen=True):
     possible: int
 
 
+class CountTooSmall(Refusal, frozen=True):
+    """None, or less than none, of something is asked for."""
+
+    profile: str
+    count: int
+
+
+class TooFewFunctions(Refusal, frozen=True):
+    """More vGPUs are asked for than the card has virtual functions to carry them."""
+
+    device: str
+    count: int
+    functions: int
+
+
+class ModesExclusive(Refusal, frozen=True):
+    """Time-sliced and MIG-backed vGPUs are asked for on one card."""
+
+    device: str
+    sliced: tuple[str, ...]
+    mig_backed: tuple[str, ...]
+
+
+class ParametersMalformed(Refusal, frozen=True):
+    """Parameters of vGPUs that the driver would not understand."""
+
+    parameters: str
+
+
 class InstancesDoNotFit(Refusal, frozen=True):
     """The GPU instances asked for do not fit on the card together."""
 
@@ -306,11 +329,6 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 f"Nothing is taken away here, because who uses it cannot be seen: {obstacle}. Run "
                 "Laneway as root of the host, not of a container."
             )
-        case UsersUnseen(obstacle):
-            return (
-                f"Who uses the devices of this host cannot be seen: {obstacle}. Nothing is taken "
-                "away before that is put right."
-            )
         case DeviceQuarantined(device, error):
             return (
                 f"{device} is in quarantine because its reset failed ({error}). Reboot the node, "
@@ -371,6 +389,23 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
             return (
                 f"{count} x {profile} do not fit on {device} beside the rest: {possible} of them "
                 "would."
+            )
+        case CountTooSmall(profile, count):
+            return f"{count} x {profile} is no number of vGPUs: ask for one at least, or leave it."
+        case TooFewFunctions(device, count, functions):
+            return (
+                f"{count} vGPUs need {count} virtual functions of {device}, and {functions} of "
+                "them can carry one."
+            )
+        case ModesExclusive(device, sliced, mig_backed):
+            return (
+                f"{_names(sliced)} share all of {device} by time, {_names(mig_backed)} need MIG "
+                "mode, and a card is in one mode only. Ask for one kind."
+            )
+        case ParametersMalformed(parameters):
+            return (
+                f"{parameters!r} are no vGPU parameters: write name=value, several of them "
+                "separated by commas, such as frame_rate_limiter=0."
             )
         case InstancesDoNotFit(device, asked, obstacle):
             return f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}."

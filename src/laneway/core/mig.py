@@ -1,0 +1,260 @@
+"""GPU instances: which ones a set of MIG-backed vGPUs needs, and where on the card they can be.
+
+A GPU instance takes a run of memory slices that begins at one of a few places of its profile. What
+profiles there are, how many of each and where, is read from the driver while MIG mode is on. Before
+it is on, the catalogue's flags of the vGPU profiles stand in for that, so that a wish which can
+never fit is refused before anything is torn down for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+
+import msgspec
+
+from laneway.core.catalogue import profiles_of
+from laneway.core.profiles import MIB_PER_GIB, Profile, profile
+from laneway.core.situation import GpuInstance, GpuInstanceProfile
+
+MOST_PER_INSTANCE = 12
+"""vGPUs in one GPU instance, whatever their size."""
+
+_MEMORY_SLICES = 8
+_NAME = re.compile(r"([1-9])g\.([0-9]{1,4})gb([+-][a-z0-9.+-]{1,24})?")
+_ATTRIBUTES = {"": "", "ME": "+me", "NOME": "-me", "MEALL": "+me.all", "GFX": "+gfx"}
+
+
+class InstanceSet(msgspec.Struct, frozen=True):
+    """How to come from the GPU instances that there are to those that are wished."""
+
+    destroy: tuple[GpuInstance, ...] = ()
+    create: tuple[tuple[GpuInstanceProfile, int], ...] = ()
+    """Profile and placement."""
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Why GPU instances do not fit, as the rest of a sentence."""
+
+    text: str
+
+
+# -------------------------------------------------------------------------- which profile serves
+
+
+def instance_profile(
+    vgpu: Profile, offered: Iterable[GpuInstanceProfile]
+) -> GpuInstanceProfile | None:
+    """The GPU instance that a MIG-backed profile needs: the smallest that has what its name says.
+
+    `A100-1-10C` needs a `1g.10gb`, `A100-1-5CME` a `1g.5gb+me`. Graphics share an instance's memory
+    between several: `DC-1-2Q` and eleven others sit in one `1g.24gb+gfx`.
+    """
+    choices = tuple(offered)
+    for attributes in _attributes(vgpu):
+        found = [
+            (gib, one)
+            for one, (slices, gib, has) in ((one, _parts(one.name)) for one in choices)
+            if slices == vgpu.slices and has == attributes
+            if gib * MIB_PER_GIB >= vgpu.framebuffer_mib
+        ]
+        if found:
+            return min(found, key=lambda pair: pair[0])[1]
+    return None
+
+
+def _attributes(vgpu: Profile) -> tuple[str, ...]:
+    if vgpu.graphics:
+        return ("+gfx",)
+    named = _ATTRIBUTES[vgpu.variant]
+    # A compute profile of a board that the catalogue lacks may sit in either kind.
+    return (named,) if named or vgpu.fraction else (named, "+gfx")
+
+
+def _parts(name: str) -> tuple[int, int, str]:
+    """Compute slices, GiB and attributes of an instance profile; zeros for an odd name."""
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), int(match[2]), match[3] or "") if match else (0, 0, "")
+
+
+def per_instance(vgpu: Profile, instance: GpuInstanceProfile) -> int:
+    """How many vGPUs of a profile one GPU instance takes."""
+    if vgpu.maximum and instance.total:
+        return max(1, min(MOST_PER_INSTANCE, vgpu.maximum // instance.total))
+    if not vgpu.graphics:
+        return 1
+    gib = _parts(instance.name)[1]
+    return max(1, min(MOST_PER_INSTANCE, gib * MIB_PER_GIB // vgpu.framebuffer_mib))
+
+
+def instances_needed(
+    wanted: Mapping[str, int], offered: Iterable[GpuInstanceProfile]
+) -> dict[str, int] | Obstacle:
+    """GPU instances, by profile, that MIG-backed vGPUs need: one holds one framebuffer size."""
+    choices = tuple(offered)
+    groups: dict[tuple[str, int], tuple[int, int]] = {}
+    for name, count in wanted.items():
+        vgpu = profile(name)
+        instance = vgpu and instance_profile(vgpu, choices)
+        if vgpu is None or instance is None:
+            return Obstacle(f"the card has none for {name}; it has {_list(choices)}")
+        group = instance.name, vgpu.framebuffer_mib
+        _, before = groups.get(group, (0, 0))
+        groups[group] = per_instance(vgpu, instance), before + count
+    needed: Counter[str] = Counter()
+    for (instance_name, _), (most, count) in groups.items():
+        needed[instance_name] += -(-count // most)
+    return dict(needed)
+
+
+def _list(offered: Iterable[GpuInstanceProfile]) -> str:
+    return ", ".join(one.name for one in offered) or "no GPU instance at all"
+
+
+# ------------------------------------------------------------------------------- where they can be
+
+
+def arrange_instances(
+    offered: Iterable[GpuInstanceProfile],
+    existing: Iterable[GpuInstance],
+    wanted: Mapping[str, int],
+    *,
+    pinned: frozenset[int] = frozenset(),
+    carrying: frozenset[int] = frozenset(),
+) -> InstanceSet | Obstacle:
+    """At least these GPU instances, with as few as possible of those that there are destroyed.
+
+    Instances that nobody asked for stay unless they are in the way. `pinned`: placements of
+    instances in use; `carrying`: of those with vGPUs, which are destroyed rather than others last.
+    """
+    profiles = {one.name: one for one in offered}
+    unknown = [name for name in wanted if name not in profiles]
+    if unknown:
+        return Obstacle(f"the card has no {', '.join(unknown)}; it has {_list(profiles.values())}")
+    there = sorted(existing, key=lambda one: one.start)
+    for destroy in _sacrifices(there, pinned, carrying):
+        kept = [one for one in there if one not in destroy]
+        missing = Counter(wanted)
+        missing.subtract(one.profile for one in kept)
+        create = _place(profiles, kept, +missing)
+        if create is not None:
+            return InstanceSet(destroy, create)
+    return Obstacle(_obstacle(profiles, there, wanted, pinned))
+
+
+def _sacrifices(
+    there: list[GpuInstance], pinned: frozenset[int], carrying: frozenset[int]
+) -> Iterator[tuple[GpuInstance, ...]]:
+    """Every choice of instances to destroy, the smallest loss first."""
+    free = [one for one in there if one.start not in pinned]
+    for count in range(len(free) + 1):
+        yield from sorted(
+            combinations(free, count), key=lambda some: sum(one.start in carrying for one in some)
+        )
+
+
+def _place(
+    profiles: dict[str, GpuInstanceProfile], kept: list[GpuInstance], missing: Counter[str]
+) -> tuple[tuple[GpuInstanceProfile, int], ...] | None:
+    """Placements beside the kept instances, the largest first; None when there are none."""
+    counts = Counter(one.profile for one in kept) + missing
+    if any(counts[name] > profiles[name].total for name in missing):
+        return None
+    if _slices(counts) > _all_slices(profiles):
+        return None
+    queue = sorted(
+        (profiles[name] for name in missing.elements()), key=lambda one: (-one.size, one.name)
+    )
+    used = 0
+    for one in kept:
+        used |= _run(one.start, one.size)
+
+    def go(index: int, used: int) -> list[tuple[GpuInstanceProfile, int]] | None:
+        if index == len(queue):
+            return []
+        one = queue[index]
+        for start in sorted(one.starts):
+            if not _run(start, one.size) & used:
+                tail = go(index + 1, used | _run(start, one.size))
+                if tail is not None:
+                    return [(one, start), *tail]
+        return None
+
+    found = go(0, used)
+    return None if found is None else tuple(found)
+
+
+def _run(start: int, size: int) -> int:
+    return ((1 << size) - 1) << start
+
+
+def _slices(counts: Mapping[str, int]) -> int:
+    return sum(_parts(name)[0] * count for name, count in counts.items())
+
+
+def _all_slices(profiles: Mapping[str, GpuInstanceProfile]) -> int:
+    return max((_parts(name)[0] for name in profiles), default=0)
+
+
+def _obstacle(
+    profiles: dict[str, GpuInstanceProfile],
+    there: list[GpuInstance],
+    wanted: Mapping[str, int],
+    pinned: frozenset[int],
+) -> str:
+    for name, count in wanted.items():
+        if count > profiles[name].total:
+            return f"the card has room for {profiles[name].total} x {name}, not {count}"
+    if _slices(wanted) > _all_slices(profiles):
+        return f"they need {_slices(wanted)} of {_all_slices(profiles)} compute slices"
+    memory = sum(profiles[name].size * count for name, count in wanted.items())
+    most = max(max(one.starts, default=0) + one.size for one in profiles.values())
+    if memory > most:
+        return f"they need {memory} of {most} memory slices"
+    if _place(profiles, [], Counter(wanted)) is not None:
+        stay = ", ".join(f"{one.profile} at {one.start}" for one in there if one.start in pinned)
+        return f"instances in use are in the way: {stay}"
+    return "they overlap wherever they are put"
+
+
+# ------------------------------------------------------------------------------ before MIG is on
+
+
+@lru_cache(maxsize=32)
+def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
+    """The instance profiles of a board by PCI device id, as far as its vGPU profiles show them.
+
+    For judging a wish only: they have no ids that the driver would take. Empty for a board that the
+    catalogue lacks.
+    """
+    rows = [(row, profile(row.name)) for row in profiles_of(device) if row.mig_backed]
+    alike: dict[str, int] = {}
+    for row, vgpu in rows:
+        if vgpu and vgpu.fraction:
+            kind = row.mig_partition.partition("|")[0]
+            total = vgpu.fraction if vgpu.graphics else row.max_per_gpu or 1
+            alike[kind] = max(alike.get(kind, 0), total)
+    full = max((vgpu.framebuffer_mib for _, vgpu in rows if vgpu), default=0) // MIB_PER_GIB
+    found: dict[str, GpuInstanceProfile] = {}
+    for row, vgpu in rows:
+        if not vgpu or not vgpu.fraction:
+            continue
+        total = alike[row.mig_partition.partition("|")[0]]
+        size = _MEMORY_SLICES // vgpu.fraction
+        gib = full // vgpu.fraction if vgpu.graphics else vgpu.framebuffer_mib // MIB_PER_GIB
+        name = f"{vgpu.slices}g.{gib}gb{_attributes(vgpu)[0]}"
+        # Of those with media engines there are fewer than there are places.
+        most = row.max_per_gpu or 1 if vgpu.variant else total
+        found[name] = GpuInstanceProfile(
+            name=name,
+            id=-1,
+            free=most,
+            total=most,
+            starts=tuple(size * index for index in range(total)),
+            size=size,
+            memory_gib=float(gib),
+        )
+    return tuple(found.values())
