@@ -1,0 +1,57 @@
+"""Pods, as far as Laneway reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from laneway.api import Condition, ObjectMeta, find_condition
+from laneway.kube.resource import Resource
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a pod is to run."""
+
+    name: str
+    readiness_probe: Mapping[str, Any] | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of a container."""
+
+    name: str
+    container_id: str = msgspec.field(name="containerID", default="")
+    """Another one after every restart."""
+
+
+class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The wish."""
+
+    containers: Sequence[Container] = ()
+
+
+class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The kubelet's word on it."""
+
+    phase: str = ""
+    conditions: Sequence[Condition] = ()
+    container_statuses: Sequence[ContainerStatus] = ()
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+PODS = Resource("", "v1", "pods", True, Pod)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod can be worked with: Ready, and not on its way out."""
+    ready = find_condition(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True" and not pod.metadata.deletion_timestamp
