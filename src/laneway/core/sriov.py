@@ -20,6 +20,7 @@ from laneway.core.inventory import ConfiguredVgpu
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     OverrideDriver,
+    Probe,
     Satisfied,
     SetAutoprobe,
     SetVfCount,
@@ -37,6 +38,7 @@ from laneway.core.refusals import (
     NotAVgpuCard,
     Refusal,
     ToolMissing,
+    UsersUnknown,
     VfCountOutOfRange,
     VfsAllOrNone,
 )
@@ -73,11 +75,18 @@ def set_vfs(
 
 def _steps(card: PciFunction, count: int, situation: Situation, *, probed: bool) -> list[Step]:
     existing, autoprobe = vf_count(card), situation.autoprobe.get(card.address)
-    wanted = probed or count == 0
-    steps = _freed(card, situation, back_by_themselves=autoprobe is not False)
+    steps: list[Step] = []
+    vfs = _existing(card, situation)
+    if autoprobe is False or any(vf.driver == VFIO_DRIVER for vf in vfs):
+        # Undone in reverse, VFs come back without a driver, and then each is given its own.
+        for vf in vfs:
+            steps += _freed(vf, situation)
+        if autoprobe:
+            steps.append(SetAutoprobe(card.address, enabled=False))
+            autoprobe = False
     if existing:
         steps.append(SetVfCount(card.address, 0, existing))
-    # Between both writes of the number: undone in reverse, the old VFs come back as they came.
+    wanted = probed or count == 0
     if autoprobe is not None and autoprobe != wanted:
         steps.append(SetAutoprobe(card.address, wanted))
     if count:
@@ -106,7 +115,11 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
         against.append(ToolMissing(SRIOV_MANAGE))
     against += _busy(gpu, situation)
     against += obstacles(gpu, situation)
-    steps = _freed(gpu, situation, back_by_themselves=True)
+    steps: list[Step] = []
+    for vf in _existing(gpu, situation):
+        # Undone in reverse: the program brings every VF back on NVIDIA's driver.
+        if vf.driver == VFIO_DRIVER:
+            steps += (*_freed(vf, situation), Probe(vf.address, NVIDIA_DRIVER))
     steps.append(SwitchGpuVfs(address, enabled, gpu.total_vfs if enabled else existing))
     return conclude(against, steps)
 
@@ -128,7 +141,9 @@ def obstacles(card: PciFunction, situation: Situation) -> list[Refusal]:
 
 
 def held(address: PciAddress, situation: Situation, *more: str) -> list[Refusal]:
-    """Who uses a function, all in one refusal."""
+    """Who uses a function, all in one refusal; also that this cannot be known."""
+    if situation.blind:
+        return [UsersUnknown(situation.blind)]
     holders = (*more, *(holder.text for holder in situation.holders.get(address, ())))
     return [DeviceHeld(str(address), holders)] if holders else []
 
@@ -163,16 +178,17 @@ def _busy(gpu: PciFunction, situation: Situation) -> list[Refusal]:
     )
 
 
-def _freed(card: PciFunction, situation: Situation, *, back_by_themselves: bool) -> list[Step]:
-    """Every VF away from a driver that creating it anew would not give it."""
+def _existing(card: PciFunction, situation: Situation) -> list[PciFunction]:
+    """The VFs of a card in the order of their numbers."""
     by_address = {function.address: function for function in situation.inventory.functions}
+    return [by_address[address] for address in card.vfs if address in by_address]
+
+
+def _freed(vf: PciFunction, situation: Situation) -> list[Step]:
+    """A VF away from its driver, and the wish for one driver away from the VF."""
     steps: list[Step] = []
-    for address in card.vfs:
-        vf = by_address.get(address)
-        if vf is None:
-            continue
-        if vf.driver and (vf.driver == VFIO_DRIVER or not back_by_themselves):
-            steps.append(Unbind(address, vf.driver))
-        if override := situation.overrides.get(address):
-            steps.append(OverrideDriver(address, "", override))
+    if vf.driver:
+        steps.append(Unbind(vf.address, vf.driver))
+    if override := situation.overrides.get(vf.address):
+        steps.append(OverrideDriver(vf.address, "", override))
     return steps

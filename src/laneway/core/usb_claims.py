@@ -16,6 +16,7 @@ from laneway.core.refusals import (
     DeviceReplaced,
     DeviceUnusable,
     Refusal,
+    UsersUnknown,
 )
 from laneway.core.situation import Situation
 from laneway.core.usability import Effect, judge_usb, remedy, text
@@ -70,6 +71,8 @@ def _handover(device: UsbDevice, before: tuple[int, int], after: tuple[int, int]
 
 
 def _held(device: UsbDevice, situation: Situation) -> list[Refusal]:
+    if situation.blind:
+        return [UsersUnknown(situation.blind)]
     holders = situation.usb_holders.get(device.port, ())
     texts = tuple(holder.text for holder in holders)
     return [DeviceHeld(device.port, texts)] if texts else []
