@@ -29,13 +29,12 @@ from laneway.core.plan import (
     Unbind,
 )
 from laneway.core.refusals import (
-    DeviceHeld,
     DeviceUnusable,
     Refusal,
-    UsersUnseen,
     VfioMissing,
 )
 from laneway.core.situation import Situation
+from laneway.core.sriov import held
 from laneway.core.usability import (
     VFIO_DRIVER,
     Effect,
@@ -102,19 +101,12 @@ def _unusable(function: PciFunction, situation: Situation) -> list[Refusal]:
 
 
 def _in_use(members: list[PciFunction], situation: Situation) -> list[Refusal]:
-    """Who uses what the plan touches; also that nobody can tell.
+    """Who uses what the plan touches.
 
     One without a driver counts too: while its unbinding waits for a virtual machine to let go, the
     kernel shows it so, and whatever touches it then waits as well.
     """
-    found: list[Refusal] = [
-        DeviceHeld(str(member.address), tuple(holder.text for holder in holders))
-        for member in members
-        if (holders := situation.holders.get(member.address))
-    ]
-    if members and situation.blind:
-        found.append(UsersUnseen(situation.blind))
-    return found
+    return [refusal for member in members for refusal in held(member.address, situation)]
 
 
 def _bind_steps(

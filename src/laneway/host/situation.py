@@ -1,20 +1,94 @@
-"""The one observer: everything that a plan must know of a node, read right before it is made."""
+"""The one observer: everything that a plan must know of a node, read right before it is made.
+
+A scan tells what there is. Users, overrides and modes are read only for the functions that a plan
+can touch: those asked for, their PFs and VFs, and the mates of each in its IOMMU group. What cannot
+be read is left out or told (`blind`, `unasked`), never guessed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
+import msgspec
+
+from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.situation import Situation
+from laneway.core.usability import VFIO_DRIVER
+from laneway.host import console, modules
 from laneway.host.hardware import Hardware
+from laneway.host.holders import blindness, read_holders, usb_holders
+from laneway.host.pci import read_autoprobe, read_override
+from laneway.host.port import Host
+from laneway.host.scan import scan
+from laneway.host.silence import read_silent
+from laneway.host.usb import read_owners
 
 
 async def observe(
     hardware: Hardware, node: str, addresses: Iterable[PciAddress], ports: Iterable[str] = ()
 ) -> Situation:
-    """Look at a node for a plan about these functions and USB ports.
+    """Look at a node for a plan about these functions and USB ports."""
+    asked = frozenset(addresses)
+    situation = await asyncio.to_thread(_look, hardware, node, asked, tuple(ports))
+    return msgspec.structs.replace(
+        situation,
+        sriov_manage=await hardware.executor.has(SRIOV_MANAGE),
+    )
 
-    Users, overrides and modes are read for the functions, their IOMMU group mates, their PFs and
-    VFs; what cannot be read is left out or told (`blind`, `unasked`), never guessed.
-    """
-    raise NotImplementedError
+
+def _look(
+    hardware: Hardware, node: str, asked: frozenset[PciAddress], ports: tuple[str, ...]
+) -> Situation:
+    """All that comes from files."""
+    host, state = hardware.host, hardware.state
+    inventory = scan(host)
+    concerned = _concerned(inventory, asked)
+    originals = state.originals
+    usb = {device.port: device for device in inventory.usb if device.port in ports}
+    return Situation(
+        node=node,
+        inventory=inventory,
+        holders=read_holders(host, concerned),
+        usb_holders=usb_holders(host, usb),
+        blind=blindness(host),
+        silent=read_silent(host, concerned),
+        vfio_pci=modules.driver_availability(host, VFIO_DRIVER),
+        kernel=modules.kernel_release(host),
+        consoles=tuple(console.read_consoles(host)),
+        framebuffers=tuple(console.read_framebuffers(host)),
+        overrides={one: override for one in concerned if (override := read_override(host, one))},
+        autoprobe=_autoprobe(host, concerned),
+        originals=originals,
+        loadable=_loadable(host, {originals.get(one, "") for one in concerned}),
+        usb_owners=read_owners(host, usb.values()),
+        usb_originals=state.usb_originals,
+        quarantined=state.quarantined,
+    )
+
+
+def _concerned(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress]:
+    """What a plan about these functions can touch, and whatever can stand in its way."""
+    known = {function.address: function for function in inventory.functions}
+    cards = {known[one].physfn or one for one in asked if one in known} | asked
+    family = {one for card in cards if card in known for one in (card, *known[card].vfs)}
+    groups = {known[one].iommu_group for one in family if one in known} - {None}
+    return sorted(
+        address
+        for address, function in known.items()
+        if not function.is_bridge and (address in family or function.iommu_group in groups)
+    )
+
+
+def _autoprobe(host: Host, concerned: Iterable[PciAddress]) -> dict[PciAddress, bool]:
+    read = ((address, read_autoprobe(host, address)) for address in concerned)
+    return {address: enabled for address, enabled in read if enabled is not None}
+
+
+def _loadable(host: Host, drivers: Iterable[str]) -> tuple[str, ...]:
+    found = (driver for driver in sorted(drivers) if driver)
+    return tuple(
+        driver for driver in found if modules.driver_availability(host, driver) == "loadable"
+    )

@@ -168,6 +168,21 @@ def test_missing_reset_warns_and_vfio_informs_without_blocking() -> None:
     assert usable(reasons)
 
 
+@pytest.mark.parametrize("subject", [GPU, AUDIO])
+def test_console_display_warns_whether_it_is_given_or_comes_along(subject: PciAddress) -> None:
+    functions = {GPU: function(), AUDIO: function(AUDIO, class_code="040300")}
+    inventory = Inventory(
+        functions=tuple(functions.values()), displays={GPU: ("is the boot display",)}
+    )
+    reasons = judge(functions[subject], inventory)
+    assert usable(reasons)
+    [warning] = [reason for reason in reasons if reason.effect is Effect.WARNS]
+    assert text(warning) == (
+        "the node's console goes dark until the next boot, because 0000:08:00.0 is the boot display"
+    )
+    assert "serial line" in remedy(warning)
+
+
 def test_usb_hub_and_critical_usb_device_are_kept() -> None:
     hub = UsbDevice(port="1-1", vendor="1d6b", product="0104", bus=1, number=2, class_code="09")
     stick = UsbDevice(port="1-2", vendor="0781", product="5581", bus=1, number=3, class_code="08")

@@ -15,12 +15,10 @@ Address = Callable[[str], PciAddress]
 
 
 def function(text: str, class_code: str = "020000", **fields: object) -> PciFunction:
+    given_fields = {"vendor": "8086", "device": "0001", "class_code": class_code} | fields
     return PciFunction(
         address=PciAddress.parse(f"0000:{text}"),
-        vendor="8086",
-        device="0001",
-        class_code=class_code,
-        **fields,  # type: ignore[arg-type]
+        **given_fields,  # type: ignore[arg-type]
     )
 
 
@@ -87,9 +85,41 @@ def test_the_role_that_a_class_gives(class_code: str, *, critical: bool) -> None
     assert bool(decide([function("00:03.0", class_code)], []).functions) is critical
 
 
-def test_the_boot_display_is_needed(address: Address) -> None:
-    found = decide([function("03:00.0", "030000", boot_vga=True)], [])
-    assert found.functions == {address("03:00.0"): ("is the boot display",)}
+def test_a_gpu_that_shows_the_console_can_be_spared(address: Address) -> None:
+    card = function("03:00.0", "030000", boot_vga=True)
+    other = function("04:00.0", "030200")
+    screen = "/sys/devices/pci0000:00/0000:04:00.0/drm/card1/graphics/fb0"
+    found = decide([card, other], [Need(screen, "shows the virtual console (fb0)", "display")])
+    assert found.functions == {}
+    assert found.displays == {
+        address("03:00.0"): ("is the boot display",),
+        address("04:00.0"): ("shows the virtual console (fb0)",),
+    }
+
+
+def test_a_gpu_is_needed_for_anything_else_on_it(address: Address) -> None:
+    card = function("03:00.0", "030000", boot_vga=True)
+    serial = Need("/sys/devices/pci0000:00/0000:03:00.0/tty/ttyS4", "carries the system console")
+    found = decide([card], [serial])
+    assert found.functions == {address("03:00.0"): ("carries the system console",)}
+
+
+@pytest.mark.parametrize("boot", [True, False])
+@pytest.mark.parametrize("vendor", ["1a03", "102b"])
+def test_the_display_of_a_service_processor_is_needed(
+    address: Address, vendor: str, *, boot: bool
+) -> None:
+    card = function("03:00.0", "030000", vendor=vendor, boot_vga=boot)
+    found = decide([card], [])
+    assert "display of the management controller (BMC)" in found.functions[address("03:00.0")]
+    assert found.displays == {}
+
+
+def test_a_screen_on_usb_needs_its_controller(address: Address) -> None:
+    path = "/sys/devices/pci0000:00/0000:00:14.0/usb3/3-1/graphics/fb0"
+    found = decide([function("00:14.0", "0c0330")], [Need(path, "shows the console", "display")])
+    assert address("00:14.0") in found.functions
+    assert found.usb == {"3-1": ("shows the console",)}
 
 
 def test_the_board_controller_is_known_by_its_driver(address: Address) -> None:

@@ -36,9 +36,10 @@ NIC = """
     A: max_link_width=16\\n
     A: reset_method=flr bus\\n
     A: sriov_totalvfs=16\\n
-    A: sriov_numvfs=11\\n
+    A: sriov_numvfs=2\\n
     L: iommu_group=../../../../kernel/iommu_groups/42
 """
+VFS = "L: virtfn0=../0000:03:00.1\nL: virtfn1=../0000:03:00.2\n"
 BARS = (
     "0x0000000093000000 0x0000000093ffffff 0x0000000000040200\\n"
     "0x0000039000000000 0x00000393ffffffff 0x000000000014220c\\n"
@@ -55,7 +56,7 @@ def only(inventory: Inventory, address: PciAddress) -> PciFunction:
 
 
 def test_a_function_with_everything(host_of: MakeHost, address: Address) -> None:
-    host = host_of(f"{NIC}A: resource={BARS}\n")
+    host = host_of(f"{NIC}A: resource={BARS}\n{VFS}")
     inventory = scan(host)
     assert inventory.errors == ()
     assert only(inventory, address("03:00.0")) == PciFunction(
@@ -76,7 +77,8 @@ def test_a_function_with_everything(host_of: MakeHost, address: Address) -> None
         ),
         reset_methods=("flr", "bus"),
         total_vfs=16,
-        num_vfs=11,
+        vfs=(address("03:00.1"), address("03:00.2")),
+        num_vfs=2,
         upstream=address("00:02.0"),
     )
 
@@ -94,6 +96,17 @@ def test_vfs_are_counted_and_not_spelt(host_of: MakeHost, address: Address) -> N
     links = "".join(f"L: virtfn{n}=../0000:03:{n // 8:02x}.{n % 8}\n" for n in range(15, 0, -1))
     function = only(scan(host_of(NIC + links)), address("03:00.0"))
     assert [vf.device * 8 + vf.function for vf in function.vfs] == list(range(1, 16))
+
+
+def test_the_number_of_vfs_is_not_asked_for(host_of: MakeHost, address: Address) -> None:
+    # Reading it waits until the number has changed, which a virtual machine can hold up for ever.
+    def waits() -> bytes:
+        raise AssertionError("sriov_numvfs was read")
+
+    host = host_of(NIC + VFS)
+    home = "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
+    host._tree.put(f"{home}/sriov_numvfs", Attribute(show=waits))
+    assert only(scan(host), address("03:00.0")).num_vfs == 2
 
 
 def test_a_vf_takes_its_ids_from_the_kernel_and_has_no_link(
@@ -165,7 +178,6 @@ ABSURD = {
     "numa_node": "every",
     "current_link_width": "-8",
     "sriov_totalvfs": "99999999999999999999999",
-    "sriov_numvfs": "0x10",
     "resource": "0x0000000000000010 0x0000000000000000 0x0000000000040200",
 }
 
@@ -210,7 +222,7 @@ def test_an_unreadable_attribute_is_an_error_and_the_rest_is_there(
     assert error.message == "numa_node: cannot be read: Input/output error"
 
 
-@pytest.mark.parametrize("attribute", ["uevent", "numa_node", "sriov_numvfs"])
+@pytest.mark.parametrize("attribute", ["uevent", "numa_node", "sriov_totalvfs"])
 def test_a_device_that_vanishes_while_it_is_read_is_no_error(
     host_of: MakeHost, address: Address, attribute: str
 ) -> None:
