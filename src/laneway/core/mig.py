@@ -91,22 +91,31 @@ def per_instance(vgpu: Profile, instance: GpuInstanceProfile) -> int:
 
 
 def instances_needed(
-    wanted: Mapping[str, int], offered: Iterable[GpuInstanceProfile]
+    wanted: Mapping[str, int],
+    offered: Iterable[GpuInstanceProfile],
+    taken: Iterable[tuple[int, str]] = (),
 ) -> dict[str, int] | Obstacle:
-    """GPU instances, by profile, that MIG-backed vGPUs need: one holds one framebuffer size."""
+    """GPU instances, by profile, that MIG-backed vGPUs need: one holds one framebuffer size.
+
+    `taken`: of those vGPUs that exist and stay, the GPU instance by its id, and the profile. They
+    may be spread over more instances than they would fill.
+    """
     choices = tuple(offered)
-    groups: dict[tuple[str, int], tuple[int, int]] = {}
+    most: dict[tuple[str, int], int] = {}
+    counts: Counter[tuple[str, int]] = Counter()
+    group_of: dict[str, tuple[str, int]] = {}
     for name, count in wanted.items():
         vgpu = profile(name)
-        instance = vgpu and instance_profile(vgpu, choices)
+        instance = instance_profile(vgpu, choices) if vgpu else None
         if vgpu is None or instance is None:
             return Obstacle(f"the card has none for {name}; it has {_list(choices)}")
-        group = instance.name, vgpu.framebuffer_mib
-        _, before = groups.get(group, (0, 0))
-        groups[group] = per_instance(vgpu, instance), before + count
+        group = group_of[name] = instance.name, vgpu.framebuffer_mib
+        most[group] = per_instance(vgpu, instance)
+        counts[group] += count
+    spread = Counter(group for _, group in {(one, group_of[name]) for one, name in taken})
     needed: Counter[str] = Counter()
-    for (instance_name, _), (most, count) in groups.items():
-        needed[instance_name] += -(-count // most)
+    for group, count in counts.items():
+        needed[group[0]] += max(-(-count // most[group]), spread[group])
     return dict(needed)
 
 

@@ -1,0 +1,226 @@
+"""A GPU's whole wish, and the way there in the only order that the driver allows.
+
+vGPUs that go, then the modes of the card, its virtual functions, GPU instances, mixed sizes, new
+vGPUs, their parameters. What is as wished already stays where it is, and what somebody uses is
+never touched: where that stands in the way, the answer is a refusal. Everything that can be
+refused is, together and before the first write.
+
+Two things are not known before `sriov-manage` and a change of MIG mode are done: on which framework
+the driver will serve the functions, and which GPU instances and types it will list. So a wish that
+needs either is reached in stages: the first plan ends with the functions on, and `Plan.then` says
+in words what is left, which is judged by the catalogue until then. Whoever carries a plan with
+`then` out observes anew and calls `plan_layout` again with the same wish, until a plan comes
+without, or Satisfied. It takes `MOST_STAGES` at the most; more means that somebody else is changing
+the card too.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from laneway.core import layout_mig, layout_sliced
+from laneway.core.decision import Decision
+from laneway.core.fitness import find, unfit
+from laneway.core.layout_view import (
+    GpuWish,
+    View,
+    is_known,
+    losses,
+    offered_names,
+    removals,
+    view_of,
+    words,
+)
+from laneway.core.pci import PciFunction
+from laneway.core.plan import Plan, Satisfied, SetMigMode, SetMixedSize, Step, SwitchGpuVfs
+from laneway.core.profiles import profile
+from laneway.core.refusals import (
+    CountTooSmall,
+    DeviceUnusable,
+    DriverMissing,
+    GpuUnreadable,
+    MigUnsupported,
+    MixedSizeUnsupported,
+    ModesExclusive,
+    NoSriov,
+    NotAVgpuCard,
+    ParametersMalformed,
+    ProfileUnknown,
+    Refusal,
+    TooFewFunctions,
+)
+from laneway.core.situation import Situation
+from laneway.core.sriov import NVIDIA, NVIDIA_DRIVER, switch_gpu, vf_count
+from laneway.core.usability import VFIO_DRIVER
+
+__all__ = ["MOST_STAGES", "GpuWish", "plan_layout"]
+
+MOST_STAGES = 4
+"""Functions on, GPU instances, vGPUs, and one for what changed in between."""
+
+_NEEDED = "NVIDIA's vGPU driver for hosts"
+_PARAMETERS = re.compile(r"\s*[a-z0-9_]+=[\w.+-]+\s*(,\s*[a-z0-9_]+=[\w.+-]+\s*)*", re.ASCII)
+_LONGEST_PARAMETERS = 1023
+
+
+def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
+    """Have a GPU carry exactly what the wish says."""
+    gpu = find(wish.address, situation)
+    if gpu is None:
+        return unfit(wish.address, situation)
+    if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
+        return (NotAVgpuCard(str(wish.address)),)
+    if not gpu.total_vfs:
+        return (*unfit(wish.address, situation), NoSriov(str(wish.address)))
+    if not gpu.sriov_gpu:
+        return (NotAVgpuCard(str(wish.address)),)
+    view = view_of(wish, gpu, situation)
+    against: list[Refusal] = [*unfit(wish.address, situation), *_unserved(gpu, situation)]
+    served = not against
+    mig = _wants_mig(view)
+    staged = not vf_count(gpu) or bool(view.modes.mig) != mig
+    against += _unreasonable(view, staged=staged, modes_known=wish.address in situation.gpus)
+    steps: list[Step] = []
+    then: tuple[str, ...] = ()
+    if staged:
+        if served:
+            more, steps = _prepare(view, mig=mig)
+            against += more
+        if view.wanted and not _is_odd(against):
+            against += layout_mig.unfitting(view) if mig else layout_sliced.unfitting(view)
+        then = _then(view, mig=mig)
+    elif not against and not view.functions:
+        against.append(DriverMissing(view.device, gpu.driver, f"{_NEEDED} for its functions"))
+    elif not against:
+        if mig and view.wanted:
+            found, steps, then = layout_mig.plan_mig(view)
+        else:
+            found, steps = layout_sliced.plan_sliced(view)
+        against += found
+    refusals = tuple(dict.fromkeys(against))
+    if refusals:
+        return refusals
+    return Plan(tuple(steps), then) if steps else Satisfied()
+
+
+def _wants_mig(view: View) -> bool:
+    """The mode that the profiles imply; a wish for none leaves it as it is."""
+    known = [one for one in map(profile, view.wanted) if one is not None]
+    return any(one.mig_backed for one in known) if known else bool(view.modes.mig)
+
+
+# ---------------------------------------------------------------------------- what can be refused
+
+
+def _unserved(gpu: PciFunction, situation: Situation) -> list[Refusal]:
+    """Why the driver cannot configure this card now."""
+    device = str(gpu.address)
+    if gpu.driver == VFIO_DRIVER:
+        reason = "it is given to virtual machines whole (driver vfio-pci)"
+        return [
+            DeviceUnusable(device, (reason,), (f"Give it back: laneway host release {device}",))
+        ]
+    if gpu.driver != NVIDIA_DRIVER:
+        return [DriverMissing(device, gpu.driver, _NEEDED)]
+    if gpu.address not in situation.gpus:
+        error = situation.unasked.get(gpu.address, "it was not asked")
+        return [GpuUnreadable(device, error)]
+    return []
+
+
+def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusal]:
+    """What is wrong with the wish itself, on this card."""
+    found: list[Refusal] = [
+        CountTooSmall(name, count) for name, count in view.wish.vgpus if count < 1
+    ]
+    parameters = view.wish.parameters
+    if parameters and (
+        len(parameters) > _LONGEST_PARAMETERS or not _PARAMETERS.fullmatch(parameters)
+    ):
+        found.append(ParametersMalformed(parameters[:_LONGEST_PARAMETERS]))
+    known = {name: profile(name) for name in view.wanted}
+    backed = tuple(sorted(name for name, one in known.items() if one and one.mig_backed))
+    sliced = tuple(sorted(name for name, one in known.items() if one and not one.mig_backed))
+    if backed and sliced:
+        found.append(ModesExclusive(view.device, sliced, backed))
+    mdev = any(function.framework == "mdev" for function in view.functions)
+    for name in view.wanted:
+        complete = not staged and name not in backed and (mdev or not view.carried)
+        if not is_known(view, name, complete=complete):
+            found.append(ProfileUnknown(name, offered_names(view)))
+    if modes_known and backed and view.modes.mig is None:
+        found.append(MigUnsupported(view.device))
+    if view.wish.mixed_size and (
+        backed or (modes_known and not staged and view.modes.mixed_size is None)
+    ):
+        found.append(MixedSizeUnsupported(view.device))
+    count = sum(count for _, count in view.wish.vgpus)
+    functions = len(view.functions) if vf_count(view.gpu) else view.gpu.total_vfs or 0
+    if count > functions and (view.functions or not vf_count(view.gpu)):
+        found.append(TooFewFunctions(view.device, count, functions))
+    return found
+
+
+def _is_odd(against: list[Refusal]) -> bool:
+    """Whether the wish is such that the question of room makes no sense."""
+    odd = CountTooSmall | ProfileUnknown | ModesExclusive | MigUnsupported | MixedSizeUnsupported
+    return any(isinstance(refusal, odd) for refusal in against)
+
+
+# ------------------------------------------------------------------------------------ first stage
+
+
+def _prepare(view: View, *, mig: bool) -> tuple[list[Refusal], list[Step]]:
+    """Everything away, the card in the right MIG mode, its functions on.
+
+    What switching the functions would clear silently (GPU instances, mixed sizes) goes in steps of
+    its own, so that it comes back when a later step fails.
+    """
+    gpu, modes = view.gpu, view.modes
+    removed = tuple(function for function, _ in view.carried)
+    against: list[Refusal] = list(losses(view, removed))
+    steps = [*removals(removed), *layout_mig.dismantling(view, modes.instances)]
+    if modes.mixed_size:
+        steps.append(SetMixedSize(gpu.address, enabled=False))
+    cleared = _cleared(view)
+    change = bool(modes.mig) != mig
+    on = bool(vf_count(gpu))
+    switched = switch_gpu(gpu.address, enabled=not on, situation=cleared)
+    if isinstance(switched, Plan):
+        steps += switched.steps
+    elif not isinstance(switched, Satisfied):
+        against += switched
+    enable = SwitchGpuVfs(gpu.address, enabled=True, count=gpu.total_vfs or 0)
+    if change:
+        if not on:
+            steps = [step for step in steps if step != enable]
+        steps += [SetMigMode(gpu.address, mig), enable]
+    return against, steps
+
+
+def _cleared(view: View) -> Situation:
+    """The situation once vGPUs and GPU instances are gone."""
+    situation, address = view.situation, view.gpu.address
+    vgpus = tuple(
+        msgspec.structs.replace(one, configured=None) if one.parent == address else one
+        for one in situation.inventory.vgpus
+    )
+    modes = msgspec.structs.replace(view.modes, instances=())
+    return msgspec.structs.replace(
+        situation,
+        inventory=msgspec.structs.replace(situation.inventory, vgpus=vgpus),
+        gpus={**situation.gpus, address: modes},
+    )
+
+
+def _then(view: View, *, mig: bool) -> tuple[str, ...]:
+    if not view.wanted:
+        return ()
+    before: tuple[str, ...] = ()
+    if mig:
+        before = layout_mig.instance_words(view)
+    elif view.wish.mixed_size:
+        before = ("allow vGPUs of mixed sizes",)
+    return (*before, *words(view, view.wanted))

@@ -1,0 +1,178 @@
+"""The layout of a card in MIG mode: first its GPU instances, then the vGPUs in them.
+
+The driver chooses the instance of a vGPU by itself, the lowest that serves its profile and has
+room for its size. So instances are made for what is wished as a whole, and vGPUs of one size come
+one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from laneway.core.inventory import VgpuFunction
+from laneway.core.layout_view import (
+    Choice,
+    View,
+    choose,
+    creations,
+    is_held,
+    losses,
+    missing,
+    offered_names,
+    removals,
+    type_id,
+    untouchable,
+    words,
+)
+from laneway.core.mig import (
+    InstanceSet,
+    Obstacle,
+    arrange_instances,
+    expected_profiles,
+    instance_profile,
+    instances_needed,
+)
+from laneway.core.plan import (
+    CreateComputeInstance,
+    CreateGpuInstance,
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    Step,
+)
+from laneway.core.profiles import profile
+from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
+from laneway.core.situation import GpuInstance, GpuInstanceProfile
+
+
+def unfitting(view: View) -> tuple[Refusal, ...]:
+    """Why the wish fits on no card of this board, even an empty one, as far as is known."""
+    offered = view.modes.profiles or expected_profiles(view.gpu.device)
+    if not offered:
+        return ()
+    needed = instances_needed(view.wanted, offered)
+    fits = needed if isinstance(needed, Obstacle) else arrange_instances(offered, (), needed)
+    return _refused(view, fits.text) if isinstance(fits, Obstacle) else ()
+
+
+def instance_words(view: View) -> tuple[str, ...]:
+    """Which GPU instances a further plan is to make, for a person."""
+    offered = view.modes.profiles or expected_profiles(view.gpu.device)
+    needed = instances_needed(view.wanted, offered)
+    if isinstance(needed, Obstacle):
+        return ("create the GPU instances that the profiles need",)
+    return tuple(f"create {count} x GPU instance {name}" for name, count in needed.items())
+
+
+def dismantling(view: View, instances: Iterable[GpuInstance]) -> list[Step]:
+    """Steps that take GPU instances away, each with what is in it."""
+    function = view.gpu.address
+    steps: list[Step] = []
+    for one in instances:
+        if one.compute_instances:
+            steps.append(DestroyComputeInstance(function, one.start))
+        steps.append(DestroyGpuInstance(function, one.profile, one.profile_id, one.start))
+    return steps
+
+
+def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ...]]:
+    """What speaks against it, the steps, and in words what must wait for a further plan."""
+    choice, found = _keeping(view, lambda _: True)
+    if isinstance(found, Obstacle):
+        choice, found = _keeping(view, lambda _: False)
+    if isinstance(found, Obstacle):
+        return (*choice.against, *_refused(view, found.text)), [], ()
+    choice = _without(view, choice, found.destroy)
+    against = (*choice.against, *untouchable(view, choice.kept))
+    left = missing(view, choice.kept)
+    instance_steps = _instance_steps(view, found)
+    steps = [*removals(choice.removed), *instance_steps]
+    unlisted = [name for name in left if not _can_name(view, name)]
+    if unlisted and not instance_steps:
+        offered = offered_names(view)
+        return (*against, *(ProfileUnknown(name, offered) for name in unlisted)), [], ()
+    if unlisted:
+        return against, steps, words(view, left)
+    order = [name for name in sorted(left, key=_by_size) for _ in range(left[name])]
+    return against, [*steps, *creations(view, choice.kept, order)], ()
+
+
+def _keeping(
+    view: View, keeps: Callable[[VgpuFunction], bool]
+) -> tuple[Choice, InstanceSet | Obstacle]:
+    offered, existing = view.modes.profiles, view.modes.instances
+    choice = choose(view, keeps)
+    vgpus = [(one, one.configured) for one in choice.kept if one.configured]
+    taken = [
+        (vgpu.gpu_instance, vgpu.type_name) for _, vgpu in vgpus if vgpu.gpu_instance is not None
+    ]
+    needed = instances_needed(view.wanted, offered, taken)
+    if isinstance(needed, Obstacle):
+        return choice, needed
+    carrying = {one: _places(view, one) for one, _ in vgpus}
+    held = (places for one, places in carrying.items() if is_held(view, one))
+    found = arrange_instances(
+        offered,
+        existing,
+        needed,
+        pinned=frozenset().union(*held),
+        carrying=frozenset().union(*carrying.values()),
+    )
+    return choice, found
+
+
+def _places(view: View, function: VgpuFunction) -> frozenset[int]:
+    """Placements of the GPU instance of a vGPU: of all that it may be in, where nobody tells."""
+    vgpu = function.configured
+    if vgpu is None:
+        return frozenset()
+    instances = view.modes.instances
+    known = frozenset(one.start for one in instances if one.id == vgpu.gpu_instance)
+    serving = _serving(view, vgpu.type_name)
+    return known or frozenset(
+        one.start for one in instances if serving and one.profile == serving.name
+    )
+
+
+def _serving(view: View, name: str) -> GpuInstanceProfile | None:
+    wanted = profile(name)
+    return instance_profile(wanted, view.modes.profiles) if wanted else None
+
+
+def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Choice:
+    """What stays once vGPUs have gone with their GPU instances."""
+    gone = {one.start for one in destroyed}
+    lost = [one for one in choice.kept if _places(view, one) & gone]
+    kept = tuple(one for one in choice.kept if one not in lost)
+    removed = tuple(one for one, _ in view.carried if one not in kept)
+    return Choice(kept, removed, losses(view, removed))
+
+
+def _instance_steps(view: View, found: InstanceSet) -> list[Step]:
+    function = view.gpu.address
+    steps = dismantling(view, found.destroy)
+    for one, start in found.create:
+        steps.append(CreateGpuInstance(function, one.name, one.id, start))
+        steps.append(CreateComputeInstance(function, start))
+    serving = {one.name for one in (_serving(view, name) for name in view.wanted) if one}
+    steps += [
+        CreateComputeInstance(function, one.start)
+        for one in view.modes.instances
+        if one not in found.destroy and not one.compute_instances and one.profile in serving
+    ]
+    return steps
+
+
+def _can_name(view: View, name: str) -> bool:
+    """Whether the steps for a profile can be written now; vendor VFIO looks it up at the write."""
+    mdev = any(function.framework == "mdev" for function in view.functions)
+    return not mdev or bool(type_id(view, name))
+
+
+def _by_size(name: str) -> tuple[int, str]:
+    known = profile(name)
+    return (-known.framebuffer_mib if known else 0, name)
+
+
+def _refused(view: View, obstacle: str) -> tuple[Refusal, ...]:
+    asked = tuple(f"for {count} x {name}" for name, count in view.wanted.items())
+    return (InstancesDoNotFit(view.device, asked, obstacle),)

@@ -1,0 +1,217 @@
+"""One GPU as a layout sees it: the wish, what the card carries, and the steps between both.
+
+Which function carries what follows one rule in every mode, so that the same wish always ends in the
+same layout: what is there already and wished stays where it is, what somebody uses first of all,
+and new vGPUs go to the free functions in numeric order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from laneway.core.catalogue import profiles_of
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import CreateMdev, RemoveMdev, SetVgpuParameters, SetVgpuType, Step
+from laneway.core.profiles import profile
+from laneway.core.refusals import Refusal
+from laneway.core.situation import GpuModes, Situation
+from laneway.core.sriov import held
+from laneway.core.vgpu import NO_VGPU, mdev_uuid
+
+
+class GpuWish(msgspec.Struct, frozen=True):
+    """Everything that a GPU is to carry: what is not named is to go."""
+
+    address: PciAddress
+    vgpus: tuple[tuple[str, int], ...]
+    """Profile and count. None: the card is ready for vGPUs and carries none."""
+    mixed_size: bool = False
+    """vGPUs of different sizes at once, on a card that shares itself by time."""
+    parameters: str = ""
+    """Of every vGPU, `frame_rate_limiter=0`. Empty: as they are."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """A wish beside what there is."""
+
+    wish: GpuWish
+    situation: Situation
+    gpu: PciFunction
+    modes: GpuModes
+    functions: tuple[VgpuFunction, ...]
+    """Those that can carry a vGPU, in numeric order."""
+    wanted: dict[str, int]
+
+    @property
+    def device(self) -> str:
+        return str(self.gpu.address)
+
+    @property
+    def carried(self) -> tuple[tuple[VgpuFunction, ConfiguredVgpu], ...]:
+        return tuple((one, one.configured) for one in self.functions if one.configured)
+
+
+class Choice(NamedTuple):
+    """Which vGPUs stay."""
+
+    kept: tuple[VgpuFunction, ...]
+    removed: tuple[VgpuFunction, ...]
+    against: tuple[Refusal, ...]
+    """Those that would have to go, and cannot."""
+
+
+def view_of(wish: GpuWish, gpu: PciFunction, situation: Situation) -> View:
+    order = {address: index for index, address in enumerate(gpu.vfs)}
+    functions = [one for one in situation.inventory.vgpus if one.parent == gpu.address]
+    wanted: Counter[str] = Counter()
+    for name, count in wish.vgpus:
+        wanted[name] += count
+    return View(
+        wish,
+        situation,
+        gpu,
+        situation.gpus.get(gpu.address) or GpuModes(),
+        tuple(sorted(functions, key=lambda one: (order.get(one.address, len(order)), one.address))),
+        dict(wanted),
+    )
+
+
+# ------------------------------------------------------------------------------------ what is known
+
+
+def shown_names(view: View) -> frozenset[str]:
+    """The profiles that the driver lists, on any function, or that the card carries."""
+    listed = {kind.name for one in view.functions for kind in one.supported}
+    return frozenset(listed | {vgpu.type_name for _, vgpu in view.carried} - {""})
+
+
+def offered_names(view: View) -> tuple[str, ...]:
+    """What to tell somebody who asked for a profile that there is not."""
+    shown = {kind.name for one in view.functions for kind in one.creatable} or shown_names(view)
+    return tuple(sorted(shown or {row.name for row in profiles_of(view.gpu.device)}))
+
+
+def is_known(view: View, name: str, *, complete: bool) -> bool:
+    """Whether the card can have a profile at all. `complete`: the driver lists all that it can."""
+    wanted, shown = profile(name), shown_names(view)
+    if wanted is None:
+        return False
+    if name in shown or (complete and shown):
+        return name in shown
+    rows = profiles_of(view.gpu.device)
+    if rows and name not in {row.name for row in rows}:
+        return False
+    # A board that is new to the catalogue has the benefit of the doubt.
+    boards = {one.board for one in map(profile, shown) if one is not None}
+    return not boards or wanted.board in boards
+
+
+def type_id(view: View, name: str) -> str:
+    """As the driver calls a profile now; empty when it does not list it at this moment."""
+    listed = (kind for one in view.functions for kind in (*one.creatable, *one.supported))
+    there = (vgpu.type_id for _, vgpu in view.carried if vgpu.type_name == name)
+    return next((kind.id for kind in listed if kind.name == name), next(there, ""))
+
+
+# ------------------------------------------------------------------------------------ what stays
+
+
+def is_held(view: View, function: VgpuFunction) -> bool:
+    return bool(view.situation.holders.get(function.address))
+
+
+def choose(view: View, keeps: Callable[[VgpuFunction], bool]) -> Choice:
+    """Keep what is wished and in use, and of the rest what is wished and `keeps` says."""
+    left = Counter(view.wanted)
+    kept: list[VgpuFunction] = []
+    for function, vgpu in sorted(view.carried, key=lambda pair: not is_held(view, pair[0])):
+        if left[vgpu.type_name] > 0 and (is_held(view, function) or keeps(function)):
+            left[vgpu.type_name] -= 1
+            kept.append(function)
+    removed = tuple(function for function, _ in view.carried if function not in kept)
+    stay = tuple(function for function, _ in view.carried if function in kept)
+    return Choice(stay, removed, losses(view, removed))
+
+
+def losses(view: View, removed: Iterable[VgpuFunction]) -> tuple[Refusal, ...]:
+    """Why these vGPUs cannot be removed."""
+    return tuple(
+        refusal for function in removed for refusal in held(function.address, view.situation)
+    )
+
+
+def missing(view: View, kept: Iterable[VgpuFunction]) -> dict[str, int]:
+    """What is wished and not among those that stay."""
+    left = Counter(view.wanted)
+    left.subtract(one.configured.type_name for one in kept if one.configured)
+    return {name: count for name, count in left.items() if count > 0}
+
+
+# ------------------------------------------------------------------------------------------ steps
+
+
+def removals(removed: Iterable[VgpuFunction]) -> list[Step]:
+    steps: list[Step] = []
+    for function in removed:
+        vgpu = function.configured
+        if vgpu is not None and function.framework == "mdev":
+            steps.append(RemoveMdev(function.address, vgpu.type_id, vgpu.type_name, vgpu.uuid))
+        elif vgpu is not None:
+            steps.append(SetVgpuType(function.address, NO_VGPU, vgpu.type_id, vgpu.type_name))
+    return steps
+
+
+def creations(view: View, kept: Iterable[VgpuFunction], order: Iterable[str]) -> list[Step]:
+    """New vGPUs on the functions that are free, in this order; then the parameters of all."""
+    there = tuple(kept)
+    free = (function for function in view.functions if function not in there)
+    steps: list[Step] = []
+    parameters = list(_parameters(view, there))
+    for function, name in zip(free, order, strict=False):
+        uuid = ""
+        if function.framework == "mdev":
+            uuid = mdev_uuid(view.situation.node, function)
+            steps.append(CreateMdev(function.address, type_id(view, name), name, uuid))
+        else:
+            steps.append(SetVgpuType(function.address, type_id(view, name), NO_VGPU, name))
+        if view.wish.parameters:
+            parameters.append(SetVgpuParameters(function.address, uuid, view.wish.parameters, ""))
+    return [*steps, *parameters]
+
+
+def _parameters(view: View, kept: Iterable[VgpuFunction]) -> Iterable[Step]:
+    for function in kept:
+        if function.configured and differs(view, function):
+            before = view.situation.parameters.get(function.address, "")
+            yield SetVgpuParameters(
+                function.address, function.configured.uuid, view.wish.parameters, before
+            )
+
+
+def differs(view: View, function: VgpuFunction) -> bool:
+    """Whether a vGPU that stays has other parameters than wished."""
+    has = view.situation.parameters.get(function.address, "")
+    return bool(view.wish.parameters) and _settings(has) != _settings(view.wish.parameters)
+
+
+def _settings(parameters: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in parameters.split(",") if part.strip())
+
+
+def untouchable(view: View, kept: Iterable[VgpuFunction]) -> tuple[Refusal, ...]:
+    """Those in use whose parameters would have to change."""
+    changed = [function for function in kept if differs(view, function)]
+    return losses(view, changed)
+
+
+def words(view: View, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """What a further plan is to do, for a person."""
+    said = tuple(f"configure {count} x {name}" for name, count in counts.items())
+    if said and view.wish.parameters:
+        said += (f"set the vGPU parameters of all to {view.wish.parameters}",)
+    return said
