@@ -123,7 +123,9 @@ def scenes(draw: st.DrawFn, *, gpu: bool | None = None, free: bool = False) -> S
     some = st.sets(st.sampled_from(addresses), max_size=2)
     held, critical, quarantined = (set() if free else draw(some) for _ in range(3))
     if not free:
-        driver = draw(st.sampled_from((functions[0].driver, "", "vfio-pci")))
+        # vfio-pci makes no VFs by itself, and the driver that made them takes them along.
+        others = ("",) if existing else ("", "vfio-pci")
+        driver = draw(st.sampled_from((functions[0].driver, *others)))
         functions[0] = replace(functions[0], driver=driver)
     modes = GpuModes(
         mig=None, mixed_size=draw(st.booleans()), instances=draw(instances()) if existing else ()

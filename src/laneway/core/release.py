@@ -43,22 +43,15 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     against = unfit(device, situation)
     if function is None or against:
         return against
-    if function.driver == VFIO_DRIVER or situation.overrides.get(device) == VFIO_DRIVER:
-        return _from_vfio(function, situation)
-    if function.sriov_gpu and vf_count(function):
-        return _gpu(function, situation)
-    if vf_count(function):
-        return set_vfs(device, 0, situation)
+    if vf_count(function) and function.driver != VFIO_DRIVER:
+        return _gpu(function, situation) if function.sriov_gpu else set_vfs(device, 0, situation)
     vgpus = [vgpu for vgpu in situation.inventory.vgpus if vgpu.address == device]
-    steps = _removals(vgpus, situation)
-    return conclude(held(device, situation) if steps else (), steps)
-
-
-def _from_vfio(function: PciFunction, situation: Situation) -> Decision:
-    # A driver that is taken from its card takes the card's VFs with it.
-    against = obstacles(function, situation)
-    decision = passthrough.release(function.address, situation)
-    return conclude((*against, *_refusals(decision)), _steps(decision))
+    if steps := _removals(vgpus, situation):
+        return conclude(held(device, situation), steps)
+    # Group mates may be on vfio-pci though it is not itself; and a card that leaves its driver
+    # loses the VFs that the driver made.
+    decision = passthrough.release(device, situation)
+    return conclude((*obstacles(function, situation), *_refusals(decision)), _steps(decision))
 
 
 def _gpu(gpu: PciFunction, situation: Situation) -> Decision:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from laneway.core.inventory import UsbDevice
 from laneway.core.pci import PciAddress
+from laneway.host.real import RealHost
 from laneway.host.scan import scan
+from laneway.host.usb import read_owners
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 
@@ -87,3 +92,21 @@ def test_a_machine_without_usb_is_no_error(host_of: MakeHost) -> None:
     )
     assert inventory.usb == ()
     assert inventory.errors == ()
+
+
+def test_owners_of_device_nodes(tmp_path: Path) -> None:
+    node = tmp_path / "dev/bus/usb/003/012"
+    node.parent.mkdir(parents=True)
+    node.touch()
+    stick = UsbDevice(
+        port="3-1.2",
+        vendor="0781",
+        product="5581",
+        bus=3,
+        number=12,
+        class_code="08",
+        device_path="/dev/bus/usb/003/012",
+    )
+    unplugged = msgspec.structs.replace(stick, port="3-1.3", device_path="/dev/bus/usb/003/013")
+    owner = (os.getuid(), os.getgid())
+    assert read_owners(RealHost(str(tmp_path)), [stick, unplugged]) == {"3-1.2": owner}
