@@ -9,4 +9,7 @@ NVIDIA_SMI = "nvidia-smi"
 MODPROBE = "modprobe"
 """Loads a kernel module and what it depends on; belongs to the node's own system."""
 
-PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI, MODPROBE})
+DRIVER_PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI})
+"""Those that are where the driver was installed, which may be in a pod."""
+
+PROGRAMS = DRIVER_PROGRAMS | {MODPROBE}

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,24 +28,9 @@ from laneway.kube.errors import (
     UnreachableError,
 )
 from laneway.kube.exec import Ended, Target, execute
+from support.kubelet import SUCCESS, V4, V5, Behaviour, exited, not_found, sends, upgrade
 
-V4 = "v4.channel.k8s.io"
-V5 = "v5.channel.k8s.io"
 TARGET = Target("team", "driver-abc", "main")
-SUCCESS = {"metadata": {}, "status": "Success"}
-
-Behaviour = Callable[[web.WebSocketResponse], Awaitable[None]]
-
-
-def exited(code: object) -> dict[str, Any]:
-    """What a kubelet says of a program that failed."""
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"command terminated with non-zero exit code: exit status {code}",
-        "reason": "NonZeroExitCode",
-        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-    }
 
 
 @dataclass
@@ -62,10 +47,7 @@ class Kubelet:
         self.seen.append(request)
         if self.refusal is not None:
             return self.refusal()
-        socket = web.WebSocketResponse(protocols=self.protocols, timeout=0.1)
-        await socket.prepare(request)
-        await self.behave(socket)
-        return socket
+        return await upgrade(request, self.behave, self.protocols)
 
     async def run(self, *argv: str, seconds: float = 20, **more: Any) -> Ended:
         async with Client(self.config, **more) as client:
@@ -88,21 +70,8 @@ async def serving(
         await server.close()
 
 
-def sends(*messages: tuple[int, bytes | dict[str, Any]]) -> Behaviour:
-    """Messages by channel, then a regular close."""
-
-    async def behave(socket: web.WebSocketResponse) -> None:
-        for channel, content in messages:
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            await socket.send_bytes(bytes([channel]) + data)
-        await socket.close()
-
-    return behave
-
-
 @pytest.mark.parametrize("protocols", [(V4,), (V5,), (V4, V5), ("channel.k8s.io", V4)])
 async def test_a_program_is_run_by_its_arguments(protocols: tuple[str, ...]) -> None:
-    # An empty message first: so kubelets say that they are there.
     behave = sends((1, b""), (1, b"out "), (2, b"bad"), (1, b"more"), (3, SUCCESS))
     async with serving(Kubelet(behave, protocols)) as kubelet:
         ended = await kubelet.run("/usr/bin/prog", "-i", "0000:08:00.0", "a b&c=d+e%/ü")
@@ -196,14 +165,8 @@ async def test_output_cannot_write_to_a_terminal() -> None:
 
 
 async def test_a_program_that_could_not_be_started_is_the_servers_error() -> None:
-    failure = {
-        "status": "Failure",
-        "message": 'error executing command in container: exec: "prog": not found in $PATH',
-        "reason": "InternalError",
-        "code": 500,
-    }
-    async with serving(Kubelet(sends((3, failure)))) as kubelet:
-        with pytest.raises(ApiError, match=r'exec: "prog": not found in \$PATH'):
+    async with serving(Kubelet(sends((3, not_found("prog"))))) as kubelet:
+        with pytest.raises(ApiError, match=r'exec: "prog": executable file not found in \$PATH'):
             await kubelet.run("prog")
 
 
