@@ -66,8 +66,8 @@ Record = Intent | Begin | Done | Undo | Undone | End
 
 
 @dataclass
-class Progress:
-    """How far a journalled plan has come."""
+class Written:
+    """What a journal says of a plan."""
 
     intent: Intent
     steps: dict[int, Step] = field(default_factory=dict)
@@ -116,8 +116,13 @@ class Journal:
         return os.path.basename(self.path).partition(".")[0]
 
     def start(self, intent: Intent) -> None:
-        files.append(self.path, msgspec.json.encode(intent), create=True)
-        files.sync_folder(os.path.dirname(self.path))
+        """Have the plan on the disk; a plan that is not must leave nothing that could be found."""
+        try:
+            files.append(self.path, msgspec.json.encode(intent), create=True)
+            files.sync_folder(os.path.dirname(self.path))
+        except OSError:
+            self.discard()
+            raise
 
     def add(self, record: Record) -> None:
         # That a step is done is told by hardware too, and the next record has it on the disk.
@@ -137,23 +142,23 @@ class Journal:
 _DECODER = msgspec.json.Decoder(Record)
 
 
-def read(path: str) -> Progress | None:
+def read(path: str) -> Written | None:
     """A journal; None when its first line is torn, so that nothing had been written to hardware.
 
     Raises StateError.
     """
-    progress = None
+    written = None
     for number, line in enumerate(_lines(path), 1):
         try:
             record = _DECODER.decode(line)
-            progress = _start(record) if progress is None else progress
-            progress.take(record)
+            written = _start(record) if written is None else written
+            written.take(record)
         except (msgspec.MsgspecError, ValueError) as error:
             raise StateError(
                 f"{path}, line {number}, is damaged ({error}). A plan was interrupted and cannot "
                 "be continued: check the devices that it names, then remove that file"
             ) from error
-    return progress
+    return written
 
 
 def _lines(path: str) -> list[bytes]:
@@ -169,7 +174,7 @@ def _lines(path: str) -> list[bytes]:
     return content[:complete].splitlines()
 
 
-def _start(record: Record) -> Progress:
+def _start(record: Record) -> Written:
     if not isinstance(record, Intent):
-        raise ValueError("it does not start with a plan")
-    return Progress(record)
+        raise ValueError("it does not start with a plan")  # noqa: TRY004 - of a file, not of code
+    return Written(record)

@@ -100,7 +100,6 @@ class StateFolder:
         number = time.time_ns()
         while (name := f"{_JOURNAL}{number}{_SUFFIX}") in self._running:
             number += 1
-        self._running.add(name)
         return os.path.join(self.path, name)
 
     def interrupted(self) -> list[str]:
@@ -150,7 +149,8 @@ class StateFolder:
     def remember(self, function: PciAddress, driver: str) -> None:
         """Note the driver that a function has now, unless an earlier one is noted."""
         memory = self._memory()
-        if memory.originals.setdefault(str(function), driver) == driver:
+        if str(function) not in memory.originals:
+            memory.originals[str(function)] = driver
             self._store(memory)
 
     def forget(self, function: PciAddress) -> None:
@@ -162,7 +162,8 @@ class StateFolder:
     def remember_usb(self, port: str, owner: tuple[int, int]) -> None:
         """Note the owner of a USB device's node, unless an earlier one is noted."""
         memory = self._memory()
-        if memory.usb_originals.setdefault(port, owner) == owner:
+        if port not in memory.usb_originals:
+            memory.usb_originals[port] = owner
             self._store(memory)
 
     def forget_usb(self, port: str) -> None:

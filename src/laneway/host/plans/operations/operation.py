@@ -20,8 +20,10 @@ class State(enum.Enum):
     """As the step expects it before it is done."""
     AFTER = "after"
     """As the step promises it."""
+    EITHER = "either"
+    """The step leaves no trace that could tell; to do it twice does no harm."""
     OTHER = "other"
-    """Neither: somebody else has been there, or the device is gone."""
+    """Neither: half way, or somebody else has been there, or the device is gone."""
 
 
 class Seen(NamedTuple):
@@ -37,7 +39,7 @@ class Limits(NamedTuple):
     write_seconds: float = 30.0
     """One write. Creating a vGPU takes the driver a few seconds at the most; a removal that blocks
     longer is held by a virtual machine."""
-    settle_seconds: float = 15.0
+    settle_seconds: float = 10.0
     """Effects that come after the write has returned, such as drivers of new VFs."""
     poll_seconds: float = 0.02
     command_seconds: float = 180.0
@@ -47,10 +49,29 @@ class Limits(NamedTuple):
     """Between tries while the driver's clients keep its unbind lock."""
 
 
+async def as_planned(_hardware: Hardware, step: Any) -> Any:
+    """A step that says itself all that is needed to do it."""
+    return step
+
+
 class Operation(NamedTuple):
-    """One kind of step. Both raise OSError, with words in `strerror`."""
+    """One kind of step. All three raise OSError, with words in `strerror`."""
 
     state: Callable[[Hardware, Any], Awaitable[Seen]]
     """Only reads. A device that is gone is OTHER, not an error."""
     perform: Callable[[Hardware, Any, Limits], Awaitable[None]]
     """Does it once, whatever hardware looks like; success is decided by `state` afterwards."""
+    resolve: Callable[[Hardware, Any], Awaitable[Any]] = as_planned
+    """The step with ids that only the driver knows looked up now. The journal keeps this form."""
+
+
+def compare(value: str, *, before: str, after: str) -> Seen:
+    """What a value that was read says about a step between two values."""
+    if value == after:
+        return Seen(State.AFTER, value)
+    return Seen(State.BEFORE if value == before else State.OTHER, value)
+
+
+def gone(what: object) -> Seen:
+    """The device is not there."""
+    return Seen(State.OTHER, f"{what} is not there")

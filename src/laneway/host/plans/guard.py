@@ -1,0 +1,67 @@
+"""Who would be hurt by a step: asked right before it, and answered by what is open now.
+
+A plan was made from an older look, and virtual machines start at any time. To take a device from
+its user waits in the kernel for as long as that user likes, in the case of virtual functions with
+locks of the whole PCI core, so that a node could not even be looked at any more.
+"""
+
+from __future__ import annotations
+
+from laneway.core.pci import PciAddress
+from laneway.core.plan import (
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    RemoveMdev,
+    SetMigMode,
+    SetVfCount,
+    SetVgpuType,
+    Step,
+    SwitchGpuVfs,
+    Unbind,
+    subject,
+)
+from laneway.core.refusals import DeviceHeld
+from laneway.host.hardware import Hardware
+from laneway.host.holders import mdev_holders, read_holders
+from laneway.host.paths import as_address
+from laneway.host.plans.operations.access import link
+from laneway.host.plans.operations.sriov import vf_links
+
+
+def users_hurt(hardware: Hardware, step: Step) -> DeviceHeld | None:
+    """Why a step must not be done now; None when nobody uses what it takes away."""
+    functions = _taken_away(hardware, step)
+    if not functions:
+        return None
+    holders = [h for found in read_holders(hardware.host, functions).values() for h in found]
+    if isinstance(step, RemoveMdev):
+        holders += mdev_holders(hardware.host, step.uuid)
+    texts = tuple(dict.fromkeys(holder.text for holder in holders))
+    return DeviceHeld(subject(step), texts) if texts else None
+
+
+def _taken_away(hardware: Hardware, step: Step) -> set[PciAddress]:
+    """Functions that nobody can use any more as before once the step is done."""
+    match step:
+        case (
+            Unbind(function)
+            | RemoveMdev(function)
+            | SetVgpuType(function, "0")
+            | DestroyGpuInstance(function)
+            | DestroyComputeInstance(function)
+        ):
+            return {function}
+        case SetVfCount(function, 0) | SwitchGpuVfs(function, False):
+            return _vfs(hardware, function)
+        case SetMigMode(function):
+            return {function, *_vfs(hardware, function)}
+        case _:
+            return set()
+
+
+def _vfs(hardware: Hardware, function: PciAddress) -> set[PciAddress]:
+    try:
+        names = {link(hardware, path) for path in vf_links(hardware, function)}
+    except FileNotFoundError:
+        return set()
+    return {address for name in names if (address := as_address(name)) is not None}

@@ -1,0 +1,355 @@
+"""One plan under way, forwards or backwards: the part that execution and recovery share.
+
+What decides is always what hardware shows. A step that hardware has already is not done, and not
+undone either. A step that was done is believed only once it is read back, and one that reported an
+error is done all the same when it is read back. So the same code goes on where another process was
+killed, whatever that one came to write down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from laneway.core.plan import (
+    Plan,
+    ResetFunction,
+    Step,
+    describe,
+    undo,
+)
+from laneway.core.refusals import (
+    ChangedMeanwhile,
+    DeviceHeld,
+    Refusal,
+    ResetFailed,
+    WriteFailed,
+    explain,
+)
+from laneway.host.hardware import Hardware
+from laneway.host.plans import memory
+from laneway.host.plans.audit import Audit, Outcome
+from laneway.host.plans.files import StateError
+from laneway.host.plans.guard import users_hurt
+from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
+from laneway.host.plans.operations import operation_of
+from laneway.host.plans.operations.operation import Limits, Seen, State
+
+log = logging.getLogger(__name__)
+
+
+Phase = Literal["doing", "done", "undoing", "undone", "failed"]
+
+
+class Progress(NamedTuple):
+    """How far a plan is, told before and after each of its steps."""
+
+    step: Step
+    number: int
+    """From 1."""
+    total: int
+    phase: Phase
+
+
+Report = Callable[[Progress], None]
+
+
+def ignore(_progress: Progress) -> None:
+    """Nobody wants to know."""
+
+
+class StepError(Exception):
+    """A plan did not complete; `refusal` says which step failed and why."""
+
+    def __init__(self, refusal: Refusal, *, undone: bool) -> None:
+        super().__init__(explain(refusal))
+        self.refusal = refusal
+        self.undone = undone
+        """Whether steps had been done, and were taken back: trying again disturbs what runs."""
+
+    @property
+    def left_over(self) -> tuple[str, ...]:
+        """Steps that could not be undone."""
+        return self.refusal.left_over if isinstance(self.refusal, WriteFailed) else ()
+
+
+class Failure(Exception):  # noqa: N818 - never leaves this package
+    """A step is not done. `refusal`: the reason as such, where there is more to it than words."""
+
+    def __init__(
+        self,
+        error: str,
+        refusal: Refusal | None = None,
+        *,
+        dirty: bool = False,
+        in_kernel: bool = False,
+    ) -> None:
+        super().__init__(error)
+        self.error = error
+        self.refusal = refusal
+        self.dirty = dirty
+        """Whether the step left hardware neither as before nor as after."""
+        self.in_kernel = in_kernel
+        """Whether the write of another process still waits in the kernel for a user."""
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """What the system refuses in the block as the failure of a step."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(describe_error(error)) from error
+    except StateError as error:
+        raise Failure(str(error)) from error
+
+
+def describe_error(error: OSError) -> str:
+    """What failed, in the words and by the name that the kernel has for it."""
+    name = errno.errorcode.get(error.errno or 0, "")
+    text = error.strerror or os.strerror(error.errno or errno.EIO)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{text} ({name})" if name else f"{where}{text}"
+
+
+class Run:
+    """A plan with its journal. Owns which steps are done."""
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        plan: Plan,
+        journal: Journal,
+        audit: Audit,
+        *,
+        progress: Report,
+        limits: Limits,
+    ) -> None:
+        self.done: dict[int, Step] = {}
+        """Steps to undo if the plan fails, as they were done, in their order."""
+        self.left_over: list[str] = []
+        self._begun: dict[int, Step] = {}
+        self._hardware = hardware
+        self._plan = plan
+        self._journal = journal
+        self._audit = audit
+        self._progress = progress
+        self._limits = limits
+
+    def take_over(self, written: Written) -> None:
+        """Go on from where another process was killed."""
+        self._begun = dict(written.steps)
+        todo = written.done - written.found
+        if written.undo is not None and written.undo.dirty:
+            todo.add(written.undo.index)
+        for index in sorted(todo - written.undone - written.left_over):
+            self.done[index] = self._begun.get(index, self._plan.steps[index])
+        self.left_over += [describe(self._plan.steps[index]) for index in written.left_over]
+
+    # -------------------------------------------------------------------------------------- forward
+
+    async def do(self, index: int, step: Step) -> None:
+        """Do a step that nobody has begun. Raises Failure."""
+        operation = operation_of(step)
+        with _failures():
+            seen = await self._steady(step)
+            if seen.state is State.AFTER:
+                self._journal.add(Done(index, found=True))
+                self._audit.step("found done", step, after=seen.value)
+                self._tell(index, step, "done")
+                return
+            if seen.state is State.OTHER:
+                raise Failure(
+                    f"the device is not as it was when this was planned: {seen.value or 'nothing'}",
+                    ChangedMeanwhile(describe(step)),
+                )
+            step = await operation.resolve(self._hardware, step)
+            memory.before(self._hardware, self._plan, step)
+            self._journal.add(Begin(index, step))
+            self._begun[index] = step
+        await self._perform(index, step, seen)
+
+    async def redo(self, index: int, step: Step) -> None:
+        """Have a step done that another process has begun. Raises Failure."""
+        with _failures():
+            seen = await self._steady(step)
+            if seen.state is State.OTHER:
+                raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
+            if seen.state is not State.AFTER:
+                await self._perform(index, step, seen, begun=True)
+                return
+            # To be gone from sight is not to be gone: the kernel may wait for a user still.
+            if held := users_hurt(self._hardware, step):
+                raise Failure("an earlier write still waits in the kernel", held, in_kernel=True)
+            self._record_done(index, step, "", seen)
+
+    async def _perform(self, index: int, step: Step, seen: Seen, *, begun: bool = False) -> None:
+        with _failures():
+            self._tell(index, step, "doing")
+            after = await self._once(step, begun=begun)
+            self._record_done(index, step, seen.value, after)
+
+    def _record_done(self, index: int, step: Step, before: str, after: Seen) -> None:
+        self.done[index] = step
+        self._journal.add(Done(index))
+        self._audit.step("done", step, before=before, after=after.value)
+        self._tell(index, step, "done")
+        log.info("did: %s", describe(step))
+
+    async def _once(self, step: Step, *, begun: bool = False) -> Seen:
+        """Perform a step and say what it led to. Raises Failure."""
+        if held := users_hurt(self._hardware, step):
+            raise Failure(f"it is in use: {'; '.join(held.holders)}", held)
+        try:
+            await operation_of(step).perform(self._hardware, step, self._limits)
+        except OSError as error:
+            words = describe_error(error)
+            if isinstance(step, ResetFunction):
+                raise Failure(words, ResetFailed(str(step.function), words)) from error
+            if error.errno == errno.ETIMEDOUT:
+                raise Failure(words) from error  # Whatever it shows now, the kernel is not done.
+            # One that another process began may still be under way, and refuse ours for that.
+            seen = await (self._settled(step) if begun else self._look(step))
+            if seen.state is not State.AFTER:
+                raise Failure(words, dirty=seen.state is State.OTHER) from error
+            log.warning("%s: %s, but it is done", describe(step), words)
+            return seen
+        seen = await self._settled(step)
+        if seen.state not in (State.AFTER, State.EITHER):
+            shown = f"; it shows {seen.value}" if seen.value else ""
+            raise Failure(
+                f"the driver accepted the write, but nothing changed{shown} (EIO)",
+                dirty=seen.state is State.OTHER,
+            )
+        return seen
+
+    # --------------------------------------------------------------------------------- ways to end
+
+    async def finish(self) -> None:
+        """Every step is done."""
+        await self._close("finished")
+
+    async def give_up(self, index: int, failure: Failure) -> StepError:
+        """A step failed: undo the plan, close it, and say what became of it."""
+        step = self._plan.steps[index]
+        self._tell(index, step, "failed")
+        self._say("failed", step, error=failure.error)
+        if isinstance(failure.refusal, ResetFailed) and isinstance(step, ResetFunction):
+            self._quarantine(step, failure)
+            await self._close("closed", failure.error)
+            return StepError(failure.refusal, undone=False)
+        self._note(Undo(failure.error, index, failure.dirty))
+        undone = bool(self.done)
+        if failure.dirty:
+            self.done[index] = self._begun.get(index, step)
+        await self.backward(even_if_other=index if failure.dirty else None)
+        await self._close("closed", failure.error)
+        if isinstance(failure.refusal, DeviceHeld) and not undone:
+            return StepError(failure.refusal, undone=False)
+        refusal = WriteFailed(describe(step), failure.error, tuple(self.left_over))
+        return StepError(refusal, undone=undone)
+
+    async def undo_on(self, begun: Undo) -> None:
+        """Go on undoing what another process had begun to undo."""
+        await self.backward(even_if_other=begun.index if begun.dirty else None)
+        await self._close("closed", begun.error)
+
+    async def leave(self, index: int, failure: Failure) -> None:
+        """Somebody else has been at the devices: they are left as they are."""
+        self._say("failed", self._plan.steps[index], error=failure.error)
+        await self._close("closed", failure.error)
+
+    async def _close(self, outcome: Outcome, error: str = "") -> None:
+        # Hardware is as it will be. A journal that cannot be closed now is closed by recovery.
+        try:
+            await memory.settle(self._hardware, self._plan)
+            self._audit.plan(outcome, error=error)
+            self._journal.end()
+        except (OSError, StateError) as problem:
+            log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400
+
+    def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
+        try:
+            self._hardware.state.quarantine(step.function, failure.error)
+        except (OSError, StateError) as problem:
+            log.error("the quarantine of %s cannot be noted: %s", step.function, problem)  # noqa: TRY400
+
+    # ------------------------------------------------------------------------------------- backward
+
+    async def backward(self, even_if_other: int | None = None) -> None:
+        """Undo what is done, last first; what cannot be is left over, and said.
+
+        One step may be named that left hardware neither as before nor as after.
+        """
+        for index, step in reversed(list(self.done.items())):
+            if reverse := undo(step):
+                self._tell(index, step, "undoing")
+                error = await self._take_back(reverse, even_if_other=index == even_if_other)
+                if error:
+                    log.warning("could not undo: %s: %s", describe(step), error)
+                    self.left_over.append(describe(step))
+                self._note(Undone(index, left_over=bool(error)))
+                self._say("left over" if error else "undone", step, error=error)
+                self._tell(index, step, "failed" if error else "undone")
+            self.done.pop(index, None)
+
+    async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
+        """Why a step could not be taken back; empty when it was."""
+        try:
+            with _failures():
+                seen = await self._steady(reverse)
+                if seen.state is State.AFTER:
+                    return ""
+                if seen.state is State.OTHER and not even_if_other:
+                    return f"the device shows {seen.value or 'nothing'}"
+                resolved = await operation_of(reverse).resolve(self._hardware, reverse)
+                memory.before(self._hardware, self._plan, resolved)
+                await self._once(resolved, begun=True)
+        except Failure as failure:
+            return failure.error
+        return ""
+
+    # ---------------------------------------------------------------------------------------- looks
+
+    async def _look(self, step: Step) -> Seen:
+        return await operation_of(step).state(self._hardware, step)
+
+    async def _steady(self, step: Step) -> Seen:
+        """What hardware shows once it is not half way any more, or will not be."""
+        return await self._until(step, lambda seen: seen.state is not State.OTHER)
+
+    async def _settled(self, step: Step) -> Seen:
+        """What hardware shows once the step has had its effect, or will not have it."""
+        return await self._until(step, lambda seen: seen.state in (State.AFTER, State.EITHER))
+
+    async def _until(self, step: Step, enough: Callable[[Seen], bool]) -> Seen:
+        # Hardware announces some of it and nothing else; a few looks cost less than to listen.
+        end = asyncio.get_running_loop().time() + self._limits.settle_seconds
+        while not enough(seen := await self._look(step)):
+            if asyncio.get_running_loop().time() >= end:
+                return seen
+            await asyncio.sleep(self._limits.poll_seconds)
+        return seen
+
+    # ---------------------------------------------------------------------------------------- notes
+
+    def _tell(self, index: int, step: Step, phase: Phase) -> None:
+        self._progress(Progress(step, index + 1, len(self._plan.steps), phase))
+
+    def _note(self, record: Record) -> None:
+        """To undo matters more than to write down that it is being undone."""
+        try:
+            self._journal.add(record)
+        except OSError as error:
+            log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400
+
+    def _say(self, outcome: Outcome, step: Step, *, error: str) -> None:
+        try:
+            self._audit.step(outcome, step, error=error)
+        except OSError as problem:
+            log.error("the audit record cannot be written: %s", describe_error(problem))  # noqa: TRY400
