@@ -15,22 +15,15 @@ import msgspec
 from laneway.core import passthrough
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import find, unfit
-from laneway.core.inventory import VgpuFunction
+from laneway.core.layout_mig import dismantling
+from laneway.core.layout_view import GpuWish, View, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import (
-    DestroyComputeInstance,
-    DestroyGpuInstance,
-    Plan,
-    Satisfied,
-    SetMixedSize,
-    Step,
-)
+from laneway.core.plan import Plan, Satisfied, SetMixedSize, Step
 from laneway.core.refusals import DeviceMissing, Refusal
 from laneway.core.situation import Situation
 from laneway.core.sriov import held, obstacles, set_vfs, switch_gpu, vf_count
 from laneway.core.usability import VFIO_DRIVER
 from laneway.core.usb_claims import give_back, usb_device
-from laneway.core.vgpu import VgpuWish, decide
 
 
 def release(device: PciAddress | str, situation: Situation) -> Decision:
@@ -46,7 +39,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     if vf_count(function) and function.driver != VFIO_DRIVER:
         return _gpu(function, situation) if function.sriov_gpu else set_vfs(device, 0, situation)
     vgpus = [vgpu for vgpu in situation.inventory.vgpus if vgpu.address == device]
-    if steps := _removals(vgpus, situation):
+    if steps := removals(vgpus):
         return conclude(held(device, situation), steps)
     # Group mates may be on vfio-pci though it is not itself; and a card that leaves its driver
     # loses the VFs that the driver made.
@@ -55,41 +48,26 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
 
 
 def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
-    inventory, modes = situation.inventory, situation.gpus.get(gpu.address)
-    steps = _removals([vgpu for vgpu in inventory.vgpus if vgpu.parent == gpu.address], situation)
-    emptied = msgspec.structs.replace(
-        inventory,
-        vgpus=tuple(
-            msgspec.structs.replace(vgpu, configured=None) if vgpu.parent == gpu.address else vgpu
-            for vgpu in inventory.vgpus
-        ),
-    )
-    gpus = dict(situation.gpus)
-    if modes is not None:
-        for instance in modes.instances:
-            if instance.compute_instances:
-                steps.append(DestroyComputeInstance(gpu.address, instance.start))
-            steps.append(
-                DestroyGpuInstance(
-                    gpu.address, instance.profile, instance.profile_id, instance.start
-                )
-            )
-        if modes.mixed_size:
-            steps.append(SetMixedSize(gpu.address, enabled=False))
-        gpus[gpu.address] = msgspec.structs.replace(modes, instances=())
-    cleared = msgspec.structs.replace(situation, inventory=emptied, gpus=gpus)
-    decision = switch_gpu(gpu.address, enabled=False, situation=cleared)
+    view = view_of(GpuWish(gpu.address, ()), gpu, situation)
+    steps = [*removals(view.functions), *dismantling(view, view.modes.instances)]
+    if view.modes.mixed_size:
+        steps.append(SetMixedSize(gpu.address, enabled=False))
+    decision = switch_gpu(gpu.address, enabled=False, situation=_emptied(view))
     return conclude(_refusals(decision), (*steps, *_steps(decision)))
 
 
-def _removals(vgpus: list[VgpuFunction], situation: Situation) -> list[Step]:
-    steps: list[Step] = []
-    for vgpu in vgpus:
-        wish = VgpuWish(vgpu.address, enabled=False, profile="", explicit=True)
-        decision = decide(wish, situation.node, vgpu, vgpus)
-        if isinstance(decision, Plan):
-            steps += decision.steps
-    return steps
+def _emptied(view: View) -> Situation:
+    """The situation once vGPUs and GPU instances are gone, users left as they are."""
+    situation, address = view.situation, view.gpu.address
+    vgpus = tuple(
+        msgspec.structs.replace(one, configured=None) if one.parent == address else one
+        for one in situation.inventory.vgpus
+    )
+    return msgspec.structs.replace(
+        situation,
+        inventory=msgspec.structs.replace(situation.inventory, vgpus=vgpus),
+        gpus={**situation.gpus, address: msgspec.structs.replace(view.modes, instances=())},
+    )
 
 
 def _refusals(decision: Decision) -> tuple[Refusal, ...]:
