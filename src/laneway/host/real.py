@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 
 from laneway.core.uevent import Uevent
 from laneway.host.uevents import kernel_uevents
+from laneway.host.writer import Writers
 
 _CHUNK = 64 * 1024
 _PAGE = 4096
@@ -29,6 +30,7 @@ class RealHost:
     def __init__(self, root: str = "/") -> None:
         self._root = os.path.realpath(root).rstrip("/")
         self._directories = {"/"}
+        self._writers = Writers()
 
     def read(self, path: str) -> bytes:
         fd = self._open(path, os.O_RDONLY)
@@ -66,6 +68,19 @@ class RealHost:
         except OSError:
             return False
 
+    def owner(self, path: str) -> tuple[int, int]:
+        status = os.stat(self._locate(path))
+        return status.st_uid, status.st_gid
+
+    def set_owner(self, path: str, uid: int, gid: int) -> None:
+        # What a link leads to could be anything by the time of the change.
+        parent, _, name = path.rpartition("/")
+        place = os.open(self._locate(parent), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.chown(name, uid, gid, dir_fd=place, follow_symlinks=False)
+        finally:
+            os.close(place)
+
     def write(self, path: str, data: str) -> None:
         raw = data.encode()
         try:
@@ -79,6 +94,13 @@ class RealHost:
             raise OSError(error.errno, error.strerror, path) from error
         if not complete:
             raise OSError(errno.EIO, "the kernel took only a part of the value", path)
+
+    async def write_within(self, path: str, data: str, seconds: float) -> None:
+        flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_NOFOLLOW if self._root else 0)
+        try:
+            await self._writers.write(self._locate(path), data.encode(), flags, seconds)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
         return kernel_uevents(
