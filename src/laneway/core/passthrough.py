@@ -118,9 +118,14 @@ def _bind_steps(
     if any(member.address in situation.inventory.displays for member in members):
         steps += _dark(situation)
     for member in coming:
+        override = situation.overrides.get(member.address, "")
+        if override and member.driver not in ("", override):
+            # Reserved for another driver than it has, it could not go back when this is undone.
+            steps.append(OverrideDriver(member.address, "", override))
+            override = ""
         if member.driver:
             steps.append(Unbind(member.address, member.driver))
-        if (override := situation.overrides.get(member.address, "")) != VFIO_DRIVER:
+        if override != VFIO_DRIVER:
             steps.append(OverrideDriver(member.address, VFIO_DRIVER, override))
         steps.append(Probe(member.address, VFIO_DRIVER))
     return steps
