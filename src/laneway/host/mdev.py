@@ -55,6 +55,8 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
                 type_name=names.get(type_id, ""),
                 uuid=uuid,
                 iommu_group=decimal_id(vgpu.link("iommu_group")),
+                placement=decimal_id(vgpu.text("nvidia/placement_id")),
+                gpu_instance=decimal_id(vgpu.text("nvidia/gpu_instance_id")),
             )
         if not vgpu.vanished():
             vf.fail(f"{uuid}: mdev_type is no NVIDIA type: {shorten(type_id)}")

@@ -53,4 +53,9 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
     if decimal_id(type_id) is None:
         vf.fail(f"{_CURRENT}: not a type id: {shorten(type_id)}")
         return None
-    return ConfiguredVgpu(type_id=type_id, type_name=names.get(type_id, ""))
+    return ConfiguredVgpu(
+        type_id=type_id,
+        type_name=names.get(type_id, ""),
+        placement=decimal_id(vf.text("nvidia/placement_id")),
+        gpu_instance=decimal_id(vf.text("nvidia/gpu_instance_id")),
+    )

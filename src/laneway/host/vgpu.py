@@ -7,6 +7,7 @@ by card, because a full card lists none.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
@@ -17,8 +18,9 @@ from laneway.core.catalogue import profile_name
 from laneway.core.inventory import ConfiguredVgpu, Framework, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.host import mdev, vendor_vfio
-from laneway.host.attributes import Attributes
+from laneway.host.attributes import Attributes, clean
 from laneway.host.pci import NVIDIA, PciDevice
+from laneway.host.port import Host
 
 
 class _BackEnd(Protocol):
@@ -45,6 +47,20 @@ def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
             cards[function.physfn].append(device)
     vgpus = (vgpu for parent, vfs in cards.items() for vgpu in _read_card(parent, vfs))
     return sorted(vgpus, key=lambda vgpu: vgpu.address)
+
+
+def read_parameters(host: Host, vgpus: Iterable[VgpuFunction]) -> dict[PciAddress, str]:
+    """Parameters of the vGPUs that exist, by function; those that cannot be read are left out."""
+    found = {}
+    for vgpu in vgpus:
+        if vgpu.configured is None:
+            continue
+        home = f"/sys/bus/pci/devices/{vgpu.address}"
+        below = f"/{vgpu.configured.uuid}" if vgpu.framework == "mdev" else ""
+        # A driver that has no parameters for this vGPU, or none any more, answers ENXIO.
+        with contextlib.suppress(OSError):
+            found[vgpu.address] = clean(host.read(f"{home}{below}/nvidia/vgpu_params"))
+    return found
 
 
 def _read_card(parent: PciAddress, vfs: list[PciDevice]) -> list[VgpuFunction]:

@@ -1,0 +1,1 @@
+"""What NVIDIA's programs say about GPUs."""

@@ -1,0 +1,72 @@
+"""A GPU's modes and GPU instances, which no file tells: the driver's own program is asked.
+
+Lists that are empty make the program fail; that is an answer here, not an error. Anything else that
+fails is an OSError whose words hold the exit code and what the program said.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from laneway.core.pci import PciAddress
+from laneway.core.situation import GpuInstance, GpuModes
+from laneway.host.nvidia import smi
+from laneway.host.port import Executor
+
+ASK_SECONDS = 30.0
+"""How long a question may take. A driver that is busy with a reset answers after seconds."""
+
+_MAX_SAID = 300
+
+
+async def read_modes(executor: Executor, address: PciAddress) -> GpuModes:
+    """What a GPU that the driver has says about itself. Raises OSError with words."""
+    mig = await read_mig_mode(executor, address)
+    mixed = await read_mixed(executor, address)
+    if mig is None:
+        return GpuModes(mixed_size=mixed)
+    profiles = await ask(executor, smi.list_profiles(address))
+    placements = await ask(executor, smi.list_placements(address))
+    return GpuModes(
+        mig=mig,
+        mixed_size=mixed,
+        profiles=smi.parse_profiles(profiles, placements),
+        instances=await read_instances(executor, address) if mig else (),
+    )
+
+
+async def read_mig_mode(executor: Executor, address: PciAddress) -> bool | None:
+    return smi.parse_mig_mode(await ask(executor, smi.query_mig_mode(address)))
+
+
+async def read_mixed(
+    executor: Executor, address: PciAddress, instance: int | None = None
+) -> bool | None:
+    """Whether a card, or a GPU instance of it, carries vGPUs of different sizes at once."""
+    if instance is None:
+        return smi.parse_mixed(await ask(executor, smi.query_all(address)))
+    return smi.parse_mixed(await ask(executor, smi.query_instance_mixed(address, instance)))
+
+
+async def read_instances(executor: Executor, address: PciAddress) -> tuple[GpuInstance, ...]:
+    """GPU instances by placement; none when MIG mode is off."""
+    instances = await ask(executor, smi.list_instances(address))
+    computes = await ask(executor, smi.list_compute_instances(address)) if instances else ""
+    return smi.parse_instances(instances, computes)
+
+
+async def ask(executor: Executor, argv: Sequence[str]) -> str:
+    """What the program answers; empty text when it says that there is nothing."""
+    try:
+        status, output = await executor.run(argv, ASK_SECONDS)
+    except FileNotFoundError:
+        raise OSError(errno.ENOENT, "nvidia-smi is not installed") from None
+    except TimeoutError:
+        raise OSError(errno.ETIMEDOUT, f"no answer within {ASK_SECONDS:g} s") from None
+    if status == 0:
+        return output
+    if smi.NOTHING_FOUND.search(output):
+        return ""
+    said = " ".join(output.split()) or "it said nothing"
+    raise OSError(errno.EIO, f"exit code {status}: {said[:_MAX_SAID]}")
