@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from laneway.core.plan import Step
-from laneway.host.plans.operations import console, modules, pci, sriov, usb, vgpu
+from laneway.host.plans.operations import console, mig, modules, pci, sriov, usb, vgpu
 from laneway.host.plans.operations.operation import Operation
 
 _OPERATIONS: dict[type, Operation] = {
     **console.OPERATIONS,
+    **mig.OPERATIONS,
     **modules.OPERATIONS,
     **pci.OPERATIONS,
     **sriov.OPERATIONS,
