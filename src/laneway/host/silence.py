@@ -27,4 +27,4 @@ def _silent(host: Host, address: PciAddress) -> bool:
         header = host.read(f"{DEVICES}/{address}/config")[:_HEADER]
     except OSError:
         return False
-    return len(header) == _HEADER and header == b"\xff" * _HEADER
+    return header == b"\xff" * _HEADER
