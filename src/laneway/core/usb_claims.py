@@ -1,8 +1,8 @@
 """Claims of USB devices: QEMU may open the device's node, and afterwards nobody but the node may.
 
-A claim is about the device that somebody saw at a port. Plugged in anew, a device has another
-number and its port may hold something else altogether, so such a claim is refused rather than
-given whatever is there now. Giving back needs no such care: a new node belongs to the node already.
+A claim that lasts is about the device that somebody saw at a port. Plugged in anew, a device has
+another number and its port may hold something else altogether, so such a claim is refused rather
+than given whatever is there now. Giving back needs no such care: a new node belongs to the node already.
 """
 
 from __future__ import annotations
@@ -30,13 +30,17 @@ def usb_device(port: str, situation: Situation) -> UsbDevice | None:
     return next((device for device in situation.inventory.usb if device.port == port), None)
 
 
-def claim(wanted: UsbDevice, situation: Situation) -> Decision:
-    """Let QEMU open a USB device, the very one that was seen when the claim was made."""
-    device = usb_device(wanted.port, situation)
+def claim(wanted: UsbDevice | str, situation: Situation) -> Decision:
+    """Let QEMU open a USB device: the very one that was seen when the claim was made.
+
+    Given a port only, it is whatever is plugged in there now: somebody looks at it as they ask.
+    """
+    port = wanted if isinstance(wanted, str) else wanted.port
+    device = usb_device(port, situation)
     if device is None:
-        return (DeviceMissing(wanted.port),)
-    if _identity(device) != _identity(wanted):
-        return (DeviceReplaced(device.port, _words(wanted), _words(device)),)
+        return (DeviceMissing(port),)
+    if isinstance(wanted, UsbDevice) and _identity(device) != _identity(wanted):
+        return (DeviceReplaced(port, _words(wanted), _words(device)),)
     against: list[Refusal] = []
     blocking = [r for r in judge_usb(device, situation.inventory) if r.effect is Effect.BLOCKS]
     if blocking:

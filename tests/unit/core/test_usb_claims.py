@@ -102,6 +102,8 @@ def test_another_device_at_the_port_is_not_given_in_its_place(now: UsbDevice) ->
     [refusal] = decision
     assert isinstance(refusal, DeviceReplaced)
     assert f"{now.vendor}:{now.product} at 003/{now.number:03d}" in explain(refusal)
+    # Who asks by port looks at what is there now.
+    assert isinstance(claim(STICK.port, replugged), Plan)
     # Its node is new and belongs to the node already.
     assert give_back(STICK.port, replugged) == Satisfied()
 
