@@ -15,16 +15,22 @@ import msgspec
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.core.situation import Situation
+from laneway.core.situation import GpuModes, Situation
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host import console, modules
+from laneway.host.attributes import describe
 from laneway.host.hardware import Hardware
-from laneway.host.holders import blindness, read_holders, usb_holders
-from laneway.host.pci import read_autoprobe, read_override
+from laneway.host.holders import blindness, usb_holders
+from laneway.host.leaving import read_users
+from laneway.host.nvidia.modes import read_modes
+from laneway.host.pci import NVIDIA, read_autoprobe, read_override
 from laneway.host.port import Host
 from laneway.host.scan import scan
 from laneway.host.silence import read_silent
 from laneway.host.usb import read_owners
+from laneway.host.vgpu import read_parameters
+
+_NVIDIA_DRIVER = "nvidia"
 
 
 async def observe(
@@ -33,8 +39,17 @@ async def observe(
     """Look at a node for a plan about these functions and USB ports."""
     asked = frozenset(addresses)
     situation = await asyncio.to_thread(_look, hardware, node, asked, tuple(ports))
+    gpus: dict[PciAddress, GpuModes] = {}
+    unasked: dict[PciAddress, str] = {}
+    for gpu in _gpus(situation.inventory, asked):
+        try:
+            gpus[gpu] = await read_modes(hardware.executor, gpu)
+        except OSError as error:
+            unasked[gpu] = describe(error)
     return msgspec.structs.replace(
         situation,
+        gpus=gpus,
+        unasked=unasked,
         sriov_manage=await hardware.executor.has(SRIOV_MANAGE),
     )
 
@@ -46,12 +61,13 @@ def _look(
     host, state = hardware.host, hardware.state
     inventory = scan(host)
     concerned = _concerned(inventory, asked)
+    users, locked = read_users(host, inventory, concerned)
     originals = state.originals
     usb = {device.port: device for device in inventory.usb if device.port in ports}
     return Situation(
         node=node,
         inventory=inventory,
-        holders=read_holders(host, concerned),
+        holders=users,
         usb_holders=usb_holders(host, usb),
         blind=blindness(host),
         silent=read_silent(host, concerned),
@@ -59,13 +75,16 @@ def _look(
         kernel=modules.kernel_release(host),
         consoles=tuple(console.read_consoles(host)),
         framebuffers=tuple(console.read_framebuffers(host)),
-        overrides={one: override for one in concerned if (override := read_override(host, one))},
+        overrides=_overrides(host, (one for one in concerned if one not in locked)),
         autoprobe=_autoprobe(host, concerned),
         originals=originals,
         loadable=_loadable(host, {originals.get(one, "") for one in concerned}),
         usb_owners=read_owners(host, usb.values()),
         usb_originals=state.usb_originals,
         quarantined=state.quarantined,
+        parameters=read_parameters(
+            host, (vgpu for vgpu in inventory.vgpus if vgpu.address in concerned)
+        ),
     )
 
 
@@ -82,6 +101,10 @@ def _concerned(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAd
     )
 
 
+def _overrides(host: Host, readable: Iterable[PciAddress]) -> dict[PciAddress, str]:
+    return {address: override for address in readable if (override := read_override(host, address))}
+
+
 def _autoprobe(host: Host, concerned: Iterable[PciAddress]) -> dict[PciAddress, bool]:
     read = ((address, read_autoprobe(host, address)) for address in concerned)
     return {address: enabled for address, enabled in read if enabled is not None}
@@ -92,3 +115,16 @@ def _loadable(host: Host, drivers: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         driver for driver in found if modules.driver_availability(host, driver) == "loadable"
     )
+
+
+def _gpus(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress]:
+    """The GPUs on NVIDIA's driver that were asked for, themselves or by one of their VFs."""
+    physfns = {function.physfn for function in inventory.functions if function.address in asked}
+    return [
+        function.address
+        for function in inventory.functions
+        if (function.address in asked or function.address in physfns)
+        and function.physfn is None
+        and function.is_gpu
+        and (function.vendor, function.driver) == (NVIDIA, _NVIDIA_DRIVER)
+    ]
