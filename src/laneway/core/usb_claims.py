@@ -2,7 +2,8 @@
 
 A claim that lasts is about the device that somebody saw at a port. Plugged in anew, a device has
 another number and its port may hold something else altogether, so such a claim is refused rather
-than given whatever is there now. Giving back needs no such care: a new node belongs to the node already.
+than given whatever is there now. Giving back needs no such care: the device node of a device that
+was plugged in anew is new too, and nobody has given it away.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from laneway.core import passthrough
 from laneway.core.decision import Decision
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
@@ -99,14 +100,15 @@ async def test_a_number_of_vfs_another_number_and_none(card: Card) -> None:
     assert card.autoprobe() == "1"
 
 
-async def test_every_vf_can_go_to_vfio_pci_and_away_with_all_others(card: Card) -> None:
+async def test_vfs_on_vfio_pci_go_with_all_others_and_nothing_of_them_is_remembered(
+    card: Card,
+) -> None:
     await card.have(3)
     for vf in card.vfs():
-        card.device.give_to_vfio(vf)
+        await card.carry_out(passthrough.bind(vf, await card.look()))
+    assert card.drivers() == ["vfio-pci"] * 3
     await card.have(4)
     assert card.drivers() == [""] * 4
-    card.device.give_to_vfio(card.vfs()[3])
-    await card.have(0)
     assert card.hardware.state.originals == {}
 
 
