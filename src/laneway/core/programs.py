@@ -1,5 +1,7 @@
 """The programs that Laneway runs on a node. An executor runs these and nothing else."""
 
+from typing import NamedTuple
+
 SRIOV_MANAGE = "/usr/lib/nvidia/sriov-manage"
 """Switches a GPU's virtual functions on and off; comes with NVIDIA's vGPU driver."""
 
@@ -13,3 +15,12 @@ DRIVER_PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI})
 """Those that are where the driver was installed, which may be in a pod."""
 
 PROGRAMS = DRIVER_PROGRAMS | {MODPROBE}
+
+
+class Completed(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    output: str
+    """What it printed, standard output first, bounded, as text without control characters other
+    than tab and newline."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from laneway.core.programs import Completed
 from laneway.core.uevent import Uevent
+
+__all__ = ["CommandMissingError", "Completed", "Executor", "Host", "UeventsUnavailableError"]
 
 
 class UeventsUnavailableError(Exception):
@@ -58,15 +61,6 @@ class Host(Protocol):
 
         Raises UeventsUnavailableError on entry. Yields OVERFLOW when events were lost.
         """
-
-
-class Completed(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    output: str
-    """What it printed, standard output first, bounded, as text without control characters other
-    than tab and newline."""
 
 
 class CommandMissingError(FileNotFoundError):
