@@ -10,6 +10,7 @@ from laneway.sim.chassis import ROOT, Usb, chassis, disk, nic, usb_device
 
 _MDEV_DRIVER = "535.216.01"
 _VENDOR_DRIVER = "550.127.06"
+_BLACKWELL_DRIVER = "580.105.06"
 
 
 def _a2() -> Machine:
@@ -60,6 +61,13 @@ def _hgx_h100() -> Machine:
     return machine
 
 
+def _rtx_pro_6000() -> Machine:
+    """Two RTX PRO 6000 Blackwell, one per socket, whose GPU instances are time-sliced as well."""
+    machine = chassis("Supermicro", "SYS-522GA-NRT", _BLACKWELL_DRIVER)
+    _slots(machine, parts.RTX_PRO_6000, ("16", "97"))
+    return machine
+
+
 def _plain() -> Machine:
     """No GPU: two dual-port network cards with SR-IOV, a data disk, a keyboard."""
     machine = chassis("Lenovo", "ThinkSystem SR650 V2")
@@ -96,5 +104,6 @@ MODELS: Mapping[str, Callable[[], Machine]] = {
     "l40s": _l40s,
     "a100": _a100,
     "hgx-h100": _hgx_h100,
+    "rtx-pro-6000": _rtx_pro_6000,
     "plain": _plain,
 }

@@ -248,9 +248,39 @@ _H100_TYPES = (
 )
 """No public table has these ids; the numbering of the MIG-backed types before them goes on."""
 
+_RTX_PRO_6000_SERIES = {
+    2: "B",
+    3: "QA",
+    4: "QA",
+    6: "QA",
+    8: "QAC",
+    12: "QAC",
+    16: "QAC",
+    24: "QAC",
+    32: "QAC",
+    48: "QAC",
+    96: "QAC",
+}
+_RTX_PRO_6000_TYPES = tuple(
+    (number, f"NVIDIA RTX Pro 6000 Blackwell DC-{name}")
+    for number, name in enumerate(
+        (f"{size}{letter}" for size, series in _RTX_PRO_6000_SERIES.items() for letter in series),
+        start=1518,
+    )
+)
+"""In the order that agrees with every id that is known: 2B, 3Q, 4Q, 48Q and the first MIG-backed
+one, which follows the last of these."""
+
 A2 = _gpu(("25b6", "157e"), (_GEN4, 8), ("16G", "1G"), vfs=16)
 L40S = _gpu(("26b9", "1851"), (_GEN4, 16), ("64G", "2G"), vfs=32, vf_files=_vendor_files())
 A100 = _gpu(("20f1", "145f"), (_GEN4, 16), ("64G", "4G"), vfs=16)
 H100 = _gpu(
     ("2330", "16c1"), (_GEN5, 16), ("128G", "4G"), vfs=20, vf_files=_vendor_files(*_H100_TYPES)
+)
+RTX_PRO_6000 = _gpu(
+    ("2bb5", "204e"),
+    (_GEN5, 16),
+    ("128G", "2G"),
+    vfs=48,
+    vf_files=_vendor_files(*_RTX_PRO_6000_TYPES),
 )
