@@ -18,7 +18,7 @@ from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb, usable
 from laneway.core.usb_claims import QEMU, claim, give_back
 from laneway.host.hardware import Hardware
-from laneway.host.plans.execute import StepError, execute
+from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.host import SimulatedHost
@@ -41,7 +41,9 @@ class Plugged:
 
     async def carry_out(self, decision: Decision) -> None:
         assert isinstance(decision, Plan), decision
-        await execute(self.hardware, decision, actor="test", reason="contract")
+        # A device that is gone has no time to come back here.
+        limits = Limits(settle_seconds=0.1)
+        await execute(self.hardware, decision, actor="test", reason="contract", limits=limits)
 
     def owner(self) -> tuple[int, int]:
         return self.machine.host.owner(self.device.device_path)
