@@ -3,8 +3,8 @@
 The kernel waits for that user, and keeps locks meanwhile: of the function, and of the PF whose VFs
 are being removed. Whoever reads an attribute that needs such a lock (`driver_override` is one) then
 waits too, and cannot even be killed. So these functions are found from what can always be read:
-they look as if they had no driver, but processes have them open. A VF that is being removed has lost its
-links to and from the PF; it is told by the address that only a VF of this PF can have.
+they look as if they had no driver, but processes have them open. A VF that is being removed has
+lost its links to and from the PF; it is told by the address that only a VF of this PF can have.
 """
 
 from __future__ import annotations
