@@ -110,20 +110,22 @@ def denied_ids(*, gsp: bool) -> frozenset[int]:
 # ------------------------------------------------------------------------------------- the card
 
 
-def card_of(device: str, names: Iterable[str] = ()) -> Card:
+def card_of(device: str, names: Iterable[str] = (), *, complete: bool = False) -> Card:
     """A board by PCI device id (`25b6`), together with the profiles that its driver lists.
 
     What the driver lists wins: its profiles are part of the card whether or not the catalogue has
-    them, and where it lists any of a board, other boards with the same id are left out.
+    them, and where it lists any of a board, other boards with the same id are left out. `complete`:
+    the list is all that the driver can do, so the catalogue adds none.
     """
-    return _card_of(device, frozenset(names))
+    return _card_of(device, frozenset(names), complete=complete)
 
 
 @lru_cache(maxsize=64)
-def _card_of(device: str, names: frozenset[str]) -> Card:
+def _card_of(device: str, names: frozenset[str], *, complete: bool) -> Card:
     listed = [one for one in map(profile, sorted(names)) if one is not None]
     boards = {one.board for one in listed}
-    known = [profile(row.name) for row in profiles_of(device) if not row.mig_backed]
+    rows = () if complete else profiles_of(device)
+    known = [profile(row.name) for row in rows if not row.mig_backed]
     profiles = {one.name: one for one in known if one and (not boards or one.board in boards)}
     profiles |= {one.name: one for one in listed}
     sliced = [one for one in profiles.values() if not one.mig_backed]

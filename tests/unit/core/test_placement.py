@@ -1,0 +1,340 @@
+"""What a time-sliced card takes: the reference results, and the simulated driver as a judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.core.catalogue import VgpuProfile, profiles_of
+from laneway.core.placement import (
+    Card,
+    Carried,
+    arrange,
+    capacity,
+    card_of,
+    creatable,
+    denied_ids,
+    even_ids,
+    halved_ids,
+    shortage,
+)
+from laneway.sim.dump import Block
+from laneway.sim.nvidia import card as simulated
+from laneway.sim.nvidia.types import card_types
+
+A2, A10, A40, L40S, H100, H200, RTX_PRO = "25b6", "2236", "2235", "26b9", "2331", "233b", "2bb5"
+
+
+def named(card: Card, size: str) -> str:
+    return next(name for name in sorted(card.kinds) if name.endswith(f"-{size}"))
+
+
+def starts(card: Card, order: list[str]) -> list[int | None] | None:
+    """Where the driver puts profiles that are made in this order, one after the other."""
+    carried: list[Carried] = []
+    for size in order:
+        placed = arrange(card, carried, {named(card, size): 1}, mixed=True)
+        if placed is None:
+            return None
+        carried += [Carried(one.profile, one.start) for one in placed]
+    return [one.start for one in carried]
+
+
+# ------------------------------------------------------------------------------ places by rule
+
+
+@pytest.mark.parametrize(
+    ("region", "slots", "maximum", "ids"),
+    [
+        (48, 8, 6, (0, 16, 24, 40)),
+        (48, 16, 3, (0, 32)),
+        (48, 12, 4, (0, 12, 24, 36)),
+        (48, 4, 12, (0, 8, 12, 20, 24, 32, 36, 44)),
+        (24, 8, 3, (0, 16)),
+        (80, 8, 10, (0, 12, 20, 32, 40, 52, 60, 72)),
+        (80, 16, 5, (0, 24, 40, 64)),
+        (141, 14, 10, (0, 21, 35, 56, 70, 91, 105, 127)),
+        (48, 48, 1, (0,)),
+    ],
+)
+def test_places_before_blackwell_come_from_halving(
+    region: int, slots: int, maximum: int, ids: tuple[int, ...]
+) -> None:
+    assert halved_ids(region, slots, maximum) == ids
+
+
+def test_places_since_blackwell_divide_evenly() -> None:
+    assert even_ids(96, 12) == tuple(range(0, 96, 8))
+    assert even_ids(96, 32) == tuple(range(0, 96, 3))
+    assert even_ids(96, 3) == (0, 32, 64)
+
+
+def test_boards_of_48_gb_keep_places_from_the_smallest_profiles() -> None:
+    assert len(halved_ids(48, 1, 32, denied_ids(gsp=False))) == 30
+    assert len(halved_ids(48, 1, 32, denied_ids(gsp=True))) == 16
+
+
+def test_the_rules_give_the_places_that_the_catalogue_has() -> None:
+    devices = {A2, A10, A40, L40S, H100, H200, RTX_PRO, "20f1", "20b5", "20b7", "2321", "2bb9"}
+    compared = 0
+    for device in sorted(devices):
+        rows = [row for row in profiles_of(device) if not row.mig_backed]
+        for row in rows:
+            if row.placement_ids:
+                region = max(one.framebuffer_mib for one in rows if one.board == row.board) // 1024
+                assert by_rule(row, region) == row.placement_ids, row.name
+                compared += 1
+    assert compared > 150
+
+
+def by_rule(row: VgpuProfile, region: int) -> tuple[int, ...]:
+    assert row.max_per_gpu
+    if int(row.device, 16) >= 0x2900:
+        return even_ids(region, row.max_per_gpu)
+    denied = frozenset[int]()
+    if region == 48 and row.framebuffer_mib == 1024:
+        denied = denied_ids(gsp=row.device > "2600")
+    return halved_ids(region, row.framebuffer_mib // 1024, row.max_per_gpu, denied)
+
+
+def test_a_board_that_the_catalogue_lacks_is_placed_by_rule() -> None:
+    old = card_of("25ff", ["NVIDIA A99-1Q", "NVIDIA A99-8Q", "NVIDIA A99-24Q"])
+    new = card_of("2fff", ["NVIDIA B99-1Q", "NVIDIA B99-8Q", "NVIDIA B99-24Q"])
+
+    assert old.kinds["NVIDIA A99-8Q"].ids == (0, 16)
+    assert new.kinds["NVIDIA B99-8Q"].ids == (0, 8, 16)
+    assert (old.region, new.region) == (24, 24)
+
+
+# ------------------------------------------------------------------------------------ capacities
+
+
+@pytest.mark.parametrize(
+    ("device", "sizes", "same", "mixed"),
+    [
+        (A2, (1, 2, 4, 8, 16), (16, 8, 4, 2, 1), (16, 8, 4, 2, 1)),
+        (A10, (1, 2, 3, 4, 6, 8, 12, 24), (24, 12, 8, 6, 4, 3, 2, 1), (16, 8, 8, 4, 4, 2, 2, 1)),
+        (
+            A40,
+            (1, 2, 3, 4, 6, 8, 12, 16, 24, 48),
+            (32, 24, 16, 12, 8, 6, 4, 3, 2, 1),
+            (30, 16, 16, 8, 8, 4, 4, 2, 2, 1),
+        ),
+        (
+            L40S,
+            (1, 2, 3, 4, 6, 8, 12, 16, 24, 48),
+            (32, 24, 16, 12, 8, 6, 4, 3, 2, 1),
+            (16, 16, 16, 8, 8, 4, 4, 2, 2, 1),
+        ),
+        (
+            RTX_PRO,
+            (3, 4, 6, 8, 12, 16, 24, 32, 48, 96),
+            (32, 24, 16, 12, 8, 6, 4, 3, 2, 1),
+            (32, 24, 16, 12, 8, 6, 4, 3, 2, 1),
+        ),
+    ],
+)
+def test_an_empty_card_has_room_as_published(
+    device: str, sizes: tuple[int, ...], same: tuple[int, ...], mixed: tuple[int, ...]
+) -> None:
+    card = card_of(device)
+    for counts, mode in ((same, False), (mixed, True)):
+        room = capacity(card, (), mixed=mode)
+        assert tuple(room[named(card, f"{size}Q")] for size in sizes) == counts
+
+
+def test_an_h100_has_room_as_published() -> None:
+    card = card_of(H100)
+    for size, same, mixed in (
+        (4, 20, 16),
+        (5, 16, 16),
+        (8, 10, 8),
+        (10, 8, 8),
+        (16, 5, 4),
+        (20, 4, 4),
+        (40, 2, 2),
+        (80, 1, 1),
+    ):
+        assert capacity(card, (), mixed=False)[named(card, f"{size}C")] == same
+        assert capacity(card, (), mixed=True)[named(card, f"{size}C")] == mixed
+
+
+def test_two_gigabytes_take_three_slots_where_only_32_are_supported() -> None:
+    card = card_of(RTX_PRO)
+    kind = card.kinds[named(card, "2B")]
+    assert (kind.slots, kind.ids) == (3, tuple(range(0, 96, 3)))
+
+
+# ------------------------------------------------------------------------------------- same size
+
+
+def test_the_first_vgpu_decides_the_size_of_all() -> None:
+    card = card_of(A2, ["NVIDIA A2-16Q"])
+    carried = [Carried("NVIDIA A2-4Q")]
+
+    assert creatable(card, carried, mixed=False) == ("NVIDIA A2-4A", "NVIDIA A2-4C", "NVIDIA A2-4Q")
+    assert creatable(card, carried * 4, mixed=False) == ()
+    assert capacity(card, carried, mixed=False)["NVIDIA A2-4C"] == 3
+
+
+def test_a_driver_that_lists_one_board_of_an_id_rules_the_others_out() -> None:
+    assert any("A16" in name for name in card_of(A2).kinds)
+    assert not any("A16" in name for name in card_of(A2, ["NVIDIA A2-1Q"]).kinds)
+
+
+# ------------------------------------------------------------------------------------ mixed size
+
+
+def test_a_large_vgpu_leaves_places_for_smaller_ones() -> None:
+    assert starts(card_of(A40), ["24Q", "8Q", "16Q"]) == [0, 24, 32]
+
+
+def test_a_small_vgpu_spoils_the_places_that_begin_with_it() -> None:
+    card = card_of(A40)
+    carried = [Carried(named(card, "1Q"), 0)]
+    open_now = creatable(card, carried, mixed=True)
+
+    assert named(card, "48Q") not in open_now
+    for size, start in (("24Q", 24), ("16Q", 32), ("8Q", 16)):
+        placed = arrange(card, carried, {named(card, size): 1}, mixed=True)
+        assert placed is not None
+        assert placed[0].start == start
+
+
+def test_gaps_that_no_place_begins_in_stay_free() -> None:
+    card = card_of(H100)
+    assert starts(card, ["8C", "16C"]) == [0, 24]
+    assert capacity(card, [Carried(named(card, "8C"), 0)], mixed=True)[named(card, "16C")] == 3
+
+
+def test_a_blackwell_card_is_filled_to_the_last_slot() -> None:
+    card = card_of(RTX_PRO)
+    assert starts(card, ["32Q", "32Q", "32Q"]) == [0, 32, 64]
+    assert starts(card, ["48Q", "32Q"]) == [0, 64]
+    assert starts(card, ["48Q", "32Q", "32Q"]) is None
+
+
+def test_the_order_is_chosen_so_that_everything_fits() -> None:
+    card = card_of(A40)
+    small, large, half = named(card, "1Q"), named(card, "16Q"), named(card, "24Q")
+    assert starts(card, ["1Q", "24Q", "16Q"]) is None
+
+    placed = arrange(card, (), {small: 1, large: 1, half: 1}, mixed=True)
+
+    assert placed is not None
+    assert [(one.profile, one.start) for one in placed] == [(half, 0), (large, 32), (small, 24)]
+
+
+def test_a_vgpu_whose_place_is_not_told_is_taken_to_be_at_the_lowest() -> None:
+    card = card_of(A40)
+    told = [Carried(named(card, "24Q"), 0)]
+    untold = [Carried(named(card, "24Q"))]
+    assert capacity(card, told, mixed=True) == capacity(card, untold, mixed=True)
+
+
+def test_what_does_not_fit_is_named_with_what_would() -> None:
+    card = card_of(A40)
+    wish = {named(card, "24Q"): 1, named(card, "8Q"): 4}
+    assert shortage(card, (), wish, mixed=True) == (named(card, "8Q"), 2)
+    assert shortage(card, (), {named(card, "8Q"): 7}, mixed=False) == (named(card, "8Q"), 6)
+    assert shortage(card, (), {named(card, "8Q"): 6}, mixed=False) is None
+
+
+# ---------------------------------------------------------------------------------------- laws
+
+DEVICES = st.sampled_from([A2, A10, A40, L40S, H100, H200, RTX_PRO])
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> tuple[Card, dict[str, int]]:
+    card = card_of(draw(DEVICES))
+    names = draw(st.lists(st.sampled_from(sorted(card.kinds)), min_size=1, max_size=5, unique=True))
+    return card, {name: draw(st.integers(1, 6)) for name in names}
+
+
+@given(wishes(), st.booleans())
+def test_every_step_of_an_order_is_one_that_the_driver_takes(
+    wish: tuple[Card, dict[str, int]], mixed: bool
+) -> None:
+    card, wanted = wish
+    placed = arrange(card, (), wanted, mixed=mixed)
+    if placed is None:
+        return
+    assert Counter(one.profile for one in placed) == Counter(wanted)
+    carried: list[Carried] = []
+    used: set[int] = set()
+    for one in placed:
+        alone = arrange(card, carried, {one.profile: 1}, mixed=mixed)
+        assert alone is not None
+        assert alone[0].start == one.start
+        if one.start is not None:
+            kind = card.kinds[one.profile]
+            slots = set(range(one.start, one.start + kind.slots))
+            assert one.start in kind.ids
+            assert not slots & used
+            assert max(slots) < card.region
+            used |= slots
+        carried.append(Carried(one.profile, one.start))
+
+
+@given(wishes(), st.data())
+def test_any_order_in_which_the_driver_takes_all_means_that_there_is_one(
+    wish: tuple[Card, dict[str, int]], data: st.DataObject
+) -> None:
+    card, wanted = wish
+    order = data.draw(st.permutations([name for name in wanted for _ in range(wanted[name])]))
+    carried: list[Carried] = []
+    for name in order:
+        placed = arrange(card, carried, {name: 1}, mixed=True)
+        if placed is None:
+            return
+        carried.append(Carried(name, placed[0].start))
+    assert arrange(card, (), wanted, mixed=True) is not None
+
+
+@given(wishes())
+def test_a_shortage_is_told_exactly_when_something_does_not_fit(
+    wish: tuple[Card, dict[str, int]],
+) -> None:
+    card, wanted = wish
+    for mixed in (False, True):
+        short = shortage(card, (), wanted, mixed=mixed)
+        assert (short is None) == (arrange(card, (), wanted, mixed=mixed) is not None)
+        if short is not None:
+            assert 0 <= short[1] < wanted[short[0]]
+
+
+@given(st.sampled_from([A2, A10, A40, L40S, RTX_PRO]), st.booleans(), st.data())
+def test_the_simulated_driver_agrees_after_every_change(
+    device: str, mixed: bool, data: st.DataObject
+) -> None:
+    gpu = Block(path="/devices/gpu", properties={}, attributes={"device": f"0x{device}".encode()})
+    driver = simulated.Card(card_types(gpu, ()))
+    card = card_of(
+        device, (kind.name for kind in driver.types.values() if not kind.flags), complete=True
+    )
+    if mixed:
+        driver.set_mixed(enabled=True)
+    there: dict[str, Carried] = {}
+    for number in range(data.draw(st.integers(1, 12))):
+        offered = driver.creatable("next")
+        assert tuple(sorted(kind.name for kind in offered)) == creatable(
+            card, there.values(), mixed=mixed
+        )
+        if there and (not offered or data.draw(st.integers(0, 3)) == 0):
+            gone = data.draw(st.sampled_from(sorted(there)))
+            driver.remove(gone)
+            del there[gone]
+        elif offered:
+            kind = data.draw(st.sampled_from(offered))
+            assert driver.create(str(number), kind)
+            placed = arrange(card, there.values(), {kind.name: 1}, mixed=mixed)
+            assert placed is not None
+            there[str(number)] = Carried(kind.name, placed[0].start)
+            if mixed:
+                made = driver.vgpu(str(number))
+                assert made is not None
+                assert made.placement == placed[0].start
