@@ -20,7 +20,7 @@ from typing import Protocol
 
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
-from laneway.host.plans.state import StateFolder
+from laneway.host.plans.state import open_state
 from laneway.host.port import Executor, Host
 from laneway.host.real import RealHost
 from laneway.sim.host import SimulatedHost
@@ -87,8 +87,7 @@ class Machine(Protocol):
 
 def hardware(machine: Machine, folder: Path) -> Hardware:
     """The machine as plans see it, with its memory in this folder."""
-    boot = machine.host.read("/proc/sys/kernel/random/boot_id").decode().strip()
-    return Hardware(machine.host, machine.executor, StateFolder(str(folder), boot))
+    return Hardware(machine.host, machine.executor, open_state(str(folder), machine.host))
 
 
 # ---- the guest ---------------------------------------------------------------

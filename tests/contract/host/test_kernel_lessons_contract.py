@@ -6,12 +6,13 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from laneway.core.pci import PciAddress
-from support.machines import until
+from support.machines import SECONDS, until
 
 RIG = os.environ.get("LANEWAY_RIG", "")
 PROBE = "/sys/bus/pci/drivers_probe"
@@ -107,11 +108,15 @@ def test_switching_off_waits_for_the_holder_of_a_vf_and_everybody_for_that(nvme:
     # What a scan reads never waits. The link of a VF goes before it waits for its holder.
     assert nvme.host.read(nvme.path("sriov_totalvfs")).strip() == b"4"
     assert nvme.virtfns() == vfs[2:]
-    inventory = nvme.look()
+    with ThreadPoolExecutor() as pool:
+        scanning = pool.submit(nvme.look)
+        try:
+            inventory = scanning.result(SECONDS)
+        finally:
+            vm.release()
     assert inventory.errors == ()
     assert vfs[1] in {function.address for function in inventory.functions}
 
-    vm.release()
     switch.finish()
     assert reader.finish() == "0"
     rescan.finish()
