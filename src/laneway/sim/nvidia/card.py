@@ -207,7 +207,8 @@ class Card:
         if not self.mig:
             return len(self._vgpus) < kind.maximum
         return any(
-            one.profile.flags == kind.flags and any(_room(kind, self._on(number), mixed=False))
+            one.profile.flags == kind.flags
+            and any(True for _ in _room(kind, self._on(number), mixed=False))
             for number, one in self.instances.items()
         )
 

@@ -148,7 +148,7 @@ class NvidiaDriver:
         card = self._cards.get(path)
         if card is None:
             physical = self.devices.get(path)
-            device = hex_id(physical, "device") or (hex_id(functions[0], "device"))
+            device = hex_id(physical, "device") or hex_id(next(iter(functions), None), "device")
             types = card_types(physical, functions)
             card = self._cards[path] = Card(types, GEOMETRIES.get(device))
             captured = [name for one in functions for name in one.attributes]
