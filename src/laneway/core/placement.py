@@ -124,14 +124,19 @@ def card_of(device: str, names: Iterable[str] = (), *, complete: bool = False) -
 def _card_of(device: str, names: frozenset[str], *, complete: bool) -> Card:
     listed = [one for one in map(profile, sorted(names)) if one is not None]
     boards = {one.board for one in listed}
-    rows = () if complete else profiles_of(device)
-    known = [profile(row.name) for row in rows if not row.mig_backed]
-    profiles = {one.name: one for one in known if one and (not boards or one.board in boards)}
-    profiles |= {one.name: one for one in listed}
-    sliced = [one for one in profiles.values() if not one.mig_backed]
-    region = max((one.framebuffer_mib for one in sliced), default=0) // MIB_PER_GIB
+    rows = (profile(row.name) for row in profiles_of(device))
+    known = [one for one in rows if one and (not boards or one.board in boards)]
+    every = {one.name: one for one in (*known, *listed) if not one.mig_backed}
+    region = max((one.framebuffer_mib for one in every.values()), default=0) // MIB_PER_GIB
     even = _is_blackwell(device)
-    return Card(region, {one.name: _kind(one, region, even=even) for one in sliced})
+    return Card(
+        region,
+        {
+            name: _kind(one, region, even=even)
+            for name, one in every.items()
+            if not complete or name in names
+        },
+    )
 
 
 def _is_blackwell(device: str) -> bool:
