@@ -119,7 +119,7 @@ async def _message(socket: aiohttp.ClientWebSocketResponse) -> bytes:
             raise CutOffError(
                 f"the connection failed before the program's end was told: {message.data}"
             )
-    said = clean(str(message.extra or "").encode())[:_TEXT_LIMIT]
+    said = clean(str(message.extra or "").encode())
     code = f"code {socket.close_code}{', ' if said else ''}{said}"
     raise CutOffError(f"the connection was closed before the program's end was told ({code})")
 

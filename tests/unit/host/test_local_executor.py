@@ -95,7 +95,7 @@ async def test_nothing_of_our_environment_reaches_a_program(
     monkeypatch.setenv("TOKEN", "secret")
     monkeypatch.setenv("LD_PRELOAD", "")
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    path = program("/usr/bin/env; pwd; cat")
+    path = program("/usr/bin/env; pwd")
 
     done = await runner(path).run([path], 10)
 
@@ -103,7 +103,25 @@ async def test_nothing_of_our_environment_reaches_a_program(
     assert set(names) <= {"PATH", "LC_ALL", "PWD", "SHLVL", "_", "/", "OLDPWD"}
     assert "LC_ALL=C" in done.output
     assert "PATH=/usr/sbin:/usr/bin:/sbin:/bin" in done.output
-    assert done.output.endswith("/\n"), "cat found its input at the end"
+    assert done.output.endswith("\n/\n"), "the folder is the root"
+
+
+@pytest.fixture
+def open_input() -> Iterator[None]:
+    """An input of this process that does not end, as a terminal's does not."""
+    before = os.dup(0)
+    reader, writer = os.pipe()
+    os.dup2(reader, 0)
+    yield
+    os.dup2(before, 0)
+    for descriptor in (before, reader, writer):
+        os.close(descriptor)
+
+
+async def test_the_input_of_a_program_is_empty(program: Program, open_input: None) -> None:
+    path = program("cat; echo ended")
+
+    assert await runner(path).run([path], 10) == (0, "ended\n")
 
 
 async def test_a_program_that_takes_too_long_is_asked_to_end(

@@ -141,8 +141,9 @@ async def test_without_a_usable_pod_nothing_runs_and_the_reason_is_told(
 async def test_only_a_ready_pod_is_used_and_the_newest_of_these(api: Api) -> None:
     api.pods = [
         pod("leaving", deleted=True, created="2026-01-05T00:00:00Z"),
-        pod("newer", created="2026-01-03T00:00:00Z"),
         pod("older", created="2026-01-02T00:00:00Z"),
+        pod("newer", created="2026-01-03T00:00:00Z"),
+        pod("oldest", created="2026-01-01T00:00:00Z"),
         pod("starting", ready=False, created="2026-01-04T00:00:00Z"),
     ]
 
@@ -183,7 +184,7 @@ async def test_what_was_found_is_asked_for_once(api: Api) -> None:
 
     assert api.commands == [
         "test -e /tmp/ready",
-        "nvidia-smi --help",
+        "nvidia-smi -h",
         "nvidia-smi",
         "nvidia-smi",
         "nvidia-smi",
@@ -226,11 +227,14 @@ async def test_a_program_that_the_container_lacks_is_missing(
         await executor.run([program], 10)
 
 
-async def test_a_status_of_127_of_the_programs_own_is_a_result(api: Api) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"), [(127, "my own\n"), (1, "exec: modprobe: no such file or directory\n")]
+)
+async def test_what_a_program_says_itself_is_a_result(api: Api, status: int, said: str) -> None:
     api.pods = [pod()]
-    api.programs[NVIDIA_SMI] = ends(127, b"my own\n")
+    api.programs[NVIDIA_SMI] = ends(status, said.encode())
 
-    assert await api.executor().run([NVIDIA_SMI], 10) == (127, "my own\n")
+    assert await api.executor().run([NVIDIA_SMI], 10) == (status, said)
 
 
 async def test_a_program_that_does_not_end_meets_the_limit(api: Api) -> None:

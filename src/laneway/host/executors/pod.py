@@ -84,7 +84,7 @@ class PodExecutor:
             found = self._found(driver)
             if program not in found:
                 # Both of the driver's programs then only tell how they are used.
-                await self._ask(driver, [program, "--help"])
+                await self._ask(driver, [program, "-h"])
                 found.add(program)
         except FileNotFoundError:
             return False
