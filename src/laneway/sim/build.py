@@ -12,6 +12,7 @@ import msgspec
 
 from laneway.core.pci import PciAddress
 from laneway.sim.dump import Block
+from laneway.sim.modules import Availability
 
 MEMORY = 0x40200
 MEMORY_64 = 0x140204
@@ -61,6 +62,7 @@ class Machine:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.files: dict[str, bytes] = {}
+        self.vfio: Availability = "ready"
         self._groups = 0
         self._addresses = 0x380000000000
 
@@ -107,7 +109,9 @@ class Machine:
         links: dict[str, str] = {}
         functions: list[PciAddress] = []
         if sriov is not None:
-            functions = _vf_addresses(PciAddress.parse(address), sriov)
+            functions = vf_addresses(
+                PciAddress.parse(address), sriov.enabled, sriov.offset, sriov.stride
+            )
             attributes |= {
                 "sriov_drivers_autoprobe": "1",
                 "sriov_numvfs": str(sriov.enabled),
@@ -148,50 +152,11 @@ class Machine:
         attributes: dict[str, str],
         links: dict[str, str],
     ) -> str:
-        address = posixpath.basename(path)
-        up = posixpath.relpath("/", path)
-        modalias = (
-            f"pci:v{part.vendor.upper():0>8}d{part.device.upper():0>8}"
-            f"sv{part.subsystem[0].upper():0>8}sd{part.subsystem[1].upper():0>8}"
-            f"bc{part.class_code[:2].upper()}sc{part.class_code[2:4].upper()}"
-            f"i{part.class_code[4:].upper()}"
+        facts = {"resource": self._resource(part), **attributes}
+        self.blocks.append(
+            function_block(path, part, numa=numa, group=group, attributes=facts, links=links)
         )
-        properties = {
-            "PCI_CLASS": f"{int(part.class_code, 16):X}",
-            "PCI_ID": f"{part.vendor}:{part.device}".upper(),
-            "PCI_SUBSYS_ID": ":".join(part.subsystem).upper(),
-            "PCI_SLOT_NAME": address,
-            "MODALIAS": modalias,
-        }
-        if part.driver:
-            properties = {"DRIVER": part.driver, **properties}
-        facts = {
-            "vendor": f"0x{part.vendor}",
-            "device": f"0x{part.device}",
-            "subsystem_vendor": f"0x{part.subsystem[0]}",
-            "subsystem_device": f"0x{part.subsystem[1]}",
-            "class": f"0x{part.class_code}",
-            "revision": "0x01",
-            "numa_node": str(numa),
-            "enable": "1" if part.driver else "0",
-            "driver_override": "(null)",
-            "modalias": modalias,
-            "power_state": "D0",
-            "resource": self._resource(part),
-        }
-        if part.width:
-            facts |= {
-                "current_link_speed": part.speed,
-                "current_link_width": str(part.width),
-                "max_link_speed": part.speed,
-                "max_link_width": str(part.width),
-            }
-        if part.reset:
-            facts["reset_method"] = part.reset
-        links = {**links, "iommu_group": f"{up}/kernel/iommu_groups/{group}"}
-        return self.add(
-            path, "pci", properties=properties, attributes=facts | attributes, links=links
-        )
+        return path
 
     def _resource(self, part: Part) -> str:
         rows = 17 if part.class_code.startswith("0604") else 13
@@ -204,7 +169,67 @@ class Machine:
         return "\n".join(lines)
 
 
-def _vf_addresses(pf: PciAddress, sriov: Sriov) -> list[PciAddress]:
+def function_block(
+    path: str,
+    part: Part,
+    *,
+    numa: int,
+    group: int,
+    attributes: dict[str, str],
+    links: dict[str, str],
+) -> Block:
+    """A PCI function, in an IOMMU group."""
+    modalias = (
+        f"pci:v{part.vendor.upper():0>8}d{part.device.upper():0>8}"
+        f"sv{part.subsystem[0].upper():0>8}sd{part.subsystem[1].upper():0>8}"
+        f"bc{part.class_code[:2].upper()}sc{part.class_code[2:4].upper()}"
+        f"i{part.class_code[4:].upper()}"
+    )
+    properties = {
+        "SUBSYSTEM": "pci",
+        "PCI_CLASS": f"{int(part.class_code, 16):X}",
+        "PCI_ID": f"{part.vendor}:{part.device}".upper(),
+        "PCI_SUBSYS_ID": ":".join(part.subsystem).upper(),
+        "PCI_SLOT_NAME": posixpath.basename(path),
+        "MODALIAS": modalias,
+    }
+    if part.driver:
+        properties = {"DRIVER": part.driver, **properties}
+    facts = {
+        "vendor": f"0x{part.vendor}",
+        "device": f"0x{part.device}",
+        "subsystem_vendor": f"0x{part.subsystem[0]}",
+        "subsystem_device": f"0x{part.subsystem[1]}",
+        "class": f"0x{part.class_code}",
+        "revision": "0x01",
+        "numa_node": str(numa),
+        "enable": "1" if part.driver else "0",
+        "driver_override": "(null)",
+        "modalias": modalias,
+        "power_state": "D0",
+    }
+    if part.width:
+        facts |= {
+            "current_link_speed": part.speed,
+            "current_link_width": str(part.width),
+            "max_link_speed": part.speed,
+            "max_link_width": str(part.width),
+        }
+    if part.reset:
+        facts["reset_method"] = part.reset
+    return Block(
+        path=path,
+        properties=properties,
+        attributes={name: f"{value}\n".encode() for name, value in (facts | attributes).items()},
+        links={
+            **links,
+            "iommu_group": f"{posixpath.relpath('/', path)}/kernel/iommu_groups/{group}",
+        },
+    )
+
+
+def vf_addresses(pf: PciAddress, count: int, offset: int, stride: int) -> list[PciAddress]:
+    """Where VFs appear: `offset` after their PF, `stride` apart."""
     first = pf.bus << 8 | pf.device << 3 | pf.function
-    numbers = (first + sriov.offset + n * sriov.stride for n in range(sriov.enabled))
+    numbers = (first + offset + n * stride for n in range(count))
     return [PciAddress(pf.domain, n >> 8, n >> 3 & 31, n & 7) for n in numbers]

@@ -259,8 +259,6 @@ def _files(machine: Machine, nvidia_driver: str) -> None:
             "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority",
             "/dev/nvme0n1p3                          partition\t7864316\t\t0\t\t-2",
         ),
-        "/proc/sys/kernel/osrelease": ("6.8.0-51-generic",),
-        "/sys/bus/pci/drivers/vfio-pci/uevent": (),
     }
     if nvidia_driver:
         lines["/sys/module/nvidia/version"] = (nvidia_driver,)
@@ -270,4 +268,3 @@ def _files(machine: Machine, nvidia_driver: str) -> None:
     machine.files = {
         path: "".join(f"{line}\n" for line in content).encode() for path, content in lines.items()
     }
-    machine.files["/dev/vfio/vfio"] = b""

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Literal, NamedTuple
+import posixpath
+from typing import Literal
 
 import msgspec
+
+from laneway.sim.locks import Locks
+from laneway.sim.programs import Completed
 
 When = Literal["before", "during", "after"]
 
 
 class Killed(BaseException):
     """The process that made the call is dead."""
-
-
-class Completed(NamedTuple):
-    """How a command ended, as the executor port has it."""
-
-    status: int
-    output: str
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -41,9 +38,10 @@ _NOTHING = Verdict()
 
 
 class Faults:
-    """What will go wrong. Not locked: its host serialises access."""
+    """What will go wrong, and how often anything was tried."""
 
-    def __init__(self) -> None:
+    def __init__(self, locks: Locks) -> None:
+        self._locks = locks
         self.count = 0
         """Writes, changes of owner and commands so far."""
         self.asynchronous_probing = False
@@ -58,11 +56,11 @@ class Faults:
 
     def fail_write(self, number: int, error: int) -> None:
         """Refuse the n-th write or command from now, before any effect."""
-        self._verdicts[self.count + number] = Verdict(refuse=error)
+        self._decide(number, Verdict(refuse=error))
 
     def fail_after(self, number: int, error: int) -> None:
         """Report an error for the n-th write or command from now, though it has its effect."""
-        self._verdicts[self.count + number] = Verdict(report=error)
+        self._decide(number, Verdict(report=error))
 
     def kill_at(self, number: int, when: When = "before") -> None:
         """Kill the process at its n-th write or command from now.
@@ -70,28 +68,54 @@ class Faults:
         `during`: the kernel finishes the write once the process is gone, see
         `SimulatedHost.restart`.
         """
-        self._verdicts[self.count + number] = Verdict(kill=when)
+        self._decide(number, Verdict(kill=when))
+
+    def _decide(self, number: int, verdict: Verdict) -> None:
+        with self._locks.lock:
+            self._verdicts[self.count + number] = verdict
+
+    def clear(self) -> None:
+        """Let nothing go wrong any more; what waits because of `block` goes on."""
+        with self._locks.lock:
+            for waiting in (
+                self._verdicts,
+                self._refused,
+                self._blocked,
+                self._probes,
+                self._commands,
+            ):
+                waiting.clear()
+            self.asynchronous_probing = False
+            self.probe_seconds = 0.0
+            self._locks.notify()
 
     def refuse(self, path_end: str, error: int, times: int = 1) -> None:
         """Refuse the next writes to paths that end so, as given or with links resolved."""
-        self._refused.append((path_end, error, times))
+        with self._locks.lock:
+            self._refused.append((path_end, error, times))
 
     def block(self, path_prefix: str) -> None:
-        """Let writes to paths that begin so wait in the kernel, until `unblock` of the host."""
-        self._blocked.add(path_prefix)
+        """Let writes to paths that begin so wait in the kernel, until `unblock`."""
+        with self._locks.lock:
+            self._blocked.add(path_prefix)
 
     def unblock(self, path_prefix: str) -> None:
-        self._blocked.discard(path_prefix)
+        with self._locks.lock:
+            self._blocked.discard(path_prefix)
+            self._locks.notify()
 
     def fail_probe(self, times: int = 1, error: int = errno.EIO) -> None:
         """Let drivers refuse the next devices that they are offered."""
-        self._probes += [error] * times
+        with self._locks.lock:
+            self._probes += [error] * times
 
     def fail_command(self, program: str, status: int, output: str, times: int = 1) -> None:
-        """Let the next calls of a program end so, without any effect."""
-        self._commands.setdefault(program, []).extend([Completed(status, output)] * times)
+        """Let the next calls of a program, named with or without its folder, end so."""
+        with self._locks.lock:
+            waiting = self._commands.setdefault(posixpath.basename(program), [])
+            waiting += [Completed(status, output)] * times
 
-    # ---------------------------------------------------------------------- what a host asks
+    # ------------------------------------------- what a host asks, with its lock held
 
     def next(self) -> Verdict:
         """The verdict on the write or command that is being made."""
@@ -105,7 +129,10 @@ class Faults:
                 self._refused[index : index + 1] = [(end, error, times - 1)] if times > 1 else []
                 raise OSError(error, os.strerror(error))
 
-    def blocks(self, *names: str) -> bool:
+    def wait_while_blocked(self, *names: str) -> None:
+        self._locks.wait(lambda: not self._blocks(names))
+
+    def _blocks(self, names: tuple[str, ...]) -> bool:
         return any(name.startswith(begin) for begin in self._blocked for name in names)
 
     def check_probe(self) -> None:
@@ -116,5 +143,5 @@ class Faults:
 
     def command(self, program: str) -> Completed | None:
         """How a call of a program ends instead of being carried out."""
-        waiting = self._commands.get(program)
+        waiting = self._commands.get(posixpath.basename(program))
         return waiting.pop(0) if waiting else None

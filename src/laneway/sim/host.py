@@ -1,85 +1,281 @@
-"""A simulated host: the host port over files in memory.
+"""A simulated host: the host and executor ports over files in memory.
 
 It can be read from one thread while another writes, as a real kernel can: every access holds one
-lock, so each sees the machine between two writes and never within one. What a write or a hot-plug
-sets off is announced to everyone who listens, on their own event loop.
+lock, so each sees the machine between two writes and never within one, unless a write has to wait
+for somebody. What a write or a hot-plug sets off is announced to everyone who listens, on their
+own event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.sim.changes import Change
+from laneway.sim.console import Consoles
 from laneway.sim.devices import Devices
-from laneway.sim.driver import VgpuDriver
 from laneway.sim.dump import Block
-from laneway.sim.tree import Tree
+from laneway.sim.faults import Faults, Killed
+from laneway.sim.locks import Locks
+from laneway.sim.modules import Modules
+from laneway.sim.nvidia.driver import NvidiaDriver
+from laneway.sim.nvidia.programs import programs
+from laneway.sim.pci_core import PciCore
+from laneway.sim.pci_drivers import PlainDrivers, VfioPci
+from laneway.sim.pci_files import PciFiles
+from laneway.sim.processes import Holder, Processes
+from laneway.sim.programs import Completed, Program
+from laneway.sim.threads import within
+from laneway.sim.tree import Tree, os_error
+from laneway.sim.vfio import Vfio
 
 _MAX_PENDING = 10_000
+_DEV = "/dev/"
+
+T = TypeVar("T")
 
 
 class SimulatedHost:
-    """One node. Implements the host port; hot-plug comes on top."""
+    """One node. Implements the host port; hot-plug, holders and faults come on top."""
 
     def __init__(self, name: str, blocks: Iterable[Block], files: Mapping[str, bytes]) -> None:
         self.name = name
-        self._lock = threading.RLock()
+        self._locks = Locks()
+        self._lock = self._locks.lock
+        self.faults = Faults(self._locks)
         self._listeners: list[_Listener] = []
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
-        self._driver = VgpuDriver(self._devices)
-        self._record: Callable[[str, str, int], None] = _forget
-        blocks = list(blocks)
+        self._vfio = Vfio(self._devices, Processes(self._tree), self._locks)
+        self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
+        self._plain = PlainDrivers(self._core)
+        self._record: Callable[[Change], None] = _forget
+        self._dead = False
+        self._under_way: list[Callable[[], object]] = []
+        """Writes of a killed process that the kernel has not finished."""
+        self.programs: dict[str, Program] = {}
+        self._load(list(blocks), files)
+
+    def _load(self, blocks: list[Block], files: Mapping[str, bytes]) -> None:
         self._devices.load(blocks)
-        for path, content in files.items():
+        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.name)
+        own = {
+            "/proc/sys/kernel/hostname": f"{self.name}\n".encode(),
+            "/proc/sys/kernel/random/boot_id": f"{identity}\n".encode(),
+        }
+        for path, content in {**files, **own}.items():
             self._tree.put(path, content)
         self._tree.put("/proc/self", "1")
         self._tree.put("/proc/net", "self/net")
-        self._tree.put("/proc/sys/kernel/hostname", f"{name}\n".encode())
-        self._driver.probe(blocks)
+        self._consoles = Consoles(self._devices)
+        self._files = PciFiles(self._core, self.plug)
+        if NvidiaDriver.name in {block.properties.get("DRIVER") for block in blocks}:
+            driver = NvidiaDriver(self._core)
+            self._core.register(driver)
+            self.programs.update(programs(driver))
+        self._plain.learn(blocks)
+        modules = Modules(self._tree, self._load_vfio)
+        self.programs["modprobe"] = modules.program
+        self._core.adopt(blocks)
+
+    def _load_vfio(self) -> None:
+        self._core.register(VfioPci(self._core, self._consoles.in_use))
+
+    # ------------------------------------------------------------------------------ reading
 
     def read(self, path: str) -> bytes:
         with self._lock:
+            self._check_alive()
             return self._tree.read(path)
 
     def names(self, path: str) -> list[str]:
         with self._lock:
+            self._check_alive()
             return self._tree.names(path)
 
     def readlink(self, path: str) -> str:
         with self._lock:
+            self._check_alive()
             return self._tree.readlink(path)
 
     def resolve(self, path: str) -> str:
         with self._lock:
+            self._check_alive()
             return self._tree.resolve(path)
 
     def exists(self, path: str) -> bool:
         with self._lock:
+            self._check_alive()
             return self._tree.exists(path)
+
+    def owner(self, path: str) -> tuple[int, int]:
+        with self._lock:
+            self._check_alive()
+            return self._devices.owners.get(self._tree.resolve(path).removeprefix(_DEV), (0, 0))
+
+    # ----------------------------------------------------------------------------- changing
 
     def write(self, path: str, data: str) -> None:
         with self._lock:
-            store = self._tree.store(path)
+            self._check_alive()
+            store, real = self._store(path)
             if not data:
                 return  # the kernel does not call an attribute for a write of nothing
-            try:
-                store(data)
-            except OSError as error:
-                self._record(path, data, error.errno or 0)
-                raise OSError(error.errno, error.strerror, path) from None
-            self._record(path, data, 0)
 
-    def record_writes(self, record: Callable[[str, str, int], None]) -> None:
-        """Have every write that reached a driver reported with its errno, 0 for success.
+            def deed() -> None:
+                try:
+                    store(data)
+                except OSError as error:
+                    self._record(Change(path, data, error.errno or 0))
+                    raise OSError(error.errno, error.strerror, path) from None
+                self._record(Change(path, data))
 
-        Refused ones too: a driver may refuse a write and change the device all the same.
+            self._change(deed, path, real)
+
+    def _store(self, path: str) -> tuple[Callable[[str], None], str]:
+        """What writing to a path does, and where its links lead."""
+        real = self._tree.resolve(path)
+        return self._files.store(real) or self._consoles.store(real) or self._tree.store(path), real
+
+    async def write_within(self, path: str, data: str, seconds: float) -> None:
+        try:
+            await within(seconds, lambda: self.write(path, data))
+        except TimeoutError:
+            raise os_error(errno.ETIMEDOUT, path) from None
+
+    def set_owner(self, path: str, uid: int, gid: int) -> None:
+        with self._lock:
+            self._check_alive()
+            parent, _, name = path.rpartition("/")
+            real = f"{self._tree.resolve(parent)}/{name}"
+            if self._tree.get(real) is None:
+                raise os_error(errno.ENOENT, path)
+            if not real.startswith(_DEV):
+                raise os_error(errno.EPERM, path)
+
+            def deed() -> None:
+                self._devices.owners[real.removeprefix(_DEV)] = uid, gid
+                self._record(Change(path, owner=(uid, gid)))
+
+            self._change(deed, path, real)
+
+    async def has(self, program: str) -> bool:
+        with self._lock:
+            self._check_alive()
+            return program in self.programs
+
+    async def run(self, argv: Sequence[str], seconds: float) -> Completed:
+        return await within(seconds, lambda: self.call(argv))
+
+    def call(self, argv: Sequence[str]) -> Completed:
+        """Run a program, for as long as it takes."""
+        with self._lock:
+            self._check_alive()
+            program = self.programs.get(argv[0])
+            if program is None:
+                raise os_error(errno.ENOENT, argv[0])
+
+            def deed() -> Completed:
+                fault = self.faults.command(argv[0])
+                if fault is not None:
+                    return fault
+                completed = Completed(*program.run(argv))
+                if program.changes(argv):
+                    self._record(Change(argv=tuple(argv), status=completed.status))
+                return completed
+
+            return self._change(deed, argv[0]) if program.changes(argv) else deed()
+
+    def _change(self, deed: Callable[[], T], *names: str) -> T:
+        """Do what changes the machine, as far as the injected faults let it."""
+        verdict = self.faults.next()
+        self._finish()
+        if verdict.kill == "before":
+            raise self._killed()
+        if verdict.kill == "during":
+            self._under_way.append(deed)
+            raise self._killed()
+        if verdict.refuse:
+            raise os_error(verdict.refuse, names[0])
+        self.faults.check_path(*names)
+        self.faults.wait_while_blocked(*names)
+        try:
+            result = deed()
+        finally:
+            if verdict.kill:
+                raise self._killed()
+        if verdict.report:
+            raise os_error(verdict.report, names[0])
+        return result
+
+    def record_changes(self, record: Callable[[Change], None]) -> None:
+        """Have everything reported that may have changed the machine, with how it ended.
+
+        Refused writes too: a driver may refuse a write and change the device all the same.
         """
         self._record = record
+
+    # ----------------------------------------------------------------- processes come and go
+
+    def hold(self, path: str, name: str = "qemu-system-x86") -> Holder:
+        """A process that has a device open, as a VM does.
+
+        The device is given by its group's node, its path in sysfs, or any other device node.
+        """
+        with self._lock:
+            return self._vfio.hold(path, name)
+
+    def viable(self, group: int | str) -> bool:
+        """Whether VFIO lets an IOMMU group be used."""
+        with self._lock:
+            return self._vfio.viable(group)
+
+    def waits(self, thread: int | None) -> bool:
+        """Whether a thread (its `ident`) waits in the kernel."""
+        with self._lock:
+            return thread in self._locks.waiting
+
+    def restart(self, *, finish: bool = True) -> None:
+        """A new process takes the place of a killed one.
+
+        What the old one's last write has set off is finished now, or else before the new one's
+        first change.
+        """
+        with self._lock:
+            self._dead = False
+            if finish:
+                self._finish()
+
+    def _finish(self) -> None:
+        """Let the kernel finish writes under way; those that must wait go on waiting alone."""
+        deeds, self._under_way = self._under_way, []
+        for deed in deeds:
+            finished = threading.Event()
+            thread = threading.Thread(target=self._finish_one, args=(deed, finished), daemon=True)
+            thread.start()
+            self._locks.wait(lambda: finished.is_set() or thread.ident in self._locks.waiting)  # noqa: B023 - waits at once
+
+    def _finish_one(self, deed: Callable[[], object], finished: threading.Event) -> None:
+        with self._lock:
+            with contextlib.suppress(OSError):
+                deed()
+            finished.set()
+            self._locks.notify()
+
+    def _check_alive(self) -> None:
+        if self._dead:
+            raise Killed
+
+    def _killed(self) -> Killed:
+        self._dead = True
+        return Killed()
 
     @asynccontextmanager
     async def uevents(self) -> AsyncIterator[AsyncIterator[Uevent]]:
@@ -98,17 +294,7 @@ class SimulatedHost:
         Returns what `plug` brings back. vGPUs are not in it: the hardware forgets them.
         """
         with self._lock:
-            home = self._tree.resolve(path).removeprefix("/sys")
-            functions = [
-                self._tree.resolve(f"/sys{home}/{name}").removeprefix("/sys")
-                for name in self._tree.names(f"/sys{home}")
-                if name.startswith("virtfn")
-            ]
-            paths = [inner for root in (*functions, home) for inner in self._devices.below(root)]
-            gone = [self._devices[inner] for inner in paths]
-            for inner in paths:
-                self._driver.remove(inner)
-        return [block for block in reversed(gone) if block.properties.get("SUBSYSTEM") != "mdev"]
+            return self._core.unplug(self._tree.resolve(path).removeprefix("/sys"))
 
     def plug(self, blocks: Iterable[Block]) -> None:
         """Add devices, parents first, while the host runs."""
@@ -116,15 +302,16 @@ class SimulatedHost:
         with self._lock:
             for block in blocks:
                 self._devices.add(block)
-            self._driver.probe(blocks)
+            self._plain.learn(blocks)
+            self._core.adopt(blocks)
 
     def _emit(self, event: Uevent) -> None:
         for listener in self._listeners:
             listener.put(event)
 
 
-def _forget(path: str, data: str, error: int) -> None:
-    """Writes to a host that is not kept are not recorded."""
+def _forget(change: Change) -> None:
+    """What changes a host that is not kept is not recorded."""
 
 
 class _Listener:

@@ -73,6 +73,28 @@ def uninstall(tree: Tree, block: Block) -> None:
         tree.discard(f"{GROUPS}/{group}")
 
 
+def change(tree: Tree, before: Block, after: Block) -> None:
+    """Make the files of a device follow what changed about it: driver, attributes and links."""
+    home = "/sys" + before.path
+    for name in (before.attributes.keys() | before.links.keys()) - (
+        after.attributes.keys() | after.links.keys()
+    ):
+        tree.discard(f"{home}/{name}")
+    for name, value in after.attributes.items():
+        if before.attributes.get(name) != value:
+            tree.put(f"{home}/{name}", value)
+    for name, target in after.links.items():
+        if before.links.get(name) != target:
+            tree.put(f"{home}/{name}", target)
+    old, new = dict(_links(before)), dict(_links(after))
+    for path in old.keys() - new.keys():
+        tree.discard(path)
+    for path in new.keys() - old.keys():
+        tree.link(path, new[path])
+    if "uevent" not in after.attributes:
+        tree.put(f"{home}/uevent", _uevent_file(after))
+
+
 def free_group(tree: Tree) -> int:
     """The number that the kernel gives to the next IOMMU group: the lowest free one."""
     groups = tree.get(GROUPS)

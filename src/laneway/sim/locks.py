@@ -19,11 +19,18 @@ class Locks:
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._owners: dict[str, int] = {}
+        self.waiting: set[int] = set()
+        """The threads that wait in the kernel now."""
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Let others go on until something is true."""
-        if not ready():
-            self._changed.wait_for(ready)
+        if ready():
+            return
+        me = threading.get_ident()
+        self.waiting.add(me)
+        self.notify()
+        self._changed.wait_for(ready)
+        self.waiting.discard(me)
 
     def pause(self, seconds: float) -> None:
         """Let others go on for a while."""

@@ -1,11 +1,11 @@
-"""Simulated hosts that outlive their process: the base and a log of what was written to it.
+"""Simulated hosts that outlive their process: the base and a log of what was done to it.
 
-A log has one line of JSON per write that reached a driver, first a line that names what the base
-was. Opening replays the writes through the same code that they went through the first time, which
-is deterministic, so the files end up identical; a write that ends differently shows that the base
-has changed. Every line is on the disk before the write returns. A crash can leave at most a last
-line without its end, which is cut off: nobody was told that this write had happened. Anything else
-that is wrong is reported, and nothing is changed.
+A log has one line of JSON per change, a write that reached a driver, a change of owner or a
+command, and first a line that names what the base was. Opening replays the changes through the same
+code that they went through the first time, which is deterministic, so the files end up identical; a
+change that ends differently shows that the base has changed. Every line is on the disk before the
+change returns. A crash can leave at most a last line without its end, which is cut off: nobody was
+told that this change had happened. Anything else that is wrong is reported, and nothing is changed.
 
 Hot-plug is not in the log: it is the world's doing, and the next start finds the base's devices.
 """
@@ -15,10 +15,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
+from laneway.sim.changes import Change
 from laneway.sim.dump import DumpError
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import Spec, build
@@ -36,14 +38,7 @@ class _Head(msgspec.Struct, frozen=True):
     """What was written to: `model a2`, or `dump` with the digest of the file."""
 
 
-class _Write(msgspec.Struct, frozen=True, omit_defaults=True):
-    path: str
-    data: str
-    errno: int = 0
-    """How it ended. A refused write is kept because it may have changed something all the same."""
-
-
-_Line = TypeVar("_Line", _Head, _Write)
+_Line = TypeVar("_Line", _Head, Change)
 
 
 def open_simulated(spec: Spec, name: str, log_path: str) -> SimulatedHost:
@@ -58,15 +53,13 @@ def open_simulated(spec: Spec, name: str, log_path: str) -> SimulatedHost:
     if lines:
         _check(_decode(lines[0], _Head, log_path, 1), expected, log_path)
     for number, line in enumerate(lines[1:], 2):
-        _replay(host, _decode(line, _Write, log_path, number), log_path)
+        _replay(host, _decode(line, Change, log_path, number), log_path)
     if torn:
         os.truncate(log_path, len(whole))
     if not lines:
         _append(log_path, expected)
         _sync_directory(log_path)
-    host.record_writes(
-        lambda path, data, error: _append(log_path, _Write(path, data, error)),
-    )
+    host.record_changes(lambda change: _append(log_path, change))
     return host
 
 
@@ -106,18 +99,39 @@ def _check(head: _Head, expected: _Head, log_path: str) -> None:
         )
 
 
-def _replay(host: SimulatedHost, write: _Write, log_path: str) -> None:
-    outcome = 0
-    try:
-        host.write(write.path, write.data)
-    except OSError as error:
-        outcome = error.errno or 0
-    if outcome != write.errno:
+def _replay(host: SimulatedHost, change: Change, log_path: str) -> None:
+    if change.argv:
+        outcome, before = _run(host, change.argv), f"status {change.status}"
+        deed = f"running {' '.join(change.argv)[:200]}"
+    elif change.owner is not None:
+        uid, gid = change.owner
+        outcome = _word(_errno(lambda: host.set_owner(change.path, uid, gid)))
+        before = "success"
+        deed = f"changing the owner of {change.path[:200]}"
+    else:
+        outcome = _word(_errno(lambda: host.write(change.path, change.data)))
+        before = _word(change.errno)
+        deed = f"writing {change.data.strip()[:60]!r} to {change.path[:200]}"
+    if outcome != before:
         raise HostLogError(
-            f"{log_path}: writing {write.data.strip()[:60]!r} to {write.path[:200]} now ends in "
-            f"{_word(outcome)} instead of {_word(write.errno)}, so the simulated host is not "
-            "the one that it was: delete the file to start afresh"
+            f"{log_path}: {deed} now ends in {outcome} instead of {before}, so the simulated host "
+            "is not the one that it was: delete the file to start afresh"
         )
+
+
+def _errno(call: Callable[[], None]) -> int:
+    try:
+        call()
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def _run(host: SimulatedHost, argv: tuple[str, ...]) -> str:
+    try:
+        return f"status {host.call(argv).status}"
+    except OSError as error:
+        return _word(error.errno or 0)
 
 
 def _word(number: int) -> str:
@@ -133,7 +147,7 @@ def _decode(line: bytes, kind: type[_Line], log_path: str, number: int) -> _Line
         ) from None
 
 
-def _append(log_path: str, line: _Head | _Write) -> None:
+def _append(log_path: str, line: _Head | Change) -> None:
     log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(log, msgspec.json.encode(line) + b"\n")

@@ -12,6 +12,7 @@ from laneway.sim import dump
 from laneway.sim.build import Machine
 from laneway.sim.host import SimulatedHost
 from laneway.sim.models import MODELS
+from laneway.sim.modules import Availability, kernel_files
 
 MAX_COUNT = 1000
 
@@ -61,9 +62,12 @@ def _machine(model: str) -> Machine:
     return MODELS[model]()
 
 
-def build(spec: Spec, name: str) -> SimulatedHost:
-    """One host of this kind. Raises DumpError for a dump that cannot be used."""
+def build(spec: Spec, name: str, vfio: Availability | None = None) -> SimulatedHost:
+    """One host of this kind, with vfio-pci as the kind has it or as `vfio` says.
+
+    Raises DumpError for a dump that cannot be used.
+    """
     if spec.path:
-        return SimulatedHost(name, dump.read(spec.path), {})
+        return SimulatedHost(name, dump.read(spec.path), kernel_files(vfio or "ready"))
     machine = _machine(spec.model)
-    return SimulatedHost(name, machine.blocks, machine.files)
+    return SimulatedHost(name, machine.blocks, machine.files | kernel_files(vfio or machine.vfio))

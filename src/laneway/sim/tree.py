@@ -53,21 +53,21 @@ class Tree:
         if isinstance(node, bytes):
             return node
         if isinstance(node, Directory):
-            raise _error(errno.EISDIR, path)
+            raise os_error(errno.EISDIR, path)
         if isinstance(node, str) or node.show is None:
-            raise _error(errno.EACCES, path)
+            raise os_error(errno.EACCES, path)
         return node.show()
 
     def names(self, path: str) -> list[str]:
         node = self._walk(path)[0]
         if not isinstance(node, Directory):
-            raise _error(errno.ENOTDIR, path)
+            raise os_error(errno.ENOTDIR, path)
         return list(node)
 
     def readlink(self, path: str) -> str:
         node = self._walk(path, follow_last=False)[0]
         if not isinstance(node, str):
-            raise _error(errno.EINVAL, path)
+            raise os_error(errno.EINVAL, path)
         return node
 
     def resolve(self, path: str) -> str:
@@ -84,9 +84,9 @@ class Tree:
         """What writing to the path does; raises what opening it for writing would."""
         node = self._walk(path)[0]
         if isinstance(node, Directory):
-            raise _error(errno.EISDIR, path)
+            raise os_error(errno.EISDIR, path)
         if not isinstance(node, Attribute) or node.store is None:
-            raise _error(errno.EACCES, path)
+            raise os_error(errno.EACCES, path)
         return node.store
 
     # ------------------------------------------------------------------- what its builder needs
@@ -99,7 +99,7 @@ class Tree:
             if child is None:
                 child = here[name] = Directory()
             if not isinstance(child, Directory):
-                raise _error(errno.ENOTDIR, path)
+                raise os_error(errno.ENOTDIR, path)
             here = child
         return here
 
@@ -110,7 +110,7 @@ class Tree:
         if isinstance(directory.get(name), Directory) or (
             isinstance(node, Directory) and name in directory
         ):
-            raise _error(errno.EEXIST, path)
+            raise os_error(errno.EEXIST, path)
         directory[name] = node
 
     def link(self, path: str, target: str) -> None:
@@ -136,7 +136,7 @@ class Tree:
     def _walk(self, path: str, *, follow_last: bool = True) -> tuple[Node, list[str]]:
         """The node at `path` and the names that lead to it once links are resolved."""
         if not path.startswith("/"):
-            raise _error(errno.ENOENT, path)
+            raise os_error(errno.ENOENT, path)
         todo = path.split("/")[::-1]
         above: list[Directory] = []
         here = self._root
@@ -153,7 +153,7 @@ class Tree:
                 continue
             node = here.get(name)
             if node is None:
-                raise _error(errno.ENOENT, path)
+                raise os_error(errno.ENOENT, path)
             if isinstance(node, Directory):
                 above.append(here)
                 here = node
@@ -161,12 +161,12 @@ class Tree:
             elif isinstance(node, str) and (follow_last or todo):
                 links += 1
                 if links > _MAX_LINKS:
-                    raise _error(errno.ELOOP, path)
+                    raise os_error(errno.ELOOP, path)
                 if node.startswith("/"):
                     above, here, names = [], self._root, []
                 todo += node.split("/")[::-1]
             elif todo:
-                raise _error(errno.ENOTDIR, path)
+                raise os_error(errno.ENOTDIR, path)
             else:
                 return node, [*names, name]
         return here, names
@@ -176,5 +176,6 @@ def _parts(path: str) -> list[str]:
     return [name for name in path.split("/") if name]
 
 
-def _error(number: int, path: str) -> OSError:
+def os_error(number: int, path: str | None = None) -> OSError:
+    """The error that the kernel reports by a number."""
     return OSError(number, os.strerror(number), path)

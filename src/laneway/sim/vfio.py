@@ -7,9 +7,22 @@ waits until it has been closed; until then the group's node stays.
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterable
+
 from laneway.sim.devices import Devices
+from laneway.sim.dump import Block
+from laneway.sim.load import GROUPS, iommu_group
 from laneway.sim.locks import Locks
 from laneway.sim.processes import Holder, Processes
+from laneway.sim.tree import Directory, os_error
+
+SHARING = frozenset({"vfio-pci", "pcieport", "pci-stub"})
+"""Drivers that leave DMA to whoever uses the group."""
+
+_CONTAINER = "/dev/vfio/vfio"
+_GROUP_NODE = "/dev/vfio/"
+_MAJOR = 238
 
 
 class Vfio:
@@ -19,26 +32,110 @@ class Vfio:
         self._devices = devices
         self._processes = processes
         self._locks = locks
+        self._offered: dict[str, int] = {}
+        self._open: dict[str, int] = {}
 
     def register(self, path: str) -> None:
         """Offer a device (path below /sys; a function or an mdev with `iommu_group`) to VMs.
 
-        Adds and announces its group's node unless another device of the group has done so.
+        Adds and announces its group's node unless another device of the group has done so. Without
+        IOMMU there is no group, and nothing that a VM could open.
         """
-        raise NotImplementedError
+        group = iommu_group(self._devices[path])
+        if group is None:
+            return
+        node = _node_path(group)
+        if node not in self._devices:
+            self._devices.add(self._group_node(node, group))
+        self._offered[path] = group
 
     def unregister(self, path: str) -> None:
         """Take the offer back: waits until nobody has the device open, then removes the node."""
-        raise NotImplementedError
+        self._locks.wait(lambda: not self.held(path))
+        group = self._offered.pop(path, None)
+        if group is not None and group not in self._offered.values():
+            self._devices.remove(_node_path(group))
 
     def held(self, path: str) -> bool:
         """Whether a process has a device open."""
-        raise NotImplementedError
+        return path in self._open
+
+    def used(self, group: int | None) -> bool:
+        """Whether a process uses a group, so that no ordinary driver may join it."""
+        return any(self._offered.get(path) == group for path in self._open)
 
     def viable(self, group: int | str) -> bool:
         """Whether a group may be used: no member has an ordinary driver."""
-        raise NotImplementedError
+        directory = f"{GROUPS}/{group}/devices"
+        return all(
+            self._harmless(self._devices.tree.resolve(f"{directory}/{name}").removeprefix("/sys"))
+            for name in self._devices.tree.names(directory)
+        )
+
+    def _harmless(self, path: str) -> bool:
+        driver = self._devices[path].properties.get("DRIVER", "")
+        return not driver or driver in SHARING or path in self._offered
 
     def hold(self, path: str, name: str) -> Holder:
-        """A process that opens a device, by group node, sysfs path or any other device node."""
-        raise NotImplementedError
+        """A process that opens a device, by group node, sysfs path or any other device node.
+
+        Raises what opening gives: ENOENT without the node, EPERM when the group is not viable,
+        ENODEV for a device that is not offered.
+        """
+        if path.startswith(_GROUP_NODE) and path != _CONTAINER:
+            self._devices.tree.resolve(path)
+            group = int(path.removeprefix(_GROUP_NODE))
+            return self._open_devices(
+                [device for device, its in self._offered.items() if its == group], group, name
+            )
+        real = self._devices.tree.resolve(path)
+        if not real.startswith("/sys/"):
+            return self._start(name, [real], ())
+        device = real.removeprefix("/sys")
+        if device not in self._offered:
+            raise os_error(errno.ENODEV)
+        return self._open_devices([device], self._offered[device], name)
+
+    def _open_devices(self, devices: list[str], group: int, name: str) -> Holder:
+        if not self.viable(group):
+            raise os_error(errno.EPERM)
+        files = [_CONTAINER, f"{_GROUP_NODE}{group}", *["anon_inode:[vfio-device]"] * len(devices)]
+        return self._start(name, files, devices)
+
+    def _start(self, name: str, files: Iterable[str], devices: Iterable[str]) -> Holder:
+        pid = self._processes.start(name, files)
+        held = list(devices)
+        for path in held:
+            self._open[path] = self._open.get(path, 0) + 1
+
+        def release() -> None:
+            with self._locks.lock:
+                self._processes.end(pid)
+                for path in held:
+                    self._open[path] -= 1
+                    if not self._open[path]:
+                        del self._open[path]
+                held.clear()
+                self._locks.notify()
+
+        return Holder(pid, name, release)
+
+    def _group_node(self, path: str, group: int) -> Block:
+        numbers = self._devices.tree.get("/sys/dev/char")
+        taken = numbers if isinstance(numbers, Directory) else ()
+        minor = next(m for m in range(len(taken) + 1) if f"{_MAJOR}:{m}" not in taken)
+        return Block(
+            path=path,
+            properties={
+                "DEVNAME": f"{_GROUP_NODE}{group}",
+                "MAJOR": str(_MAJOR),
+                "MINOR": str(minor),
+                "SUBSYSTEM": "vfio",
+            },
+            attributes={"dev": f"{_MAJOR}:{minor}\n".encode()},
+            node=f"vfio/{group}",
+        )
+
+
+def _node_path(group: int) -> str:
+    return f"/devices/virtual/vfio/{group}"

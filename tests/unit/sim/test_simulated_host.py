@@ -98,7 +98,7 @@ async def test_an_unplugged_gpu_takes_its_functions_and_vgpus_with_it(a2: Simula
     a2.write(CREATE, UUID)
     async with a2.uevents() as events:
         gone = a2.unplug(GPU)
-        removed = await take(events, 3 + 2 * 17)
+        removed = await take(events, 3 + 3 * 16 + 2)
     assert len(gone) == 17
     assert removed[-1] == ("remove", "0000:08:00.0")
     assert ("remove", "0000:08:02.3") in removed
