@@ -27,6 +27,7 @@ from laneway.core.layout_view import (
     GpuWish,
     View,
     is_known,
+    lists_all,
     losses,
     offered_names,
     removals,
@@ -145,9 +146,8 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
     sliced = tuple(sorted(name for name, one in known.items() if one and not one.mig_backed))
     if backed and sliced:
         found.append(ModesExclusive(view.device, sliced, backed))
-    mdev = any(function.framework == "mdev" for function in view.functions)
     for name in view.wanted:
-        complete = not staged and name not in backed and (mdev or not view.carried)
+        complete = not staged and name not in backed and lists_all(view)
         if not is_known(view, name, complete=complete):
             found.append(ProfileUnknown(name, offered_names(view)))
     if modes_known and backed and view.modes.mig is None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from laneway.core.inventory import VgpuFunction
 from laneway.core.layout_view import (
     Choice,
     View,
     choose,
     creations,
+    is_measured,
     losses,
     missing,
     removals,
     shown_names,
     untouchable,
 )
-from laneway.core.placement import Card, Carried, Placed, arrange, card_of, shortage
+from laneway.core.placement import Card, Carried, arrange, card_of, shortage
 from laneway.core.plan import SetMixedSize, Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import LayoutDoesNotFit, Refusal, SizesMixed
+
+_Order = tuple[str, ...]
 
 
 def card(view: View) -> Card:
@@ -27,17 +27,37 @@ def card(view: View) -> Card:
     return card_of(view.gpu.device, shown_names(view) | set(view.wanted))
 
 
+def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> _Order | None:
+    """In which order to make vGPUs, None when they do not fit.
+
+    Where neither the catalogue nor a complete list of the driver's tells how large the board is,
+    only the driver can judge, and the largest come first.
+    """
+    if not is_measured(view):
+        order = sorted(wanted, key=lambda name: -_size(name))
+        return tuple(name for name in order for _ in range(wanted[name]))
+    placed = arrange(card(view), carried, wanted, mixed=view.wish.mixed_size)
+    return None if placed is None else tuple(one.profile for one in placed)
+
+
+def _size(name: str) -> int:
+    known = profile(name)
+    return known.framebuffer_mib if known else 0
+
+
 def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, ...]:
     """Why the wish does not fit beside vGPUs that stay, these being part of it."""
-    board, mixed = card(view), view.wish.mixed_size
-    sizes = {one.framebuffer_mib for one in map(profile, view.wanted) if one is not None}
+    mixed = view.wish.mixed_size
+    sizes = {_size(name) for name in view.wanted}
     if not mixed and len(sizes) > 1:
         return (SizesMixed(view.device, tuple(sorted(view.wanted))),)
+    if not is_measured(view):
+        return ()
     left = dict(view.wanted)
     for one in carried:
         left[one.profile] -= 1
     wanted = {name: count for name, count in left.items() if count > 0}
-    short = shortage(board, carried, wanted, mixed=mixed)
+    short = shortage(card(view), carried, wanted, mixed=mixed)
     if short is None:
         return ()
     name, possible = short
@@ -49,26 +69,17 @@ def plan_sliced(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
     """What speaks against it, and the steps, on a card that has its functions and no MIG mode."""
     if view.modes.mixed_size is not None and view.modes.mixed_size != view.wish.mixed_size:
         return _changed_mode(view)
-    choice, placed = _keeping(view, lambda _: True)
-    if placed is None:
+    choice = choose(view, lambda _: True)
+    order = _place(view, _carried(choice), missing(view, choice.kept))
+    if order is None:
         # Where vGPUs sit now may be in the way; those that nobody uses can sit elsewhere.
-        choice, placed = _keeping(view, lambda _: False)
+        choice = choose(view, lambda _: False)
+        order = _place(view, _carried(choice), missing(view, choice.kept))
     against = (*choice.against, *untouchable(view, choice.kept))
-    if placed is None:
+    if order is None:
         return (*against, *unfitting(view, _carried(choice))), []
     steps = removals(choice.removed)
-    steps += creations(view, choice.kept, (one.profile for one in placed))
-    return against, steps
-
-
-def _keeping(
-    view: View, keeps: Callable[[VgpuFunction], bool]
-) -> tuple[Choice, tuple[Placed, ...] | None]:
-    choice = choose(view, keeps)
-    placed = arrange(
-        card(view), _carried(choice), missing(view, choice.kept), mixed=view.wish.mixed_size
-    )
-    return choice, placed
+    return against, [*steps, *creations(view, choice.kept, order)]
 
 
 def _carried(choice: Choice) -> tuple[Carried, ...]:
@@ -80,8 +91,7 @@ def _changed_mode(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
     """The mode changes only on a card without vGPUs, so all are made anew."""
     removed = tuple(function for function, _ in view.carried)
     against = (*losses(view, removed), *unfitting(view))
-    placed = arrange(card(view), (), view.wanted, mixed=view.wish.mixed_size)
+    order = _place(view, (), view.wanted)
     steps = removals(removed)
     steps.append(SetMixedSize(view.gpu.address, view.wish.mixed_size))
-    steps += creations(view, (), (one.profile for one in placed or ()))
-    return against, steps
+    return against, [*steps, *creations(view, (), order or ())]

@@ -111,6 +111,17 @@ def is_known(view: View, name: str, *, complete: bool) -> bool:
     return not boards or wanted.board in boards
 
 
+def lists_all(view: View) -> bool:
+    """Whether the driver lists every time-sliced profile now; vendor VFIO stops with a vGPU."""
+    mdev = any(function.framework == "mdev" for function in view.functions)
+    return bool(view.functions) and (mdev or not view.carried)
+
+
+def is_measured(view: View) -> bool:
+    """Whether the memory of the card is known."""
+    return lists_all(view) or bool(profiles_of(view.gpu.device))
+
+
 def type_id(view: View, name: str) -> str:
     """As the driver calls a profile now; empty when it does not list it at this moment."""
     listed = (kind for one in view.functions for kind in (*one.creatable, *one.supported))

@@ -1,0 +1,605 @@
+"""A GPU's whole wish: the order of steps, what stays, and everything that is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
+from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.mig import expected_profiles
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import (
+    CreateComputeInstance,
+    CreateGpuInstance,
+    CreateMdev,
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    Plan,
+    RemoveMdev,
+    Satisfied,
+    SetMigMode,
+    SetMixedSize,
+    SetVgpuParameters,
+    SetVgpuType,
+    Step,
+    SwitchGpuVfs,
+    describe,
+)
+from laneway.core.refusals import Refusal, explain
+from laneway.core.situation import GpuInstance, GpuInstanceProfile, GpuModes, Holder, Situation
+
+GPU = PciAddress.parse("0000:08:00.0")
+VFS = tuple(PciAddress(0, 8, 1 + index // 8, index % 8) for index in range(20))
+A2, L40S, A100, RTX_PRO = "25b6", "26b9", "20f1", "2bb5"
+DC = "NVIDIA RTX Pro 6000 Blackwell DC"
+QEMU = Holder("process", "process 4711 (qemu-system-x86) has /dev/vfio/12 open")
+
+
+def pf(device: str = A2, vfs: int = 16, **more: object) -> PciFunction:
+    facts = {
+        "address": GPU,
+        "vendor": "10de",
+        "device": device,
+        "class_code": "030200",
+        "driver": "nvidia",
+        "total_vfs": 16,
+        "num_vfs": vfs,
+        "vfs": VFS[:vfs],
+        "sriov_gpu": True,
+    }
+    return PciFunction(**{**facts, **more})
+
+
+def kinds(*names: str, framework: Framework = "mdev") -> tuple[VgpuType, ...]:
+    """Types with made-up ids, as a driver would list them."""
+    prefix = "nvidia-" if framework == "mdev" else ""
+    return tuple(VgpuType(f"{prefix}{700 + sum(map(ord, name)) % 200}", name) for name in names)
+
+
+A2_NAMES = tuple(f"NVIDIA A2-{size}" for size in ("1Q", "2Q", "4Q", "8Q", "16Q", "4C", "8C", "1B"))
+
+
+def situation(
+    gpu: PciFunction | None = None,
+    carried: dict[int, str] | None = None,
+    *,
+    names: tuple[str, ...] = A2_NAMES,
+    framework: Framework = "mdev",
+    modes: GpuModes | None = None,
+    held: tuple[int, ...] = (),
+    places: dict[int, tuple[int | None, int | None]] | None = None,
+    **more: object,
+) -> Situation:
+    gpu = gpu or pf()
+    listed = kinds(*names, framework=framework)
+    vgpus = []
+    for index, address in enumerate(gpu.vfs):
+        name = (carried or {}).get(index)
+        placement, instance = (places or {}).get(index, (None, None))
+        vgpus.append(
+            VgpuFunction(
+                address=address,
+                parent=gpu.address,
+                framework=framework,
+                supported=listed,
+                creatable=() if name else listed,
+                configured=ConfiguredVgpu(
+                    kinds(name, framework=framework)[0].id,
+                    name,
+                    uuid=f"uuid-{index}" if framework == "mdev" else "",
+                    placement=placement,
+                    gpu_instance=instance,
+                )
+                if name
+                else None,
+            )
+        )
+    vf_functions = tuple(
+        msgspec.structs.replace(
+            gpu, address=address, physfn=gpu.address, vfs=(), num_vfs=0, total_vfs=None
+        )
+        for address in gpu.vfs
+    )
+    facts: dict[str, object] = {
+        "node": "node",
+        "inventory": Inventory(functions=(gpu, *vf_functions), vgpus=tuple(vgpus)),
+        "holders": {VFS[index]: (QEMU,) for index in held},
+        "gpus": {gpu.address: modes or GpuModes(mixed_size=False)},
+        "sriov_manage": True,
+    }
+    return Situation(**{**facts, **more})
+
+
+def wish(*vgpus: tuple[str, int], mixed_size: bool = False, parameters: str = "") -> GpuWish:
+    return GpuWish(GPU, vgpus, mixed_size, parameters)
+
+
+def steps(decision: object) -> list[Step]:
+    assert isinstance(decision, Plan), decision
+    return list(decision.steps)
+
+
+def reasons(decision: object) -> list[str]:
+    assert isinstance(decision, tuple), decision
+    for refusal in decision:
+        assert isinstance(refusal, Refusal)
+        assert explain(refusal)
+    return [refusal.reason for refusal in decision]
+
+
+# ------------------------------------------------------------------------------------- time-sliced
+
+
+@pytest.mark.parametrize("framework", ["mdev", "vendor-vfio"])
+def test_vgpus_go_to_the_first_functions_in_numeric_order(framework: Framework) -> None:
+    look = situation(framework=framework)
+
+    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2), ("NVIDIA A2-4C", 1)), look))
+
+    assert [(step.function, step.profile) for step in plan] == [
+        (VFS[0], "NVIDIA A2-4C"),
+        (VFS[1], "NVIDIA A2-4Q"),
+        (VFS[2], "NVIDIA A2-4Q"),
+    ]
+    kind = CreateMdev if framework == "mdev" else SetVgpuType
+    assert {type(step) for step in plan} == {kind}
+    assert plan[1].type_id == kinds("NVIDIA A2-4Q", framework=framework)[0].id
+
+
+def test_what_is_as_wished_stays_where_it_is() -> None:
+    look = situation(carried={3: "NVIDIA A2-4Q", 5: "NVIDIA A2-4C"})
+
+    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), look))
+
+    assert [(type(step), step.function) for step in plan] == [
+        (RemoveMdev, VFS[5]),
+        (CreateMdev, VFS[0]),
+    ]
+    both = wish(("NVIDIA A2-4Q", 1), ("NVIDIA A2-4C", 1))
+    assert plan_layout(both, look) == Satisfied()
+
+
+def test_of_too_many_those_in_use_stay() -> None:
+    look = situation(carried=dict.fromkeys(range(4), "NVIDIA A2-4Q"), held=(2,))
+
+    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), look))
+
+    assert [(type(step), step.function) for step in plan] == [
+        (RemoveMdev, VFS[1]),
+        (RemoveMdev, VFS[3]),
+    ]
+
+
+def test_a_vgpu_in_use_is_never_taken_away() -> None:
+    look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"}, held=(0,))
+
+    assert reasons(plan_layout(wish(("NVIDIA A2-8Q", 1)), look)) == [
+        "DeviceHeld",
+    ]
+    assert reasons(plan_layout(wish(), look)) == ["DeviceHeld"]
+
+
+def test_another_size_replaces_what_nobody_uses() -> None:
+    look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"})
+
+    plan = steps(plan_layout(wish(("NVIDIA A2-8Q", 2)), look))
+
+    assert [type(step) for step in plan] == [RemoveMdev, RemoveMdev, CreateMdev, CreateMdev]
+
+
+def test_a_wish_for_nothing_empties_the_card_and_leaves_its_functions() -> None:
+    look = situation(carried={0: "NVIDIA A2-4Q"})
+    assert [type(step) for step in steps(plan_layout(wish(), look))] == [RemoveMdev]
+    assert plan_layout(wish(), situation()) == Satisfied()
+
+
+def test_a_profile_that_a_full_card_does_not_list_is_looked_up_at_the_write() -> None:
+    look = situation(
+        pf(L40S), {0: "NVIDIA L40S-24Q", 1: "NVIDIA L40S-24Q"}, names=(), framework="vendor-vfio"
+    )
+
+    plan = steps(plan_layout(wish(("NVIDIA L40S-48Q", 1)), look))
+
+    assert [step.type_id for step in plan] == ["0", "0", ""]
+
+
+def test_parameters_come_last_and_only_where_they_differ() -> None:
+    look = situation(
+        carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"},
+        parameters={VFS[0]: "frame_rate_limiter=0 ,disable_vnc=1", VFS[1]: ""},
+    )
+    asked = wish(("NVIDIA A2-4Q", 3), parameters="disable_vnc=1,frame_rate_limiter=0")
+
+    plan = steps(plan_layout(asked, look))
+
+    assert [type(step) for step in plan] == [CreateMdev, SetVgpuParameters, SetVgpuParameters]
+    assert [step.function for step in plan[1:]] == [VFS[1], VFS[2]]
+    assert plan[2].uuid == plan[0].uuid
+
+
+def test_parameters_of_a_vgpu_in_use_cannot_change() -> None:
+    look = situation(carried={0: "NVIDIA A2-4Q"}, held=(0,))
+    asked = wish(("NVIDIA A2-4Q", 1), parameters="frame_rate_limiter=0")
+    assert reasons(plan_layout(asked, look)) == ["DeviceHeld"]
+
+
+# -------------------------------------------------------------------------------------- mixed size
+
+L40S_NAMES = tuple(f"NVIDIA L40S-{size}Q" for size in (1, 2, 4, 8, 12, 16, 24, 48))
+
+
+def l40s(carried: dict[int, str] | None = None, *, mixed: bool | None, **more: object) -> Situation:
+    return situation(
+        pf(L40S),
+        carried,
+        names=L40S_NAMES,
+        framework="vendor-vfio",
+        modes=GpuModes(mixed_size=mixed),
+        **more,
+    )
+
+
+def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() -> None:
+    asked = wish(
+        ("NVIDIA L40S-1Q", 1), ("NVIDIA L40S-16Q", 1), ("NVIDIA L40S-24Q", 1), mixed_size=True
+    )
+
+    plan = steps(plan_layout(asked, l40s({4: "NVIDIA L40S-24Q"}, mixed=False)))
+
+    assert [describe(step) for step in plan] == [
+        "remove NVIDIA L40S-24Q from 0000:08:01.4",
+        "allow vGPUs of mixed sizes on 0000:08:00.0",
+        *(
+            f"configure NVIDIA L40S-{size} on 0000:08:01.{vf}".replace(" on", f" (type {kind}) on")
+            for vf, size, kind in (
+                (index, one.rpartition("-")[2], kinds(one, framework="vendor-vfio")[0].id)
+                for index, one in enumerate(
+                    ("NVIDIA L40S-24Q", "NVIDIA L40S-16Q", "NVIDIA L40S-1Q")
+                )
+            )
+        ),
+    ]
+
+
+def test_a_vgpu_that_sits_badly_moves_when_nobody_uses_it() -> None:
+    asked = wish(("NVIDIA L40S-16Q", 2), ("NVIDIA L40S-1Q", 1), mixed_size=True)
+    carried, places = {0: "NVIDIA L40S-1Q"}, {0: (0, None)}
+
+    plan = steps(plan_layout(asked, l40s(carried, mixed=True, places=places)))
+    held = plan_layout(asked, l40s(carried, mixed=True, places=places, held=(0,)))
+
+    assert [step.profile for step in plan] == [
+        "NVIDIA L40S-1Q",
+        "NVIDIA L40S-16Q",
+        "NVIDIA L40S-16Q",
+        "NVIDIA L40S-1Q",
+    ]
+    assert reasons(held) == ["LayoutDoesNotFit"]
+
+
+def test_the_mode_goes_with_the_wish_for_it() -> None:
+    plan = steps(plan_layout(wish(("NVIDIA L40S-8Q", 6)), l40s(mixed=True)))
+    assert plan[0] == SetMixedSize(GPU, enabled=False)
+    assert len(plan) == 7
+
+
+def test_a_mode_cannot_change_under_a_vgpu_in_use() -> None:
+    look = l40s({0: "NVIDIA L40S-8Q"}, mixed=False, held=(0,))
+    asked = wish(("NVIDIA L40S-8Q", 1), mixed_size=True)
+    assert reasons(plan_layout(asked, look)) == ["DeviceHeld"]
+
+
+# ------------------------------------------------------------------------------- functions are off
+
+
+def test_without_functions_the_first_plan_makes_them_and_tells_the_rest() -> None:
+    asked = wish(("NVIDIA A2-4Q", 2), parameters="frame_rate_limiter=0")
+
+    plan = plan_layout(asked, situation(pf(vfs=0)))
+
+    assert plan == Plan(
+        (SwitchGpuVfs(GPU, enabled=True, count=16),),
+        (
+            "configure 2 x NVIDIA A2-4Q",
+            "set the vGPU parameters of all to frame_rate_limiter=0",
+        ),
+    )
+
+
+def test_without_functions_the_catalogue_refuses_what_can_never_fit() -> None:
+    off = situation(pf(vfs=0))
+    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 5)), off)) == ["LayoutDoesNotFit"]
+    assert reasons(plan_layout(wish(("NVIDIA A2-5Q", 1)), off)) == ["ProfileUnknown"]
+    assert reasons(plan_layout(wish(("NVIDIA A2-1Q", 17)), off)) == [
+        "TooFewFunctions",
+        "LayoutDoesNotFit",
+    ]
+    both = wish(("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
+    assert reasons(plan_layout(both, off)) == ["SizesMixed"]
+
+
+def test_a_board_that_nobody_knows_yet_is_given_its_functions_first() -> None:
+    plan = plan_layout(wish(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
+    assert isinstance(plan, Plan)
+    assert plan.then == ("configure 2 x NVIDIA B99-8Q",)
+
+
+def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
+    look = situation(
+        pf("2fff"), {0: "NVIDIA B99-8Q"}, names=("NVIDIA B99-8Q",), framework="vendor-vfio"
+    )
+    assert len(steps(plan_layout(wish(("NVIDIA B99-8Q", 3)), look))) == 2
+
+    names = ("NVIDIA B99-8Q", "NVIDIA B99-16Q")
+    complete = situation(pf("2fff"), names=names, framework="vendor-vfio")
+    assert reasons(plan_layout(wish(("NVIDIA B99-8Q", 3)), complete)) == ["LayoutDoesNotFit"]
+
+
+# ---------------------------------------------------------------------------------------------- MIG
+
+
+def with_ids(device: str) -> tuple[GpuInstanceProfile, ...]:
+    return tuple(
+        msgspec.structs.replace(one, id=number)
+        for number, one in enumerate(expected_profiles(device), 14)
+    )
+
+
+def instance(device: str, number: int, name: str, start: int, computes: int = 1) -> GpuInstance:
+    found = next(one for one in with_ids(device) if one.name == name)
+    return GpuInstance(number, name, found.id, start, found.size, computes)
+
+
+def rtx(carried: dict[int, str] | None = None, *there: GpuInstance, **more: object) -> Situation:
+    modes = GpuModes(mig=True, profiles=with_ids(RTX_PRO), instances=there)
+    facts = {"names": (), "framework": "vendor-vfio", "modes": modes, **more}
+    return situation(pf(RTX_PRO), carried, **facts)
+
+
+def test_mig_backed_profiles_switch_the_card_to_mig_in_the_drivers_order() -> None:
+    look = situation(
+        pf(RTX_PRO),
+        {0: f"{DC}-8Q"},
+        names=(f"{DC}-8Q",),
+        framework="vendor-vfio",
+        modes=GpuModes(mig=False, mixed_size=True, profiles=with_ids(RTX_PRO)),
+    )
+
+    plan = plan_layout(wish((f"{DC}-1-2Q", 13)), look)
+
+    assert [type(step) for step in steps(plan)] == [
+        SetVgpuType,
+        SetMixedSize,
+        SwitchGpuVfs,
+        SetMigMode,
+        SwitchGpuVfs,
+    ]
+    assert isinstance(plan, Plan)
+    assert plan.steps[2:] == (
+        SwitchGpuVfs(GPU, enabled=False, count=16),
+        SetMigMode(GPU, enabled=True),
+        SwitchGpuVfs(GPU, enabled=True, count=16),
+    )
+    assert plan.then == ("create 2 x GPU instance 1g.24gb+gfx", f"configure 13 x {DC}-1-2Q")
+
+
+def test_mig_mode_comes_before_the_functions() -> None:
+    look = situation(pf(A100, vfs=0), modes=GpuModes(mig=False, mixed_size=False))
+    plan = steps(plan_layout(wish(("GRID A100-1-5C", 2)), look))
+    assert plan == [SetMigMode(GPU, enabled=True), SwitchGpuVfs(GPU, enabled=True, count=16)]
+
+
+def test_time_sliced_profiles_take_the_card_out_of_mig_mode() -> None:
+    plan = steps(
+        plan_layout(wish((f"{DC}-8Q", 1)), rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 0)))
+    )
+    assert [type(step) for step in plan] == [
+        DestroyComputeInstance,
+        DestroyGpuInstance,
+        SwitchGpuVfs,
+        SetMigMode,
+        SwitchGpuVfs,
+    ]
+
+
+def test_a_wish_for_nothing_leaves_the_mode_of_the_card() -> None:
+    assert plan_layout(wish(), rtx()) == Satisfied()
+
+
+def test_instances_come_before_the_vgpus_in_them() -> None:
+    plan = steps(plan_layout(wish((f"{DC}-1-2Q", 2), (f"{DC}-1-8Q", 1)), rtx()))
+
+    assert plan[:4] == [
+        CreateGpuInstance(GPU, "1g.24gb+gfx", with_ids(RTX_PRO)[0].id, 0),
+        CreateComputeInstance(GPU, 0),
+        CreateGpuInstance(GPU, "1g.24gb+gfx", with_ids(RTX_PRO)[0].id, 2),
+        CreateComputeInstance(GPU, 2),
+    ]
+    assert [(step.function, step.profile) for step in plan[4:]] == [
+        (VFS[0], f"{DC}-1-8Q"),
+        (VFS[1], f"{DC}-1-2Q"),
+        (VFS[2], f"{DC}-1-2Q"),
+    ]
+
+
+def test_an_instance_without_compute_instance_gets_one() -> None:
+    look = rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 4, computes=0))
+    plan = steps(plan_layout(wish((f"{DC}-1-24Q", 1)), look))
+    assert [type(step) for step in plan] == [CreateComputeInstance, SetVgpuType]
+
+
+def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
+    there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2), instance(RTX_PRO, 5, "1g.24gb+gfx", 4)
+    carried = {0: f"{DC}-1-8Q", 1: f"{DC}-1-8Q"}
+    places: dict[int, tuple[int | None, int | None]] = {0: (0, 3), 1: (0, 5)}
+    asked = wish((f"{DC}-1-8Q", 1), (f"{DC}-2-48Q", 1))
+
+    plan = steps(plan_layout(asked, rtx(carried, *there, places=places)))
+    held = steps(plan_layout(asked, rtx(carried, *there, places=places, held=(1,))))
+    both = plan_layout(asked, rtx(carried, *there, places=places, held=(0, 1)))
+
+    for one, vf, start in ((plan, 1, 4), (held, 0, 2)):
+        assert [step.start for step in one if isinstance(step, DestroyGpuInstance)] == [start]
+        changed = [step.function for step in one if isinstance(step, SetVgpuType)]
+        assert changed == [VFS[vf], VFS[vf]]
+    assert reasons(both) == ["DeviceHeld"]
+    more = wish((f"{DC}-1-8Q", 6), (f"{DC}-2-48Q", 1))
+    stuck = plan_layout(more, rtx(carried, *there, places=places, held=(0, 1)))
+    assert reasons(stuck) == ["InstancesDoNotFit"]
+    assert isinstance(stuck, tuple)
+    assert "in use are in the way" in explain(stuck[0])
+
+
+def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() -> None:
+    modes = GpuModes(mig=True, profiles=with_ids(A100))
+    asked = wish(("GRID A100-3-20C", 2))
+
+    first = plan_layout(asked, situation(pf(A100), names=(), modes=modes))
+    assert isinstance(first, Plan)
+    assert {type(step) for step in first.steps} == {CreateGpuInstance, CreateComputeInstance}
+    assert first.then == ("configure 2 x GRID A100-3-20C",)
+
+    there = instance(A100, 1, "3g.20gb", 0), instance(A100, 2, "3g.20gb", 4)
+    made = msgspec.structs.replace(modes, instances=there)
+    second = plan_layout(asked, situation(pf(A100), names=("GRID A100-3-20C",), modes=made))
+    assert [type(step) for step in steps(second)] == [CreateMdev, CreateMdev]
+
+    unlisted = plan_layout(asked, situation(pf(A100), names=(), modes=made))
+    assert reasons(unlisted) == ["ProfileUnknown"]
+
+
+def test_instances_that_do_not_fit_are_refused_before_anything_is_torn_down() -> None:
+    look = situation(
+        pf(A100), {0: "GRID A100-20C"}, names=("GRID A100-20C",), modes=GpuModes(mig=False)
+    )
+    assert reasons(plan_layout(wish(("GRID A100-3-20C", 3)), look)) == ["InstancesDoNotFit"]
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        (pf(vendor="8086"), ["NotAVgpuCard"]),
+        (pf(class_code="020000"), ["NotAVgpuCard"]),
+        (pf(physfn=VFS[1]), ["NotAVgpuCard"]),
+        (pf(total_vfs=None), ["NoSriov"]),
+        (pf(sriov_gpu=False), ["NotAVgpuCard"]),
+        (pf(driver="vfio-pci", vfs=0), ["DeviceUnusable"]),
+        (pf(driver="nouveau", vfs=0), ["DriverMissing"]),
+        (pf(driver="", vfs=0), ["DriverMissing"]),
+    ],
+)
+def test_cards_that_cannot_be_configured(gpu: PciFunction, expected: list[str]) -> None:
+    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(gpu))) == expected
+
+
+def test_a_card_that_is_not_there() -> None:
+    elsewhere = GpuWish(PciAddress.parse("0000:99:00.0"), ())
+    assert reasons(plan_layout(elsewhere, situation())) == ["DeviceMissing"]
+
+
+def test_programs_that_are_missing_or_silent() -> None:
+    asked = wish(("NVIDIA A2-4Q", 1))
+    assert reasons(plan_layout(asked, situation(pf(vfs=0), sriov_manage=False))) == ["ToolMissing"]
+    silent = plan_layout(asked, situation(gpus={}, unasked={GPU: "exit code 9: no driver"}))
+    assert reasons(silent) == ["GpuUnreadable"]
+    assert isinstance(silent, tuple)
+    assert "exit code 9" in explain(silent[0])
+
+
+def test_functions_that_no_vgpu_driver_serves() -> None:
+    look = situation()
+    bare = msgspec.structs.replace(
+        look, inventory=msgspec.structs.replace(look.inventory, vgpus=())
+    )
+    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), bare)) == ["DriverMissing"]
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    asked = GpuWish(
+        GPU,
+        (("NVIDIA A2-4Q", 0), ("GRID A100-1-5C", -1), ("no profile", 2)),
+        mixed_size=True,
+        parameters="a b\n",
+    )
+    found = reasons(plan_layout(asked, situation(modes=GpuModes())))
+    assert found == [
+        "CountTooSmall",
+        "CountTooSmall",
+        "ParametersMalformed",
+        "ModesExclusive",
+        "ProfileUnknown",
+        "ProfileUnknown",
+        "MigUnsupported",
+        "MixedSizeUnsupported",
+    ]
+
+
+def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
+    both = (("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
+    assert reasons(plan_layout(wish(*both), situation())) == ["SizesMixed"]
+    unable = situation(modes=GpuModes())
+    assert reasons(plan_layout(wish(*both, mixed_size=True), unable)) == ["MixedSizeUnsupported"]
+    assert steps(plan_layout(wish(*both, mixed_size=True), situation()))
+
+
+def test_more_than_fits_tells_how_many_would() -> None:
+    found = plan_layout(wish(("NVIDIA A2-4Q", 5)), situation())
+    assert isinstance(found, tuple)
+    assert "5 x NVIDIA A2-4Q do not fit" in explain(found[0])
+    assert ": 4 of them would" in explain(found[0])
+
+
+def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:
+    for name in ("NVIDIA A2-3Q", "NVIDIA A40-4Q", "", "A2-4Q"):
+        assert reasons(plan_layout(wish((name, 1)), situation())) == ["ProfileUnknown"]
+
+
+def test_nothing_is_removed_when_users_cannot_be_seen() -> None:
+    blind = situation(carried={0: "NVIDIA A2-4Q"}, blind="no processes are visible")
+    assert reasons(plan_layout(wish(), blind)) == ["UsersUnknown"]
+    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), blind))
+
+
+# -------------------------------------------------------------------------------------------- laws
+
+names_of_a2 = st.sampled_from([*A2_NAMES, "NVIDIA A2-3Q", "GRID A100-1-5C"])
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 15), st.sampled_from(["NVIDIA A2-4Q", "NVIDIA A2-4C"]), max_size=4
+    ),
+    st.lists(st.tuples(names_of_a2, st.integers(-1, 6)), max_size=3),
+    st.sets(st.integers(0, 15)),
+    st.booleans(),
+)
+def test_no_plan_touches_what_is_in_use_and_every_plan_is_what_was_wished(
+    carried: dict[int, str], vgpus: list[tuple[str, int]], held: set[int], mixed: bool
+) -> None:
+    busy = tuple(held & set(carried))
+    look = situation(carried=carried, held=busy)
+
+    decision = plan_layout(wish(*vgpus, mixed_size=mixed), look)
+
+    if isinstance(decision, tuple):
+        assert decision
+        return
+    plan = decision.steps if isinstance(decision, Plan) else ()
+    assert not {VFS[index] for index in busy} & {step.function for step in plan}
+    there = {VFS[index]: name for index, name in carried.items()}
+    for step in plan:
+        if isinstance(step, RemoveMdev):
+            del there[step.function]
+        elif isinstance(step, CreateMdev):
+            assert step.function not in there
+            there[step.function] = step.profile
+    wanted: dict[str, int] = {}
+    for name, count in vgpus:
+        wanted[name] = wanted.get(name, 0) + count
+    assert {name: list(there.values()).count(name) for name in there.values()} == wanted
