@@ -15,6 +15,7 @@ from laneway.core import passthrough
 from laneway.core.decision import Decision
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
+from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal, explain
 from laneway.core.release import release
 from laneway.core.situation import Situation
@@ -264,8 +265,9 @@ async def test_a_vgpu_keeps_the_vfs_until_the_gpu_is_given_back(gpu_card: Card) 
 async def test_a_machine_with_one_vgpu_keeps_the_whole_gpu(gpu_card: Card) -> None:
     gpu = gpu_card.device
     first, second = gpu.functions()[:2]
-    gpu.create(first, gpu.profile("-4Q"))
-    gpu.create(second, gpu.profile("-4Q"))
+    kind = gpu.profile("-4Q")
+    gpu.create(first, kind)
+    gpu.create(second, kind)
     holder = gpu.machine.hold(*gpu.vgpu_node(second))
     refusals = release(gpu_card.address, await gpu_card.look())
     assert isinstance(refusals, tuple)
@@ -282,15 +284,20 @@ async def test_a_machine_with_one_vgpu_keeps_the_whole_gpu(gpu_card: Card) -> No
 @simulated
 async def test_a_client_of_the_driver_that_goes_away_in_time_is_waited_for(gpu_card: Card) -> None:
     faults = gpu_card.device.host.faults
-    faults.fail_command("sriov-manage", 1, "Cannot obtain unbindLock", times=4)
-    await gpu_card.carry_out(switch_gpu(gpu_card.address, False, await gpu_card.look()))
+    plan = switch_gpu(gpu_card.address, False, await gpu_card.look())
+    faults.fail_command(SRIOV_MANAGE, 1, "Cannot obtain unbindLock", times=5)
+    with pytest.raises(StepError, match="Cannot obtain unbindLock"):
+        await gpu_card.carry_out(plan)
+    assert gpu_card.vfs() != []
+    faults.fail_command(SRIOV_MANAGE, 1, "Cannot obtain unbindLock", times=4)
+    await gpu_card.carry_out(plan)
     assert gpu_card.vfs() == []
 
 
 @simulated
 async def test_what_the_program_says_reaches_whoever_asked(gpu_card: Card) -> None:
     faults = gpu_card.device.host.faults
-    faults.fail_command("sriov-manage", 3, "GPU is lost", times=1)
+    faults.fail_command(SRIOV_MANAGE, 3, "GPU is lost", times=1)
     with pytest.raises(StepError, match="GPU is lost"):
         await gpu_card.carry_out(switch_gpu(gpu_card.address, False, await gpu_card.look()))
     assert gpu_card.vfs() != []
