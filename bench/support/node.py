@@ -12,10 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
 from laneway.controllers.metrics import MetricFamilies
+from laneway.host.executors.local import LocalExecutor
+from laneway.host.hardware import Hardware
+from laneway.host.plans.state import StateFolder
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
@@ -44,8 +48,10 @@ async def run(kubeconfig: str, functions: int, tree: str) -> None:
         simulated = large_server(functions)
     host: Host = simulated or RealHost(tree)
     families = MetricFamilies()
+    state = tempfile.TemporaryDirectory()
     async with Client(load(kubeconfig)) as client:
-        agent = Agent(NODE, host, client, families)
+        hardware = Hardware(host, LocalExecutor(), StateFolder(state.name, "bench"))
+        agent = Agent(NODE, hardware, client, families)
         async with (
             health_server("127.0.0.1", 0, families.registry, list),
             asyncio.TaskGroup() as tasks,
@@ -64,6 +70,7 @@ async def run(kubeconfig: str, functions: int, tree: str) -> None:
                     simulated.plug(blocks)
                 say(moment)
             task.cancel()
+    state.cleanup()
 
 
 if __name__ == "__main__":

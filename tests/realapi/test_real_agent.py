@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
@@ -14,12 +15,13 @@ from laneway.host.scan import scan
 from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.sim.spec import build, parse_spec
+from support.plans import hardware_of
 
 
 @asynccontextmanager
-async def agent_of(server: Any, host: Any) -> AsyncIterator[None]:
+async def agent_of(server: Any, host: Any, folder: Path) -> AsyncIterator[None]:
     """An agent that has published everything; it is stopped at the end."""
-    agent = Agent(server.node, host, server.client, MetricFamilies())
+    agent = Agent(server.node, hardware_of(host, folder), server.client, MetricFamilies())
     task = asyncio.create_task(agent.run())
     try:
         async with asyncio.timeout(60):
@@ -31,12 +33,12 @@ async def agent_of(server: Any, host: Any) -> AsyncIterator[None]:
             await task
 
 
-async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any) -> None:
+async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any, tmp_path: Path) -> None:
     host = build(parse_spec("a2"), server.node)
     name = f"{server.node}-000008004"
     sibling = f"{server.node}-000008005"
     vgpus = served(VGPUDevice)
-    async with agent_of(server, host):
+    async with agent_of(server, host, tmp_path):
         assert len(await server.of_node(VGPUDevice)) == 16
         assert len(await server.of_node(SRIOVGPUDevice)) == 1
         assert len(await server.of_node(PCIDevice)) > 17
@@ -57,12 +59,12 @@ async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any) -> N
         assert all(function.configured is None for function in scan(host).vgpus)
 
 
-async def test_a_restart_writes_nothing(server: Any) -> None:
+async def test_a_restart_writes_nothing(server: Any, tmp_path: Path) -> None:
     host = build(parse_spec("a2"), server.node)
-    async with agent_of(server, host):
+    async with agent_of(server, host, tmp_path):
         before = await versions(server)
 
-    async with agent_of(server, host):
+    async with agent_of(server, host, tmp_path):
         after = await versions(server)
 
     assert after == before

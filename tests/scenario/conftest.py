@@ -32,6 +32,7 @@ from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.plans import hardware_of, in_thread
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0 if REAL else 20.0
@@ -52,6 +53,8 @@ class Cluster:
         self.families = MetricFamilies()
         self._stack = stack
         self._database = database
+        self.folder = database.parent / "nodes"
+        """What agents keep on their nodes, a folder each."""
 
     async def get(self, cls: type[Any], name: str) -> Any:
         return await self.client.get(served(cls), name)
@@ -86,7 +89,7 @@ class Cluster:
 
     async def start_agent(self, node: str, host: SimulatedHost) -> Agent:
         """An agent that has published its host; it runs until the test ends or `stop`s it."""
-        agent = Agent(node, host, self.client, self.families)
+        agent = Agent(node, hardware_of(host, self.folder / node), self.client, self.families)
         task = asyncio.create_task(agent.run())
         self._stack.push_async_callback(_cancel, task)
         agent.task = task  # type: ignore[attr-defined]
@@ -201,6 +204,10 @@ class Gate:
         if self.refused and self.refused in path:
             raise OSError(errno.EBUSY, "Device or resource busy", path)
         self.host.write(path, data)
+
+    async def write_within(self, path: str, data: str, _seconds: float) -> None:
+        """`write`, for a plan that does not wait for ever."""
+        await in_thread(self.write, path, data)
 
     async def written(self, count: int) -> None:
         """Wait until so many writes have been begun."""

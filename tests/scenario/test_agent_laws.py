@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
 from laneway.sim.spec import build, parse_spec
+from support.plans import hardware_of, in_thread
 
 SECONDS = 20.0
 PROFILES = {
@@ -98,6 +100,10 @@ class Machine:
             self.loop.call_soon_threadsafe(self.faults.killed.set)
             self.dead.wait()
 
+    async def write_within(self, path: str, data: str, _seconds: float) -> None:
+        """`write`, for a plan that does not wait for ever."""
+        await in_thread(self.write, path, data)
+
     def foreign(self, function: str, profile: str) -> None:
         """Somebody else makes a vGPU, or removes the one that is there."""
         vgpu = next((v for v in scan(self.host).vgpus if str(v.address) == function), None)
@@ -158,8 +164,11 @@ def carried(inventory: Inventory) -> dict[str, str]:
 class Story:
     """One agent, its host, and what happens to them."""
 
-    def __init__(self, model: str, client: Client, flaky: Unreliable, faults: Faults) -> None:
+    def __init__(
+        self, model: str, client: Client, flaky: Unreliable, faults: Faults, folder: Path
+    ) -> None:
         self.model = model
+        self.folder = folder
         self.client = client
         self.flaky = flaky
         self.faults = faults
@@ -177,7 +186,8 @@ class Story:
             return
         self.faults.killed.clear()
         self.machine.dead.clear()
-        self.agent = Agent(self.model, self.machine, self.flaky, self.families)  # type: ignore[arg-type]
+        hardware = hardware_of(self.machine, self.folder)
+        self.agent = Agent(self.model, hardware, self.flaky, self.families)
         self.task = asyncio.create_task(self.agent.run())
 
     async def stop(self) -> None:
@@ -369,7 +379,8 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
                         for item in page.items:
                             name = served(cls).decode(item).metadata.name
                             await client.delete(served(cls), name)
-                story = Story(model, client, unreliable, faults)
+                folder = Path(tempfile.mkdtemp(dir=kubeconfig.parent))
+                story = Story(model, client, unreliable, faults, folder)
                 try:
                     await story.start()
                     for event in events:

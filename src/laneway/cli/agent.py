@@ -11,6 +11,11 @@ import click
 from laneway.cli.errors import Failure
 from laneway.cli.logs import LEVELS, configure
 from laneway.controllers.metrics import MetricFamilies
+from laneway.host.executors.choice import ChosenExecutor
+from laneway.host.executors.local import LocalExecutor
+from laneway.host.executors.pod import PodExecutor
+from laneway.host.hardware import Hardware
+from laneway.host.plans.state import open_state
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -54,13 +59,23 @@ Example: in a pod of a DaemonSet.
     help="Where /healthz, /readyz and /metrics are served; an IPv6 address stands in brackets.",
 )
 @click.option(
+    "--state-dir",
+    default="/var/lib/laneway",
+    show_default=True,
+    metavar="PATH",
+    help="Folder on the node, kept over restarts, for the journal, the audit record and what was "
+    "done to devices.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="info",
     show_default=True,
     help="What to log on stderr.",
 )
-def agent(node: str, kubeconfig: str | None, health_address: str, log_level: str) -> None:
+def agent(
+    node: str, kubeconfig: str | None, health_address: str, state_dir: str, log_level: str
+) -> None:
     """Publish this node's devices and carry out what their objects ask for."""
     configure(log_level)
     if not _NODE.fullmatch(node):
@@ -74,19 +89,22 @@ def agent(node: str, kubeconfig: str | None, health_address: str, log_level: str
     host = address["host"].removeprefix("[").removesuffix("]")
     port = int(address["port"])
     try:
-        asyncio.run(run_until_signal(_run(node, kubeconfig, host, port)))
+        asyncio.run(run_until_signal(_run(node, kubeconfig, host, port, state_dir)))
     except (KubeError, HealthError) as error:
         raise Failure(str(error)) from error
 
 
-async def _run(node: str, kubeconfig: str | None, host: str, port: int) -> None:
+async def _run(node: str, kubeconfig: str | None, address: str, port: int, state_dir: str) -> None:
     families = MetricFamilies()
+    host = RealHost()
+    state = open_state(state_dir, host)
     async with Client(load(kubeconfig)) as client:
-        the_agent = Agent(node, RealHost(), client, families)
+        executor = ChosenExecutor(PodExecutor(client, node), LocalExecutor())
+        the_agent = Agent(node, Hardware(host, executor, state), client, families)
 
         def not_ready() -> list[str]:
             return [] if the_agent.ready.is_set() else [node]
 
-        async with health_server(host, port, families.registry, not_ready) as bound:
+        async with health_server(address, port, families.registry, not_ready) as bound:
             log.info("serving health and metrics on %s port %d", host, bound)
             await the_agent.run()

@@ -27,10 +27,10 @@ from laneway.controllers.publisher import Publisher
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, describe
-from laneway.core.refusals import Refusal, WriteFailed, explain
+from laneway.core.refusals import Refusal, explain
 from laneway.core.vgpu import Decision, VgpuWish, decide, mdev_uuid
-from laneway.host.port import Host
-from laneway.host.steps import StepError, execute
+from laneway.host.hardware import Hardware
+from laneway.host.plans.execute import StepError, execute
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.events import EventRecorder
@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 30.0
 """After a write that the kernel refused. Held devices are let go by people, not by computers."""
 
+ACTOR = "laneway agent"
+"""Whom the audit record names."""
+
 Situation = tuple[object, ...]
 """Everything that an attempt depends on, so that a failure is repeated only in another one."""
 
@@ -48,9 +51,14 @@ Situation = tuple[object, ...]
 @dataclass(frozen=True)
 class _Failure:
     situation: Situation
-    refusal: WriteFailed
+    refusal: Refusal
     again: float
     """When to try again in the same situation, by the loop's clock."""
+
+
+def _reason(name: str, wish: VgpuWish) -> str:
+    """Why a plan is carried out, for the audit record."""
+    return f"VGPUDevice {name} {f'asks for {wish.profile}' if wish.enabled else 'is disabled'}"
 
 
 class VgpuController(Publisher[VGPUDevice]):
@@ -65,14 +73,14 @@ class VgpuController(Publisher[VGPUDevice]):
         informer: Informer[VGPUDevice],
         metrics: AgentMetrics,
         *,
-        host: Host,
+        hardware: Hardware,
         observer: Observer,
         gpus: Informer[SRIOVGPUDevice],
         recorder: EventRecorder,
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, metrics)
-        self._host = host
+        self._hardware = hardware
         self._observer = observer
         self._gpus = gpus
         self._recorder = recorder
@@ -188,12 +196,12 @@ class VgpuController(Publisher[VGPUDevice]):
             status = projection.in_progress(self.wanted.get(name), plan)
             stored = await self.write_status(stored, status, unchanged=True)
         try:
-            await execute(self._host, plan)
+            await execute(self._hardware, plan, actor=ACTOR, reason=_reason(name, wish))
         except StepError as error:
             self.metrics.plan("failed")
             self._say(stored, error.refusal.reason, explain(error.refusal), warning=True)
             await self._observer.rescan()
-            taken_back = error.undone and not error.refusal.left_over
+            taken_back = error.undone and not error.left_over
             failure = self._failures[name] = _Failure(
                 self._situation(wish, function),
                 error.refusal,

@@ -26,9 +26,13 @@ from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
-from laneway.controllers.vgpus import VgpuController
+from laneway.controllers.vgpus import ACTOR, VgpuController
 from laneway.core import keys
-from laneway.host.port import Host
+from laneway.core.refusals import explain
+from laneway.host.hardware import Hardware
+from laneway.host.plans.files import StateError
+from laneway.host.plans.recover import recover
+from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
@@ -44,12 +48,15 @@ T = TypeVar("T", PCIDevice, SRIOVGPUDevice, SRIOVNetworkDevice, USBDevice, VGPUD
 class Agent:
     """The agent of one node. Run `run` in a task; `ready` says that all devices are published."""
 
-    def __init__(self, node: str, host: Host, client: Client, families: MetricFamilies) -> None:
+    def __init__(
+        self, node: str, hardware: Hardware, client: Client, families: MetricFamilies
+    ) -> None:
         self.node = node
         self.ready = asyncio.Event()
         self._client = client
         self._metrics = AgentMetrics(families, node)
-        self._observer = Observer(host, self._metrics)
+        self._hardware = hardware
+        self._observer = Observer(hardware.host, self._metrics)
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus = self._of_node(SRIOVGPUDevice)
@@ -64,7 +71,7 @@ class Agent:
                 client,
                 self._of_node(VGPUDevice),
                 self._metrics,
-                host=host,
+                hardware=hardware,
                 observer=self._observer,
                 gpus=gpus,
                 recorder=self._recorder,
@@ -74,6 +81,7 @@ class Agent:
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled."""
+        await self._recover()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
                 tasks.create_task(informer.run())
@@ -91,6 +99,19 @@ class Agent:
                 await publisher.published.wait()
             self.ready.set()
             log.info("the devices of node %s are published", self.node)
+
+    async def _recover(self) -> None:
+        """End what an agent began that was killed, before anything is observed or decided.
+
+        Where that cannot be, no plan is carried out either and each says why; to publish the
+        node's devices needs neither.
+        """
+        try:
+            await recover(self._hardware, actor=ACTOR)
+        except StateError as error:
+            log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400
+        except BusyError as error:
+            log.warning("%s", explain(error.refusal))
 
     def _of_node(self, cls: type[T]) -> Informer[T]:
         selector = f"{keys.LABEL_NODE}={self.node}"

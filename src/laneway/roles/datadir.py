@@ -58,6 +58,10 @@ class DataDir:
         """The log of writes to a simulated host."""
         return os.path.join(self.path, "hosts", f"{node}.log")
 
+    def node_state(self, node: str) -> str:
+        """What the agent of a node keeps: journals, audit record, what it did to devices."""
+        return os.path.join(self.path, "nodes", node)
+
 
 @contextlib.contextmanager
 def open_data_dir(path: str) -> Iterator[DataDir]:

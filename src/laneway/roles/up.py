@@ -25,7 +25,9 @@ from laneway.apiserver.credentials.files import write_atomically
 from laneway.apiserver.credentials.pki import ensure
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
-from laneway.host.port import Host
+from laneway.host.executors.local import LocalExecutor
+from laneway.host.hardware import Hardware
+from laneway.host.plans.state import open_state
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
@@ -62,7 +64,7 @@ class NodeHost:
     """A host that an agent looks after."""
 
     node: str
-    host: Host
+    hardware: Hardware
     about: str
 
 
@@ -121,7 +123,7 @@ async def _agents(config: ClusterConfig, hosts: Sequence[NodeHost]) -> AsyncIter
     families = MetricFamilies()
     clients = [Client(config) for _ in hosts]
     agents = [
-        Agent(host.node, host.host, client, families)
+        Agent(host.node, host.hardware, client, families)
         for host, client in zip(hosts, clients, strict=True)
     ]
 
@@ -186,7 +188,9 @@ def _token(data: DataDir) -> str:
 def _hosts(options: Options, data: DataDir) -> list[NodeHost]:
     hosts = []
     if options.local:
-        hosts.append(NodeHost(_label(socket.gethostname()), RealHost(), "this machine"))
+        node, real = _label(socket.gethostname()), RealHost()
+        hardware = Hardware(real, LocalExecutor(), open_state(data.node_state(node), real))
+        hosts.append(NodeHost(node, hardware, "this machine"))
     numbers: Counter[str] = Counter()
     for spec in options.simulate:
         label = _label(spec.label)
@@ -195,7 +199,8 @@ def _hosts(options: Options, data: DataDir) -> list[NodeHost]:
             numbers[label] += 1
             node = f"sim-{label}-{numbers[label]}"
             host = open_simulated(spec, node, data.host_log(node))
-            hosts.append(NodeHost(node, host, about))
+            hardware = Hardware(host, host, open_state(data.node_state(node), host))
+            hosts.append(NodeHost(node, hardware, about))
     return hosts
 
 

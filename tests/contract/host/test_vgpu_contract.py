@@ -6,6 +6,7 @@ import asyncio
 import errno
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
 from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
-from laneway.host.steps import StepError, execute
+from laneway.host.plans.execute import StepError, execute
+from support.plans import hardware_of
 
 
 def names(kinds: Any) -> set[str]:
@@ -174,7 +176,7 @@ async def _next(events: Any, action: str, subsystem: str) -> Uevent:
     raise AssertionError("no more events")
 
 
-async def test_a_wish_is_carried_out_and_taken_back(gpu: Any) -> None:
+async def test_a_wish_is_carried_out_and_taken_back(gpu: Any, tmp_path: Path) -> None:
     functions = gpu.functions()
     kind = gpu.profile("-4Q")
     address = functions[5].address
@@ -182,7 +184,7 @@ async def test_a_wish_is_carried_out_and_taken_back(gpu: Any) -> None:
 
     plan = decide(wish, "node", functions[5], functions)
     assert isinstance(plan, Plan)
-    await execute(gpu.host, plan)
+    await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     functions = gpu.functions()
     assert functions[5].configured.type_name == kind.name
@@ -191,12 +193,12 @@ async def test_a_wish_is_carried_out_and_taken_back(gpu: Any) -> None:
     unwish = VgpuWish(address, enabled=False, profile="", explicit=True)
     plan = decide(unwish, "node", functions[5], functions)
     assert isinstance(plan, Plan)
-    await execute(gpu.host, plan)
+    await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     assert gpu.functions()[5].configured is None
 
 
-async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any) -> None:
+async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any, tmp_path: Path) -> None:
     small, large = gpu.profile("-1Q"), gpu.profile("-4Q")
     first, *_ = gpu.functions()
     gpu.create(first, small)
@@ -205,7 +207,7 @@ async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any) -> None:
 
     plan = decide(wish, "node", functions[0], functions)
     assert isinstance(plan, Plan)
-    await execute(gpu.host, plan)
+    await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     assert gpu.functions()[0].configured.type_name == large.name
 
@@ -220,7 +222,9 @@ def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu:
         assert isinstance(decide(wish, "node", functions[1], functions), reason)
 
 
-async def test_a_change_that_does_not_fit_leaves_the_vgpu_that_was_there(gpu: Any) -> None:
+async def test_a_change_that_does_not_fit_leaves_the_vgpu_that_was_there(
+    gpu: Any, tmp_path: Path
+) -> None:
     small, large = gpu.profile("-1Q"), gpu.profile("-4Q")
     first, second, *_ = gpu.functions()
     gpu.create(first, small)
@@ -228,9 +232,9 @@ async def test_a_change_that_does_not_fit_leaves_the_vgpu_that_was_there(gpu: An
     plan = Plan((undo(gpu.creation(first, small)), gpu.creation(first, large)))
 
     with pytest.raises(StepError) as failure:
-        await execute(gpu.host, plan)
+        await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
-    assert failure.value.refusal.left_over == ()
+    assert failure.value.left_over == ()
     assert [f.configured and f.configured.type_name for f in gpu.functions()[:3]] == [
         small.name,
         small.name,

@@ -15,10 +15,18 @@ from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Intent, Journal
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.recover import recover
-from laneway.host.plans.run import Failure, Report, Run, StepError, describe_error, ignore
+from laneway.host.plans.run import (
+    Failure,
+    Progress,
+    Report,
+    Run,
+    StepError,
+    describe_error,
+    ignore,
+)
 from laneway.host.plans.state import BusyError
 
-__all__ = ["Limits", "StepError", "execute"]
+__all__ = ["Limits", "Progress", "StepError", "execute"]
 
 
 async def execute(

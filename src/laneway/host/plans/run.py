@@ -214,12 +214,12 @@ class Run:
             if error.errno == errno.ETIMEDOUT:
                 raise Failure(words) from error  # Whatever it shows now, the kernel is not done.
             # One that another process began may still be under way, and refuse ours for that.
-            seen = await (self._settled(step) if begun else self._look(step))
+            seen = await self._settled(step, self._limits.aftermath_seconds if begun else 0.0)
             if seen.state is not State.AFTER:
                 raise Failure(words, dirty=seen.state is State.OTHER) from error
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
-        seen = await self._settled(step)
+        seen = await self._settled(step, self._limits.settle_seconds)
         if seen.state not in (State.AFTER, State.EITHER):
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
@@ -316,21 +316,22 @@ class Run:
 
     # ---------------------------------------------------------------------------------------- looks
 
-    async def _look(self, step: Step) -> Seen:
-        return await operation_of(step).state(self._hardware, step)
-
     async def _steady(self, step: Step) -> Seen:
         """What hardware shows once it is not half way any more, or will not be."""
-        return await self._until(step, lambda seen: seen.state is not State.OTHER)
+        return await self._until(
+            step, lambda seen: seen.state is not State.OTHER, self._limits.settle_seconds
+        )
 
-    async def _settled(self, step: Step) -> Seen:
+    async def _settled(self, step: Step, seconds: float) -> Seen:
         """What hardware shows once the step has had its effect, or will not have it."""
-        return await self._until(step, lambda seen: seen.state in (State.AFTER, State.EITHER))
+        return await self._until(
+            step, lambda seen: seen.state in (State.AFTER, State.EITHER), seconds
+        )
 
-    async def _until(self, step: Step, enough: Callable[[Seen], bool]) -> Seen:
+    async def _until(self, step: Step, enough: Callable[[Seen], bool], seconds: float) -> Seen:
         # Hardware announces some of it and nothing else; a few looks cost less than to listen.
-        end = asyncio.get_running_loop().time() + self._limits.settle_seconds
-        while not enough(seen := await self._look(step)):
+        end = asyncio.get_running_loop().time() + seconds
+        while not enough(seen := await operation_of(step).state(self._hardware, step)):
             if asyncio.get_running_loop().time() >= end:
                 return seen
             await asyncio.sleep(self._limits.poll_seconds)

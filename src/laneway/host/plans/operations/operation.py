@@ -41,6 +41,8 @@ class Limits(NamedTuple):
     longer is held by a virtual machine."""
     settle_seconds: float = 10.0
     """Effects that come after the write has returned, such as drivers of new VFs."""
+    aftermath_seconds: float = 3.0
+    """What the kernel may still be doing for a process that was killed."""
     poll_seconds: float = 0.02
     command_seconds: float = 180.0
     """`sriov-manage` waits for every VF of the card."""
