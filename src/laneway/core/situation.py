@@ -107,6 +107,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Functions whose reset failed, with what the kernel said."""
     silent: frozenset[PciAddress] = frozenset()
     """Functions that answer no more: their configuration space reads as all ones."""
+    locked: frozenset[PciAddress] = frozenset()
+    """Functions in the middle of a removal that waits for a user, as `holders` tells: another write
+    to one would wait too."""
     gpus: dict[PciAddress, GpuModes] = {}
     """NVIDIA GPUs that could be asked."""
     unasked: dict[PciAddress, str] = {}

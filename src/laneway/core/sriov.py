@@ -57,6 +57,8 @@ def set_vfs(
     if card is None or not card.total_vfs:
         return unfit(address, situation) or (NoSriov(str(address)),)
     against = list(unfit(address, situation))
+    if address in situation.locked:
+        against += held(address, situation)
     existing = vf_count(card)
     if count == existing and not against:
         return Satisfied()

@@ -71,6 +71,7 @@ def _look(
         usb_holders=usb_holders(host, usb),
         blind=blindness(host),
         silent=read_silent(host, concerned),
+        locked=locked,
         vfio_pci=modules.driver_availability(host, VFIO_DRIVER),
         kernel=modules.kernel_release(host),
         consoles=tuple(console.read_consoles(host)),

@@ -110,6 +110,8 @@ async def test_vfs_on_vfio_pci_go_with_all_others_and_nothing_of_them_is_remembe
     assert card.drivers() == ["vfio-pci"] * 3
     await card.have(4)
     assert card.drivers() == [""] * 4
+    await card.carry_out(passthrough.bind(card.vfs()[3], await card.look()))
+    await card.have(0)
     assert card.hardware.state.originals == {}
 
 
@@ -126,6 +128,22 @@ async def test_a_held_vf_keeps_all_vfs_and_its_holder_is_named(card: Card) -> No
     assert release(card.address, await card.look()) == (refusal,)
     holder.release()
     await card.have(0)
+
+
+async def test_a_removal_that_waits_is_told_and_nothing_is_added_to_it(card: Card) -> None:
+    await card.have(2)
+    vf = card.vfs()[1]
+    card.device.give_to_vfio(vf)
+    holder = card.device.machine.hold(card.device.group_node(vf), str(vf))
+    # Somebody who does not ask first, as a person at the shell.
+    removal = card.device.machine.write(card.device.path("sriov_numvfs"), "0")
+    assert removal.waits()
+    for count in (0, 1, 2, 3):
+        refusals = await card.refused(count)
+        assert str(holder.pid) in words(refusals)
+    holder.release()
+    removal.finish()
+    assert card.vfs() == []
 
 
 async def test_who_comes_between_plan_and_write_keeps_the_vf(card: Card) -> None:

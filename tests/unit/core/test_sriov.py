@@ -35,7 +35,7 @@ from laneway.core.refusals import (
     VfsAllOrNone,
     explain,
 )
-from laneway.core.situation import GpuInstance, GpuModes
+from laneway.core.situation import GpuInstance, GpuModes, Holder
 from laneway.core.sriov import set_vfs, switch_gpu
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
@@ -224,6 +224,18 @@ def test_nothing_is_taken_while_users_cannot_be_seen_but_vfs_can_be_added() -> N
     blind = "Laneway runs in a PID namespace of its own"
     assert set_vfs(CARD, 0, scene(existing=9).but(blind=blind).situation) == (UsersUnknown(blind),)
     assert isinstance(set_vfs(CARD, 4, scene().but(blind=blind).situation), Plan)
+
+
+def test_a_card_that_is_losing_a_held_vf_is_left_alone_even_if_the_number_is_right() -> None:
+    losing = Holder("process", f"it is losing {VFS[2]}, but process 4711 (qemu) has it open")
+    one = scene(existing=2).but(holders={CARD: (losing,)}, locked=frozenset({CARD}))
+    for count in (0, 2, 4):
+        assert set_vfs(CARD, count, one.situation) == (DeviceHeld(str(CARD), (losing.text,)),)
+
+
+def test_who_uses_the_card_itself_may_go_on_while_it_gets_vfs() -> None:
+    one = scene(existing=2).but(holders={CARD: (Holder("network", "it has an address"),)})
+    assert isinstance(set_vfs(CARD, 4, one.situation), Plan)
 
 
 @pytest.mark.parametrize("driver", ["", "vfio-pci"])
