@@ -1,9 +1,9 @@
 """The server around the cards: what every built-in model has.
 
 Two sockets; a boot disk on NVMe with its partitions mounted; a management NIC with the default
-route; the service processor's display, keyboard and mouse; a USB controller with a hub; chipset
-functions that share an IOMMU group. With all this the questions that real servers raise (may this
-device be given away?) have real answers on a simulated one.
+route; a service processor's display, keyboard and mouse, unless it is a workstation; a USB
+controller with a hub; chipset functions that share an IOMMU group. With all this the questions that
+real servers raise (may this device be given away?) have real answers on a simulated one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _USB_MAJOR = 189
 _NVME_MAJOR, _BLOCK_MAJOR = 240, 259
 
 
-def chassis(vendor: str, product: str, nvidia_driver: str = "") -> Machine:
+def chassis(
+    vendor: str, product: str, nvidia_driver: str = "", *, service_processor: bool = True
+) -> Machine:
     """A running server without cards."""
     machine = Machine()
     machine.add(
@@ -35,7 +37,9 @@ def chassis(vendor: str, product: str, nvidia_driver: str = "") -> Machine:
     boot_port = machine.pci(ROOT, "0000:00:02.0", parts.ROOT_PORT)
     disk(machine, machine.pci(boot_port, "0000:01:00.0", parts.NVME), 0, boot=True)
     _usb(machine)
-    _service_processor(machine)
+    if service_processor:
+        _service_processor(machine)
+    _terminals(machine)
     lan_port = machine.pci(ROOT, "0000:00:1d.0", parts.CHIPSET_PORT)
     nic(machine, lan_port, "0000:04:00.0", parts.I350, interface=("eno1", 2))
     nic(machine, lan_port, "0000:04:00.1", parts.I350, interface=("eno2", 3))
@@ -114,6 +118,18 @@ def disk(machine: Machine, controller: str, number: int, *, boot: bool = False) 
             node=f"{name}n1p{partition}",
             number=(_BLOCK_MAJOR, minor + partition),
         )
+
+
+def sound_card(machine: Machine, controller: str) -> None:
+    """The first sound card, with what a program opens to set its volume."""
+    card = machine.add(f"{controller}/sound/card0", "sound", attributes={"id": "NVidia"})
+    machine.add(
+        f"{card}/controlC0",
+        "sound",
+        links={"device": "../../card0"},
+        node="snd/controlC0",
+        number=(116, 2),
+    )
 
 
 class Usb(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +246,35 @@ def _service_processor(machine: Machine) -> None:
         node="fb0",
         number=(29, 0),
     )
+
+
+def framebuffer(machine: Machine) -> None:
+    """What firmware drew on, shown by a platform driver, with the virtual consoles on it."""
+    path = machine.add(
+        "/devices/platform/efi-framebuffer.0",
+        "platform",
+        properties={"DRIVER": "efi-framebuffer", "MODALIAS": "platform:efi-framebuffer"},
+        attributes={"modalias": "platform:efi-framebuffer", "driver_override": "(null)"},
+    )
+    machine.add(
+        f"{path}/graphics/fb0",
+        "graphics",
+        attributes={"name": "EFI VGA"},
+        links={"device": "../../../efi-framebuffer.0"},
+        node="fb0",
+        number=(29, 0),
+    )
+    for number, (name, bound) in enumerate(
+        (("(S) dummy device", 0), ("(M) frame buffer device", 1))
+    ):
+        machine.add(
+            f"/devices/virtual/vtconsole/vtcon{number}",
+            "vtconsole",
+            attributes={"name": name, "bind": str(bound)},
+        )
+
+
+def _terminals(machine: Machine) -> None:
     consoles: tuple[tuple[str, dict[str, str], tuple[int, int]], ...] = (
         ("console", {"active": "tty0"}, (5, 1)),
         ("tty0", {"active": "tty1"}, (4, 0)),

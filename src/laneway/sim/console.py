@@ -22,7 +22,7 @@ _DRIVERS = "/sys/bus/platform/drivers"
 _DRIVER_FILE = re.compile(rf"{_DRIVERS}/([a-z]+-framebuffer)/(bind|unbind)")
 _CONSOLES = "/devices/virtual/vtconsole/vtcon"
 _PLATFORM = "/devices/platform/"
-_FRAMEBUFFER = f"{_PLATFORM}efi-framebuffer."
+_FIRMWARE_DRIVERS = frozenset({"efi-framebuffer", "simple-framebuffer", "vesa-framebuffer"})
 _DUMMY = b"(S)"
 
 
@@ -33,9 +33,13 @@ class Consoles:
         self._devices = devices
         self._gone: dict[str, list[Block]] = {}
         """What went with a framebuffer's driver, parents first, by the framebuffer's path."""
-        self._framebuffers = [path for path in devices if path.startswith(_FRAMEBUFFER)]
-        for path in self._framebuffers:
-            driver = devices[path].properties["DRIVER"]
+        self._framebuffers = {
+            path: driver
+            for path in devices
+            if (driver := devices[path].properties.get("DRIVER", "")) in _FIRMWARE_DRIVERS
+            and path.startswith(_PLATFORM)
+        }
+        for driver in self._framebuffers.values():
             for name in ("bind", "unbind"):
                 devices.tree.put(f"{_DRIVERS}/{driver}/{name}", WRITE_ONLY)
 
@@ -62,7 +66,7 @@ class Consoles:
         return [path for path in self._devices if path.startswith(_CONSOLES)]
 
     def _is_dummy(self, path: str) -> bool:
-        return self._devices[path].attributes["name"].startswith(_DUMMY)
+        return self._devices[path].attributes.get("name", b"").startswith(_DUMMY)
 
     def _on_framebuffers(self) -> list[str]:
         return [path for path in self._consoles() if not self._is_dummy(path)]
@@ -86,7 +90,7 @@ class Consoles:
         self._devices.announce("bind", path)
 
     def _check(self, path: str, driver: str) -> None:
-        if path not in self._framebuffers or not path.startswith(f"{_PLATFORM}{driver}."):
+        if self._framebuffers.get(path) != driver:
             raise os_error(errno.ENODEV)
 
     def _unbind(self, path: str, driver: str) -> None:

@@ -60,6 +60,8 @@ class SimulatedHost:
         self._dead = False
         self._under_way: list[Callable[[], object]] = []
         """Writes of a killed process that the kernel has not finished."""
+        self._paths: dict[int, str] = {}
+        """What each thread reads or writes, or did last."""
         self.programs: dict[str, Program] = {}
         self._load(list(blocks), files)
 
@@ -93,6 +95,7 @@ class SimulatedHost:
     def read(self, path: str) -> bytes:
         with self._lock:
             self._check_alive()
+            self._paths[threading.get_ident()] = path
             return self._tree.read(path)
 
     def names(self, path: str) -> list[str]:
@@ -125,6 +128,7 @@ class SimulatedHost:
     def write(self, path: str, data: str) -> None:
         with self._lock:
             self._check_alive()
+            self._paths[threading.get_ident()] = path
             store, real = self._store(path)
             if not data:
                 return  # the kernel does not call an attribute for a write of nothing
@@ -237,10 +241,13 @@ class SimulatedHost:
         with self._lock:
             return self._vfio.viable(group)
 
-    def waits(self, thread: int | None) -> bool:
-        """Whether a thread (its `ident`) waits in the kernel."""
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The paths, as given, of the reads and writes that wait in the kernel now."""
         with self._lock:
-            return thread in self._locks.waiting
+            return frozenset(
+                self._paths[thread] for thread in self._locks.waiting & self._paths.keys()
+            )
 
     def restart(self, *, finish: bool = True) -> None:
         """A new process takes the place of a killed one.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from laneway.sim import parts
 from laneway.sim.build import Machine
-from laneway.sim.chassis import ROOT, Usb, chassis, disk, nic, usb_device
+from laneway.sim.chassis import ROOT, Usb, chassis, disk, framebuffer, nic, sound_card, usb_device
 
 _MDEV_DRIVER = "535.216.01"
 _VENDOR_DRIVER = "550.127.06"
@@ -89,6 +89,24 @@ def _plain() -> Machine:
     return machine
 
 
+def _workstation() -> Machine:
+    """No service processor: the consoles are drawn on a GPU with an audio function.
+
+    Beside it an NVMe disk with VFs, as QEMU has them.
+    """
+    machine = chassis("Dell Inc.", "Precision 7960 Tower", _MDEV_DRIVER, service_processor=False)
+    port = machine.pci(ROOT, "0000:00:03.0", parts.ROOT_PORT)
+    group = machine.new_group()
+    machine.pci(port, "0000:08:00.0", parts.GTX1080, group=group)
+    audio = machine.pci(port, "0000:08:00.1", parts.GTX1080_AUDIO, group=group)
+    sound_card(machine, audio)
+    framebuffer(machine)
+    port = machine.pci(ROOT, "0000:00:05.0", parts.ROOT_PORT)
+    nvme = machine.pci(port, "0000:0a:00.0", parts.QEMU_NVME, sriov=parts.QEMU_NVME_SRIOV)
+    disk(machine, nvme, 1)
+    return machine
+
+
 def _slots(machine: Machine, gpu: parts.Gpu, roots: tuple[str, ...]) -> None:
     """One GPU below each of these root buses; the first half belong to socket 0."""
     for number, root in enumerate(roots):
@@ -106,4 +124,5 @@ MODELS: Mapping[str, Callable[[], Machine]] = {
     "hgx-h100": _hgx_h100,
     "rtx-pro-6000": _rtx_pro_6000,
     "plain": _plain,
+    "workstation": _workstation,
 }

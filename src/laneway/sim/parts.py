@@ -77,6 +77,46 @@ NVME = Part(
     reset="flr bus",
     regions=(Region(0, "16K", MEMORY_64),),
 )
+QEMU_NVME = Part(
+    vendor="1b36",
+    device="0010",
+    class_code="010802",
+    subsystem=("1af4", "1100"),
+    driver="nvme",
+    speed=_GEN3,
+    width=4,
+    reset="flr bus",
+    regions=(Region(0, "16K", MEMORY_64),),
+)
+QEMU_NVME_SRIOV = Sriov(
+    total=4,
+    enabled=0,
+    vf=msgspec.structs.replace(QEMU_NVME, reset="flr", speed="", width=0),
+    offset=1,
+)
+GTX1080 = Part(
+    vendor=_NVIDIA,
+    device="1b80",
+    class_code="030000",
+    subsystem=("1458", "3702"),
+    driver="nvidia",
+    speed=_GEN3,
+    width=16,
+    reset="bus",
+    regions=(Region(0, "16M", MEMORY), Region(1, "256M"), Region(3, "32M"), Region(5, "128K", IO)),
+    attributes={"boot_vga": "1"},
+)
+GTX1080_AUDIO = Part(
+    vendor=_NVIDIA,
+    device="10f0",
+    class_code="040300",
+    subsystem=("1458", "3702"),
+    driver="snd_hda_intel",
+    speed=_GEN3,
+    width=16,
+    reset="bus",
+    regions=(Region(0, "16K", MEMORY),),
+)
 NVSWITCH = Part(
     vendor=_NVIDIA,
     device="22a3",
