@@ -91,11 +91,15 @@ class LocalExecutor:
                 async with asyncio.timeout(seconds):
                     await process.wait()
             except TimeoutError:
+                late = f"{argv[0]} did not end within {seconds:g} s"
+                if await self._end(process):
+                    raise TimeoutError(errno.ETIMEDOUT, f"{late} and was stopped") from None
                 raise TimeoutError(
-                    errno.ETIMEDOUT, f"{argv[0]} did not end within {seconds:g} s and was stopped"
+                    errno.ETIMEDOUT, f"{late} and cannot be stopped, as it waits in the kernel"
                 ) from None
-            finally:
-                await self._end(process, argv[0])
+            except BaseException:
+                await self._end(process)
+                raise
             return Completed(_status(process), joined(out.rest(), err.rest()))
 
     def _find(self, program: str) -> str | None:
@@ -110,21 +114,16 @@ class LocalExecutor:
                     return candidate
         return None
 
-    async def _end(self, process: Process, program: str) -> None:
-        """Stop a process that is still there, with all that it has started in its group."""
+    async def _end(self, process: Process) -> bool:
+        """Stop a process, with all that it has started in its group; whether it is gone."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if process.returncode is not None and number is signal.SIGTERM:
-                return
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), self._grace)
         if process.returncode is None:
-            log.warning(
-                "%s (process %d) waits in the kernel and cannot be ended; it is left behind",
-                program,
-                process.pid,
-            )
+            log.warning("process %d cannot be ended and is left behind", process.pid)
+        return process.returncode is not None
 
 
 def _status(process: Process) -> int:
