@@ -32,6 +32,9 @@ COMMANDS = {
     "explain": _Entry(
         "laneway.cli.explain:explain", "Say everything about one device, and if a VM can have it."
     ),
+    "host": _Entry(
+        "laneway.cli.host.commands:host", "Change this host's devices, without any cluster."
+    ),
     "capture": _Entry("laneway.cli.capture:capture", "Write a dump of this host's devices."),
     "crds": _Entry("laneway.cli.crds:crds", "Print the custom resource definitions."),
     "agent": _Entry("laneway.cli.agent:agent", "Run the agent of one node of a cluster."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from laneway.cli.errors import Failure
@@ -9,6 +11,9 @@ from laneway.core.inventory import Inventory
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.host.scan import scan
+
+if TYPE_CHECKING:
+    from laneway.sim.spec import Spec
 
 simulate_option = click.option(
     "--simulate",
@@ -25,12 +30,23 @@ def look(simulate: str | None) -> Inventory:
 def _simulated(text: str) -> Host:
     # The simulation is a third of the start of a command that does not simulate.
     from laneway.sim.dump import DumpError  # noqa: PLC0415
-    from laneway.sim.spec import SpecError, build, parse_spec  # noqa: PLC0415
+    from laneway.sim.spec import build  # noqa: PLC0415
+
+    spec = one_simulated(text)
+    try:
+        return build(spec, spec.label)
+    except DumpError as error:
+        raise Failure(f"--simulate: {error}") from None
+
+
+def one_simulated(text: str) -> Spec:
+    """What `--simulate` describes, for a command that looks at one host."""
+    from laneway.sim.spec import SpecError, parse_spec  # noqa: PLC0415
 
     try:
         spec = parse_spec(text)
-        if spec.count != 1:
-            raise Failure(f"--simulate {text}: this command looks at one host; leave the count out")
-        return build(spec, spec.label)
-    except (SpecError, DumpError) as error:
+    except SpecError as error:
         raise Failure(f"--simulate: {error}") from None
+    if spec.count != 1:
+        raise Failure(f"--simulate {text}: this command looks at one host; leave the count out")
+    return spec

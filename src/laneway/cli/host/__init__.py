@@ -1,0 +1,1 @@
+"""`laneway host`: one machine's devices, changed without any cluster."""

@@ -1,0 +1,140 @@
+"""From a wish to the steps that meet it: shown, or done with progress.
+
+Some wishes take more than one look: what a GPU's virtual functions can carry shows only once they
+exist. So a wish is decided, carried out and decided again, until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import click
+
+from laneway.cli.errors import Failure, one_line
+from laneway.cli.host.hardware import ACTOR, locked
+from laneway.core.decision import Decision
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Plan, Satisfied, describe
+from laneway.core.refusals import Refusal, explain
+from laneway.core.situation import Situation
+from laneway.host.hardware import Hardware
+from laneway.host.plans.execute import StepError, execute
+from laneway.host.plans.recover import Recovery, recover
+from laneway.host.plans.run import Progress
+from laneway.host.situation import observe
+
+_MAX_ROUNDS = 5
+
+
+class Wish(NamedTuple):
+    """What somebody asks of a host."""
+
+    text: str
+    """For the audit record: the command."""
+    decide: Callable[[Situation], Decision]
+    addresses: tuple[PciAddress, ...] = ()
+    ports: tuple[str, ...] = ()
+    outlook: str = ""
+    """What a dry run cannot show yet when its plan is only the first part."""
+
+
+async def show(hardware: Hardware, wish: Wish) -> None:
+    """Print what would be done, or why it cannot be."""
+    if interrupted := hardware.state.interrupted():
+        click.echo(
+            f"{len(interrupted)} interrupted plan of before is finished or undone first; what "
+            "follows may change with it."
+        )
+    decision = wish.decide(await _look(hardware, wish))
+    if isinstance(decision, Plan):
+        click.echo("Would do, in this order:")
+        _list(decision)
+    else:
+        _end(decision)
+
+
+async def carry_out(hardware: Hardware, wish: Wish) -> None:
+    """Do it, and print each step. Raises Failure when it is refused or fails."""
+    with locked(hardware):
+        for recovery in await recover(hardware, actor=ACTOR, progress=_Printer()):
+            _tell_recovery(recovery)
+        done = 0
+        for _ in range(_MAX_ROUNDS):
+            decision = wish.decide(await _look(hardware, wish))
+            if not isinstance(decision, Plan):
+                break
+            await _execute(hardware, wish, decision)
+            done += len(decision.steps)
+        else:
+            raise Failure(
+                "the devices do not stay as they are set; somebody else seems to change them too"
+            )
+        if done and isinstance(decision, Satisfied):
+            click.echo(f"Done: {_steps(done)}.")
+        else:
+            _end(decision)
+
+
+async def _look(hardware: Hardware, wish: Wish) -> Situation:
+    node = hardware.host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()
+    situation = await observe(hardware, node, wish.addresses, wish.ports)
+    if situation.blind:
+        click.echo(f"laneway: warning: {one_line(situation.blind)}", err=True)
+    return situation
+
+
+async def _execute(hardware: Hardware, wish: Wish, plan: Plan) -> None:
+    try:
+        await execute(hardware, plan, actor=ACTOR, reason=wish.text, progress=_Printer())
+    except StepError as error:
+        undone = " What was done before it has been undone." if error.undone else ""
+        raise Failure(explain(error.refusal) + undone) from error
+
+
+def _end(decision: Satisfied | tuple[Refusal, ...]) -> None:
+    if isinstance(decision, Satisfied):
+        click.echo("Nothing to do: everything is as asked for.")
+        return
+    for refusal in decision:
+        click.echo(one_line(f"{refusal.reason}: {explain(refusal)}"), err=True)
+    raise Failure("refused; nothing was changed")
+
+
+def _list(plan: Plan) -> None:
+    width = len(str(len(plan.steps)))
+    for number, step in enumerate(plan.steps, 1):
+        click.echo(f"  {number:>{width}}. {one_line(describe(step))}")
+
+
+def _tell_recovery(recovery: Recovery) -> None:
+    outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
+    why = f" {explain(recovery.refusal)}" if recovery.refusal else ""
+    click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+class _Printer:
+    """Prints each step as it is done; owns when it began."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        place = f"[{progress.number:>{len(str(progress.total))}}/{progress.total}]"
+        text = one_line(describe(progress.step))
+        match progress.phase:
+            case "doing":
+                self._began = time.monotonic()
+                click.echo(f"{place} {text} ... ", nl=False)
+            case "undoing":
+                self._began = time.monotonic()
+                click.echo(f"{place} take back: {text} ... ", nl=False)
+            case "failed":
+                click.echo("failed")
+            case _:
+                click.echo(f"done ({time.monotonic() - self._began:.2f} s)")

@@ -1,0 +1,220 @@
+"""`laneway host`: plan, apply and release, for a machine without any cluster.
+
+`plan` and `apply` have the same subcommands; `plan` is `apply --dry-run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from laneway.cli.errors import Failure, one_line
+from laneway.cli.host import wishes
+from laneway.cli.host.carry_out import Wish, carry_out, show
+from laneway.cli.host.hardware import STATE_FOLDER, locked, opened
+from laneway.core import layout, passthrough, release, sriov, usb_claims
+from laneway.core.pci import PciAddress
+
+_Command = Callable[..., Any]
+_Decorator = Callable[[_Command], _Command]
+
+_OPTIONS = (
+    click.option(
+        "--simulate",
+        metavar="SPEC",
+        help="Change a simulated host instead: a model (a2, l40s, a100, workstation, ...) or a "
+        "dump. With --state-dir it is kept for the next command.",
+    ),
+    click.option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where the journal, the audit record and the drivers to give devices back to are "
+        f"kept.  [default: {STATE_FOLDER}; none for simulated hosts]",
+    ),
+)
+_DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="Print the steps, or why it cannot be done; change nothing."
+)
+
+
+def _host_options(command: _Command) -> _Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _fulfil(wish: Wish, simulate: str | None, state_dir: str | None, *, dry_run: bool) -> None:
+    with opened(simulate, state_dir) as hardware:
+        asyncio.run((show if dry_run else carry_out)(hardware, wish))
+
+
+@click.group()
+def host() -> None:
+    """Change this host's devices, without any cluster.
+
+    Every command plans before it writes: it prints the steps, or everything that speaks against
+    them. What is interrupted is finished or undone by the next command. Nothing that a virtual
+    machine holds is ever taken away.
+    """
+
+
+def _wish_group(name: str, text: str, *, plan_only: bool) -> click.Group:
+    """The commands that say what the host shall be like, to be shown or to be done."""
+    group = click.Group(name, help=text)
+    dry_run_option: _Decorator = (lambda command: command) if plan_only else _DRY_RUN
+
+    def fulfil(wish: Wish, simulate: str | None, state_dir: str | None, dry_run: bool) -> None:
+        _fulfil(wish, simulate, state_dir, dry_run=plan_only or dry_run)
+
+    @group.command(
+        "gpu",
+        short_help="Give an NVIDIA GPU the vGPUs that are asked for.",
+        epilog=f"""\b
+Examples:
+    laneway host {name} gpu 0000:08:00.0 --vgpus 2x"NVIDIA A2-4Q"
+    laneway host {name} gpu 08:00.0 --vgpus 1x"NVIDIA A2-8Q",2x"NVIDIA A2-4Q" --mixed-size
+    laneway host {name} gpu 08:00.0 --vgpus 16x"NVIDIA A2-1B" --simulate a2
+""",
+    )
+    @click.argument("address", metavar="ADDRESS", type=wishes.address)
+    @click.option(
+        "--vgpus",
+        required=True,
+        metavar="COUNTxPROFILE,...",
+        type=wishes.vgpus,
+        help="All vGPUs that the GPU shall have. Those that it has and that fit stay as they are; "
+        "others go, unless a virtual machine holds them.",
+    )
+    @click.option("--mixed-size", is_flag=True, help="Let vGPUs of different sizes share the GPU.")
+    @click.option(
+        "--parameters",
+        default="",
+        metavar="NAME=VALUE,...",
+        help="Parameters of every vGPU, such as frame_rate_limiter=0.",
+    )
+    @dry_run_option
+    @_host_options
+    def gpu(
+        *,
+        address: PciAddress,
+        vgpus: tuple[tuple[str, int], ...],
+        mixed_size: bool,
+        parameters: str,
+        simulate: str | None,
+        state_dir: str | None,
+        dry_run: bool = False,
+    ) -> None:
+        """Give an NVIDIA GPU the vGPUs that are asked for, from its virtual functions on.
+
+        MIG-backed profiles switch the card to MIG mode and make the GPU instances that they need.
+        """
+        wanted = layout.GpuWish(address, vgpus, mixed_size=mixed_size, parameters=parameters)
+        asked = ", ".join(f"{count} x {profile}" for profile, count in vgpus)
+        text = f"gpu {address}: {asked}"
+        wish = Wish(text, lambda seen: layout.plan_layout(wanted, seen), (address,))
+        fulfil(wish, simulate, state_dir, dry_run)
+
+    @group.command("passthrough", short_help="Give a PCI device to vfio-pci.")
+    @click.argument("address", metavar="ADDRESS", type=wishes.address)
+    @dry_run_option
+    @_host_options
+    def give_whole(
+        *, address: PciAddress, simulate: str | None, state_dir: str | None, dry_run: bool = False
+    ) -> None:
+        """Give a PCI device to vfio-pci, with the rest of its IOMMU group."""
+        wish = Wish(
+            f"passthrough {address}", lambda seen: passthrough.bind(address, seen), (address,)
+        )
+        fulfil(wish, simulate, state_dir, dry_run)
+
+    @group.command("vfs", short_help="Set the number of virtual functions of a device.")
+    @click.argument("address", metavar="ADDRESS", type=wishes.address)
+    @click.option(
+        "--count", required=True, type=click.IntRange(0, 65535), help="How many there shall be."
+    )
+    @dry_run_option
+    @_host_options
+    def vfs(
+        *,
+        address: PciAddress,
+        count: int,
+        simulate: str | None,
+        state_dir: str | None,
+        dry_run: bool = False,
+    ) -> None:
+        """Set the number of virtual functions of a network card or another SR-IOV device."""
+        wish = Wish(
+            f"vfs {address}: {count}",
+            lambda seen: sriov.set_vfs(address, count, seen),
+            (address,),
+        )
+        fulfil(wish, simulate, state_dir, dry_run)
+
+    @group.command("usb")
+    @click.argument("port", metavar="PORT", type=wishes.usb_port)
+    @dry_run_option
+    @_host_options
+    def usb(
+        *, port: str, simulate: str | None, state_dir: str | None, dry_run: bool = False
+    ) -> None:
+        """Let virtual machines open a USB device."""
+        wish = Wish(f"usb {port}", lambda seen: usb_claims.claim(port, seen), ports=(port,))
+        fulfil(wish, simulate, state_dir, dry_run)
+
+    return group
+
+
+host.add_command(
+    _wish_group("plan", "Print what 'apply' would do, or why it cannot be done.", plan_only=True)
+)
+host.add_command(
+    _wish_group("apply", "Make a device what is asked for, step by step.", plan_only=False)
+)
+
+
+@host.command(
+    "release",
+    short_help="Give a device back to the host.",
+    epilog="""\b
+Examples:
+    laneway host release 0000:08:00.0
+    laneway host release 3-1.2
+""",
+)
+@click.argument("device", metavar="DEVICE", type=wishes.device)
+@_DRY_RUN
+@_host_options
+def release_device(
+    *, device: PciAddress | str, simulate: str | None, state_dir: str | None, dry_run: bool
+) -> None:
+    """Give a device back to the host: a PCI address or a USB port.
+
+    A GPU loses its vGPUs, GPU instances and virtual functions, a network card its virtual
+    functions, and what is on vfio-pci returns to the driver that it had.
+    """
+    ports = (device,) if isinstance(device, str) else ()
+    addresses = () if isinstance(device, str) else (device,)
+    wish = Wish(f"release {device}", lambda seen: release.release(device, seen), addresses, ports)
+    _fulfil(wish, simulate, state_dir, dry_run=dry_run)
+
+
+@host.command("quarantine", short_help="List the devices whose reset failed, or trust one again.")
+@click.option("--lift", metavar="ADDRESS", type=wishes.address, help="Trust this device again.")
+@_host_options
+def quarantine(*, lift: PciAddress | None, simulate: str | None, state_dir: str | None) -> None:
+    """List the devices whose reset failed, which nobody gets until the next boot."""
+    with opened(simulate, state_dir) as hardware:
+        if lift is not None:
+            with locked(hardware):
+                if not hardware.state.lift_quarantine(lift):
+                    raise Failure(f"{lift} is not in quarantine")
+            click.echo(f"{lift} is no longer in quarantine.")
+            return
+        found = hardware.state.quarantined
+        for address, error in sorted(found.items()):
+            click.echo(f"{address}  {one_line(error)}")
+        if not found:
+            click.echo("No device is in quarantine.")

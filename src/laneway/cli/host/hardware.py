@@ -1,0 +1,65 @@
+"""The host that `laneway host` changes: this machine, or a simulated one to try things on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from laneway.cli.errors import Failure
+from laneway.core.refusals import explain
+from laneway.host.executors.local import LocalExecutor
+from laneway.host.hardware import Hardware
+from laneway.host.plans.files import StateError
+from laneway.host.plans.state import BusyError, open_state
+from laneway.host.real import RealHost
+
+STATE_FOLDER = "/var/lib/laneway"
+ACTOR = "laneway host"
+
+
+@contextmanager
+def opened(simulate: str | None, state_folder: str | None) -> Iterator[Hardware]:
+    """The host, with what Laneway remembers of it.
+
+    A simulated host without a state folder is as it comes out of the box, and forgotten afterwards.
+    """
+    try:
+        with ExitStack() as stack:
+            if simulate is None:
+                host = RealHost()
+                state = open_state(state_folder or STATE_FOLDER, host)
+                yield Hardware(host, LocalExecutor(), state)
+                return
+            if state_folder is None:
+                temporary = tempfile.TemporaryDirectory(prefix="laneway-")
+                state_folder = stack.enter_context(temporary)
+            os.makedirs(state_folder, mode=0o700, exist_ok=True)
+            yield _simulated(simulate, state_folder)
+    except StateError as error:
+        raise Failure(str(error)) from error
+
+
+def _simulated(text: str, folder: str) -> Hardware:
+    # The simulation is a third of the start of a command that does not simulate.
+    from laneway.cli.source import one_simulated  # noqa: PLC0415
+    from laneway.sim.dump import DumpError  # noqa: PLC0415
+    from laneway.sim.persistence import HostLogError, open_simulated  # noqa: PLC0415
+
+    spec = one_simulated(text)
+    try:
+        host = open_simulated(spec, spec.label, os.path.join(folder, "simulated.jsonl"))
+    except (DumpError, HostLogError) as error:
+        raise Failure(f"--simulate: {error}") from None
+    return Hardware(host, host, open_state(folder, host))
+
+
+@contextmanager
+def locked(hardware: Hardware) -> Iterator[None]:
+    """Be the one who changes the host. Raises Failure that says who does so already."""
+    try:
+        with hardware.state.lock(ACTOR):
+            yield
+    except BusyError as error:
+        raise Failure(explain(error.refusal)) from error

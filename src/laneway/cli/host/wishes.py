@@ -1,0 +1,57 @@
+"""What people write on the command line about devices, and nothing of it unchecked.
+
+Each function is a click type: it returns the value, or raises click.BadParameter with an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import click
+
+from laneway.core.pci import PciAddress
+
+_USB_PORT = re.compile(r"[0-9]{1,5}-[0-9]{1,5}(?:\.[0-9]{1,5})*")
+_PART = re.compile(r"(?:([0-9]{1,4})\s*[xX]\s*)?([!-~](?:[ -~]*[!-~])?)")
+_QUOTES = str.maketrans("", "", "\"'")
+
+
+def address(text: str) -> PciAddress:
+    """A PCI address, with or without its domain."""
+    full = text.strip().lower()
+    try:
+        return PciAddress.parse(full if full.count(":") > 1 else f"0000:{full}")
+    except ValueError:
+        raise click.BadParameter(
+            f"{text[:60]!r} is no PCI address; it looks like 0000:08:00.0, as laneway devices shows"
+        ) from None
+
+
+def usb_port(text: str) -> str:
+    """The port of a USB device."""
+    if _USB_PORT.fullmatch(text) is None:
+        raise click.BadParameter(
+            f"{text[:60]!r} is no USB port; it looks like 1-4 or 3-1.2, as laneway devices shows"
+        )
+    return text
+
+
+def device(text: str) -> PciAddress | str:
+    """A PCI address, or the port of a USB device."""
+    return text if _USB_PORT.fullmatch(text) else address(text)
+
+
+def vgpus(text: str) -> tuple[tuple[str, int], ...]:
+    """How many vGPUs of which profiles: `2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"`."""
+    counts: Counter[str] = Counter()
+    for part in text.translate(_QUOTES).split(","):
+        match = _PART.fullmatch(part.strip())
+        count = int(match[1] or 1) if match else 0
+        if match is None or not count:
+            raise click.BadParameter(
+                f"{part.strip()[:60]!r} is no count and profile; write "
+                '2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"'
+            )
+        counts[match[2]] += count
+    return tuple(counts.items())

@@ -1,0 +1,66 @@
+"""What `laneway host` takes on its command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.cli.host.wishes import address, device, usb_port, vgpus
+from laneway.core.pci import PciAddress
+
+A2 = PciAddress.parse("0000:08:00.0")
+
+
+@pytest.mark.parametrize("text", ["0000:08:00.0", "08:00.0", " 0000:08:00.0 "])
+def test_an_address_may_leave_out_its_domain(text: str) -> None:
+    assert address(text) == A2
+
+
+@pytest.mark.parametrize("text", ["", "8:0.0", "../../etc", "0000:08:00.0/../..", "0000:08:00.8"])
+def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"0000:08:00\.0"):
+        address(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [("3-1.2", "3-1.2"), ("1-4", "1-4"), ("08:00.0", A2)])
+def test_a_device_is_a_usb_port_or_an_address(text: str, found: Any) -> None:
+    assert device(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "usb1", "3-1/..", "3-1.2:1.0", "a-b"])
+def test_what_is_no_usb_port_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"3-1\.2"):
+        usb_port(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"', (("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1))),
+        ("2xNVIDIA A2-4Q, 1 x NVIDIA A2-8Q", (("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1))),
+        ("NVIDIA A2-4Q", (("NVIDIA A2-4Q", 1),)),
+        ("1xNVIDIA A2-4Q,2xNVIDIA A2-4Q", (("NVIDIA A2-4Q", 3),)),
+        ("NVIDIA RTX Pro 6000 Blackwell DC-4Q", (("NVIDIA RTX Pro 6000 Blackwell DC-4Q", 1),)),
+    ],
+)
+def test_vgpus_are_counts_of_profiles(text: str, found: Any) -> None:
+    assert vgpus(text) == found
+
+
+@pytest.mark.parametrize("text", ["", ",", "0xNVIDIA A2-4Q", "2xNVIDIA A2-4Q,,", "1x\x1b[31m"])
+def test_vgpus_that_make_no_sense_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="NVIDIA A2-4Q"):
+        vgpus(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_taken_or_refused(text: str) -> None:
+    for kind in (address, device, usb_port, vgpus):
+        try:
+            kind(text)
+        except click.BadParameter:
+            continue
