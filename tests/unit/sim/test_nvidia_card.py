@@ -231,3 +231,17 @@ def check_no_overlap(card: Card) -> None:
             mine = {(vgpu.instance, slot) for slot in slots}
             assert not mine & taken
             taken |= mine
+
+
+def test_a_captured_mig_backed_vgpu_implies_its_instance() -> None:
+    rtx = card_of("2bb5")
+    for number, end in enumerate(["DC-1-12Q", "DC-1-12Q", "DC-1-24Q", "DC-2-48Q"]):
+        rtx.adopt(f"vf{number}", kind(rtx, end))
+    assert [profile.name for profile, _ in rtx.layout] == [
+        "1g.24gb+gfx",
+        "1g.24gb+gfx",
+        "2g.48gb+gfx",
+    ]
+    homes = [(vgpu.instance, vgpu.placement) for vgpu in rtx.vgpus]
+    assert homes == [(3, 0), (3, 12), (4, 0), (2, 0)]
+    assert rtx.creatable("another") == ()

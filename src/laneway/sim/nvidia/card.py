@@ -16,6 +16,7 @@ vGPU of any other size then rules a type out. A mode changes only while no vGPU 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -90,7 +91,14 @@ class Card:
         return True
 
     def adopt(self, function: str, kind: CardType) -> None:
-        """Record a vGPU, whether or not it was creatable."""
+        """Record a vGPU, whether or not it was creatable.
+
+        A MIG-backed one brings the mode and the GPU instance that it must have.
+        """
+        if kind.flags:
+            self.mig = True
+        if next(self._homes(kind), None) is None:
+            self._make_home(kind)
         where = next(self._homes(kind), None)
         placement, instance = where or (None, None)
         self._vgpus[function] = Vgpu(kind, placement, instance)
@@ -202,6 +210,14 @@ class Card:
             if instance.profile.flags == kind.flags and len(there) < MAX_PER_INSTANCE:
                 for placement in _room(kind, there, mixed=instance.mixed):
                     yield placement, number
+
+    def _make_home(self, kind: CardType) -> None:
+        """Create the GPU instance that a MIG-backed type needs, if there is room."""
+        profiles = self.geometry.profiles if self.geometry and kind.flags else ()
+        for profile in profiles:
+            if profile.flags == kind.flags:
+                with contextlib.suppress(NvmlError):
+                    self.create_instance(profile)
 
     def _same_size_fits(self, kind: CardType) -> bool:
         if not self.mig:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 
 from laneway.sim.devices import Devices
 from laneway.sim.dump import Block
@@ -83,21 +85,11 @@ class Mdevs:
                 raise os_error(errno.EEXIST)
             self._create(card, f"{home}/{uuid}", kind)
 
-        description = (
-            f"num_heads={1 if kind.name[-1:] in 'AC' else 4}, frl_config=60, "
-            f"framebuffer={kind.framebuffer_mib}M, max_resolution=7680x4320, "
-            f"max_instance={kind.maximum}\n"
-        )
-        files: dict[str, Node] = {
-            "name": f"{kind.name}\n".encode(),
-            "description": description.encode(),
-            "device_api": b"vfio-pci\n",
-            "available_instances": Attribute(available),
-            "create": Attribute(store=create),
-            "devices": Directory(),
-        }
-        for name, node in files.items():
-            self._tree.put(f"/sys{home}/{TYPES}/{_PREFIX}{kind.id}/{name}", node)
+        directory = self._tree.mkdir(f"/sys{home}/{TYPES}/{_PREFIX}{kind.id}")
+        directory.update(_description(kind))
+        directory["available_instances"] = Attribute(available)
+        directory["create"] = Attribute(store=create)
+        directory["devices"] = Directory()
 
     def _create(self, card: Card, path: str, kind: CardType) -> None:
         # The kernel announces the device before it asks the driver, and takes it back if refused.
@@ -154,3 +146,18 @@ class Mdevs:
             types = f"/sys{home}/{TYPES}/{_PREFIX}{number}"
             self._tree.link(f"{types}/devices/{uuid}", f"/sys{path}")
         self._vfio.register(path)
+
+
+@lru_cache(maxsize=512)
+def _description(kind: CardType) -> Mapping[str, Node]:
+    """The files of a type that never change, shared by all functions that offer it."""
+    heads = 1 if kind.name[-1:] in "AC" else 4
+    text = (
+        f"num_heads={heads}, frl_config=60, framebuffer={kind.framebuffer_mib}M, "
+        f"max_resolution=7680x4320, max_instance={kind.maximum}\n"
+    )
+    return {
+        "name": f"{kind.name}\n".encode(),
+        "description": text.encode(),
+        "device_api": b"vfio-pci\n",
+    }

@@ -16,8 +16,9 @@ from laneway.core.catalogue import VgpuProfile, profile_named, profiles_of
 from laneway.sim.dump import Block
 from laneway.sim.nvidia.geometry import GEOMETRIES
 
-CURRENT = "nvidia/current_vgpu_type"
-CREATABLE = "nvidia/creatable_vgpu_types"
+FOLDER = "nvidia"
+CURRENT = f"{FOLDER}/current_vgpu_type"
+_CREATABLE = f"{FOLDER}/creatable_vgpu_types"
 
 _MDEV_NAME = re.compile(r"mdev_supported_types/nvidia-([0-9]{1,9})/name")
 _FRAMEBUFFER = re.compile(rb"framebuffer=([0-9]{1,9})M")
@@ -150,7 +151,7 @@ def _type_directories(function: Block, known: Iterable[CardType]) -> Mapping[int
 
 
 def _creatable_list(function: Block, known: Iterable[CardType]) -> Mapping[int, CardType]:
-    rows = _text(function.attributes.get(CREATABLE, b"")).splitlines()
+    rows = _text(function.attributes.get(_CREATABLE, b"")).splitlines()
     matches = filter(None, map(_ROW.fullmatch, rows))
     return {int(match[1]): _named(int(match[1]), match[2], known) for match in matches}
 

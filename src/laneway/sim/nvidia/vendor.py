@@ -10,7 +10,7 @@ import errno
 
 from laneway.sim.nvidia.card import Card, Vgpu
 from laneway.sim.nvidia.contents import parse_parameters
-from laneway.sim.nvidia.types import CREATABLE, CURRENT
+from laneway.sim.nvidia.types import FOLDER
 from laneway.sim.tree import Attribute, Tree, os_error
 from laneway.sim.values import parse_unsigned
 from laneway.sim.vfio import Vfio
@@ -22,20 +22,18 @@ _HEADER = "ID    : vGPU Name\n"
 def offer(tree: Tree, vfio: Vfio, card: Card, home: str) -> None:
     """Make the files of a function, given by its path below /sys."""
     function = _Function(vfio, card, home)
-    files = {
-        CREATABLE: Attribute(function.creatable),
-        CURRENT: Attribute(function.current, function.store),
-        "nvidia/gpu_instance_id": Attribute(function.instance),
-        "nvidia/placement_id": Attribute(function.placement),
-        "nvidia/vgpu_params": Attribute(function.parameters, function.store_parameters),
-        "nvidia/warm_update": Attribute(function.warm_update, function.store_warm_update),
-    }
-    for name, node in files.items():
-        tree.put(f"/sys{home}/{name}", node)
+    tree.mkdir(f"/sys{home}/{FOLDER}").update(
+        creatable_vgpu_types=Attribute(function.creatable),
+        current_vgpu_type=Attribute(function.current, function.store),
+        gpu_instance_id=Attribute(function.instance),
+        placement_id=Attribute(function.placement),
+        vgpu_params=Attribute(function.parameters, function.store_parameters),
+        warm_update=Attribute(function.warm_update, function.store_warm_update),
+    )
 
 
 def withdraw(tree: Tree, home: str) -> None:
-    tree.discard(f"/sys{home}/nvidia")
+    tree.discard(f"/sys{home}/{FOLDER}")
 
 
 def or_none(number: int | None) -> str:
