@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, Step, Unbind
 from laneway.host.hardware import Hardware
-from laneway.host.plans.operations.access import driver_of
+from laneway.host.plans.operations.access import driver_of, function_home
 from laneway.host.plans.operations.operation import State
 from laneway.host.plans.operations.pci import override_state
 from laneway.host.plans.operations.usb import owner_state
@@ -37,7 +37,9 @@ async def settle(hardware: Hardware, plan: Plan) -> None:
         match step:
             case OverrideDriver(function):
                 free = OverrideDriver(function, "", VFIO)
-                if (await override_state(hardware, free)).state is State.AFTER:
+                # Virtual functions go, and another one may come to the address of one that went.
+                there = hardware.host.exists(function_home(function))
+                if not there or (await override_state(hardware, free)).state is State.AFTER:
                     hardware.state.forget(function)
             case SetNodeOwner(port):
                 original = hardware.state.usb_originals.get(port)
