@@ -74,7 +74,7 @@ kept() {
   return $status
 }
 
-# ---- kernel: each framework on each kernel, two guests at a time -------------
+# ---- kernel: each framework on each kernel, and no ACS; two guests at a time -
 
 kernels=${RIG_KERNELS:-6.1 6.12}
 
@@ -87,28 +87,54 @@ prepare_kernel() {
   done
 }
 
-guest() {   # guest KERNEL MODE
+# guest NAME KERNEL MODE [TEST...]: one guest; its output, status and results in files of that name
+guest() {
+  local name=$1 kernel=$2 mode=$3
+  shift 3
   # PYTHONDONTWRITEBYTECODE: what the guest writes is kept in its memory
-  GPUS=a2 MODE=$2 MEM=768 TIMEOUT=300 QUIET=1 rig/boot.sh "$cache/rig/$1" \
-    "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$2 $python -m pytest -q -p no:cacheprovider \
-      --timeout 240 tests/contract/host tests/kernel"
+  GPUS=a2,gtx1080 NVME=on USB=on MODE=$mode MEM=768 TIMEOUT=400 QUIET=1 OUT=$scratch/$name \
+    rig/boot.sh "$cache/rig/$kernel" \
+    "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} $python -m pytest -q \
+      -p no:cacheprovider -p no:hypothesispytest -p no:schemathesis -p no:xdist --timeout 240 \
+      --junitxml=\$RIG_OUT/junit.xml ${*:-tests/contract/host tests/kernel}" >"$scratch/$name.log" 2>&1
+  echo $? >"$scratch/$name.status"
+}
+
+# side_by_side NAME...: wait for the guests in the background, and show what each said
+side_by_side() {
+  local name failed=0
+  wait "${running[@]}"
+  running=()
+  for name; do
+    echo "-- guest $name"
+    cat "$scratch/$name.log"
+    [[ $(<"$scratch/$name.status") == 0 ]] ||
+      { echo "-- failed, status $(<"$scratch/$name.status")"; failed=1; }
+  done
+  return $failed
 }
 
 run_kernel() {
-  local kernel mode failed=0 running=()
+  local kernel mode names failed=0 running=()
+  # Compiled here, where it takes a second, and not in each guest.
+  env -u PYTHONDONTWRITEBYTECODE "$python" -m pytest -q --collect-only tests/contract/host \
+    tests/kernel >/dev/null || return
   for kernel in $kernels; do
     for mode in mdev vendor; do
-      { guest "$kernel" "$mode" >"$scratch/$kernel-$mode" 2>&1; echo $? >"$scratch/$kernel-$mode.status"; } &
+      guest "$kernel-$mode" "$kernel" "$mode" &
       running+=($!)
     done
-    wait "${running[@]}"
-    for mode in mdev vendor; do
-      echo "-- kernel $kernel, framework $mode"
-      cat "$scratch/$kernel-$mode"
-      [[ $(<"$scratch/$kernel-$mode.status") == 0 ]] ||
-        { echo "-- failed, status $(<"$scratch/$kernel-$mode.status")"; failed=1; }
-    done
-    running=()
+    side_by_side "$kernel-mdev" "$kernel-vendor" || failed=1
+  done
+  names=()
+  for kernel in $kernels; do
+    GPU_ACS=off guest "$kernel-no-acs" "$kernel" mdev tests/kernel/test_groups_kernel.py &
+    running+=($!)
+    names+=("$kernel-no-acs")
+  done
+  side_by_side "${names[@]}" || failed=1
+  for kernel in $kernels; do
+    "$python" tools/never_run.py "$scratch/$kernel"-*/junit.xml || failed=1
   done
   return $failed
 }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from laneway.core.pci import PciAddress
+from laneway.host.hardware import Hardware
 from laneway.host.real import RealHost
+from support.machines import RigMachine, hardware
 
 GPU = "0000:08:00.0"
 
@@ -22,8 +26,21 @@ def rig() -> str:
 
 
 @pytest.fixture
-def host(rig: str) -> RealHost:
-    return RealHost()
+def machine() -> Iterator[RigMachine]:
+    found = RigMachine()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def host(machine: RigMachine) -> RealHost:
+    return machine.host
+
+
+@pytest.fixture
+def node(machine: RigMachine, tmp_path: Path) -> Hardware:
+    """The guest as plans see it."""
+    return hardware(machine, tmp_path)
 
 
 @pytest.fixture

@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from laneway.core.pci import PciAddress
-from laneway.core.plan import CreateMdev, Plan, RemoveMdev, SetVgpuType
+from laneway.core.plan import CreateMdev, Plan, SetVgpuType, undo
+from laneway.host.plans.execute import StepError, execute
 from laneway.host.scan import scan
-from laneway.host.steps import StepError, execute
-
-_VFIO_SET_IOMMU = 0x3B66
-_VFIO_GROUP_GET_DEVICE_FD = 0x3B6A
-_VFIO_GROUP_SET_CONTAINER = 0x3B68
-_VFIO_TYPE1_IOMMU = 1
 
 
-@contextmanager
-def held(group: int, device: str) -> Iterator[None]:
-    """Hold a device as a running virtual machine does."""
-    container = os.open("/dev/vfio/vfio", os.O_RDWR)
-    node = os.open(f"/dev/vfio/{group}", os.O_RDWR)
-    opened = -1
-    try:
-        fcntl.ioctl(node, _VFIO_GROUP_SET_CONTAINER, container.to_bytes(4, "little"))
-        fcntl.ioctl(container, _VFIO_SET_IOMMU, _VFIO_TYPE1_IOMMU)
-        opened = fcntl.ioctl(node, _VFIO_GROUP_GET_DEVICE_FD, bytearray(device.encode() + b"\0"))
-        yield
-    finally:
-        for fd in (opened, node, container):
-            if fd >= 0:
-                os.close(fd)
-
-
-def steps_for(rig: str, host: Any, index: int) -> tuple[PciAddress, Any]:
+def step_for(rig: str, host: Any, index: int) -> tuple[PciAddress, Any]:
     """The step that makes an A2-4Q on the VF of this index."""
     function = scan(host).vgpus[index]
     kind = next(kind for kind in function.creatable if kind.name.endswith("-4Q"))
@@ -50,52 +24,56 @@ def steps_for(rig: str, host: Any, index: int) -> tuple[PciAddress, Any]:
     return function.address, SetVgpuType(function.address, kind.id, "0", kind.name)
 
 
-async def test_a_creation_that_fails_is_attempted_once(rig: str, host: Any, with_vfs: None) -> None:
+async def test_a_creation_that_fails_is_attempted_once(
+    rig: str, machine: Any, node: Any, with_vfs: None
+) -> None:
     """The driver fails one creation; a second write behind our back would succeed."""
-    _, step = steps_for(rig, host, 0)
-    host.write("/sys/module/simgpu/parameters/fail_create", "1")
+    _, step = step_for(rig, machine.host, 0)
+    machine.knob("fail_create", 1)
 
     with pytest.raises(StepError) as failure:
-        await execute(host, Plan((step,)))
+        await execute(node, Plan((step,)), actor="test", reason="test")
 
     assert errno.errorcode[errno.EIO] in failure.value.refusal.error
-    assert scan(host).vgpus[0].configured is None
+    assert scan(machine.host).vgpus[0].configured is None
 
 
-async def test_a_vgpu_in_use_is_not_waited_for(rig: str, host: Any, with_vfs: None) -> None:
+async def test_a_removal_that_waits_is_left_behind(rig: str, machine: Any, with_vfs: None) -> None:
+    """Who opened the device after everybody looked for users; only a limit helps then."""
     if rig != "mdev":
         pytest.skip("this driver answers at once that the vGPU is in use")
-    address, creation = steps_for(rig, host, 1)
-    await execute(host, Plan((creation,)))
-    made = scan(host).vgpus[1].configured
-    assert made is not None
-    assert made.iommu_group is not None
-    removal = RemoveMdev(address, made.type_id, made.type_name, made.uuid)
+    host = machine.host
+    address, creation = step_for(rig, host, 1)
+    host.write(
+        f"/sys/bus/pci/devices/{address}/mdev_supported_types/{creation.type_id}/create",
+        creation.uuid,
+    )
+    group = host.readlink(f"/sys/bus/mdev/devices/{creation.uuid}/iommu_group").rpartition("/")[2]
+    vm = machine.hold(f"/dev/vfio/{group}", creation.uuid)
 
-    with held(made.iommu_group, made.uuid):
-        with pytest.raises(StepError) as failure:
-            await execute(host, Plan((removal,)), write_seconds=2)
-        others = [vgpu for vgpu in scan(host).vgpus if vgpu.address != address]
-
-    assert "ETIMEDOUT" in failure.value.refusal.error
+    with pytest.raises(OSError, match="no answer") as left_behind:
+        await host.write_within(f"/sys/bus/mdev/devices/{creation.uuid}/remove", "1", 2.0)
+    assert left_behind.value.errno == errno.ETIMEDOUT
+    others = [vgpu for vgpu in scan(host).vgpus if vgpu.address != address]
     assert len(others) == 15
+    # Another write has a process of its own and is not held up.
+    _, other = step_for(rig, host, 3)
+    path = f"/sys/bus/pci/devices/{other.function}/mdev_supported_types/{other.type_id}/create"
+    await host.write_within(path, other.uuid, 30.0)
+    await host.write_within(f"/sys/bus/mdev/devices/{other.uuid}/remove", "1", 30.0)
+
+    vm.release()
 
 
-async def test_a_vgpu_in_use_is_refused(rig: str, host: Any, with_vfs: None) -> None:
-    if rig != "vendor":
-        pytest.skip("this driver waits until the vGPU is free")
-    address, creation = steps_for(rig, host, 2)
-    await execute(host, Plan((creation,)))
-    group = next(f.iommu_group for f in scan(host).functions if f.address == address)
-    assert group is not None
-    removal = SetVgpuType(address, "0", creation.type_id, creation.profile)
+async def test_a_vgpu_goes_as_it_came(rig: str, host: Any, node: Any, with_vfs: None) -> None:
+    address, creation = step_for(rig, host, 2)
+    await execute(node, Plan((creation,)), actor="test", reason="test")
+    made = next(vgpu for vgpu in scan(host).vgpus if vgpu.address == address).configured
+    assert made is not None
+    assert made.type_id == creation.type_id
 
-    with held(group, str(address)):
-        with pytest.raises(StepError) as failure:
-            await execute(host, Plan((removal,)))
-        still = scan(host).vgpus[2].configured
+    removal = undo(creation)
+    assert removal is not None
+    await execute(node, Plan((removal,)), actor="test", reason="test")
 
-    assert "EBUSY" in failure.value.refusal.error
-    assert still is not None
-    await execute(host, Plan((removal,)))
-    assert scan(host).vgpus[2].configured is None
+    assert all(vgpu.configured is None for vgpu in scan(host).vgpus)
