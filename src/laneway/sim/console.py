@@ -33,21 +33,29 @@ class Consoles:
         self._devices = devices
         self._gone: dict[str, list[Block]] = {}
         """What went with a framebuffer's driver, parents first, by the framebuffer's path."""
-        self._framebuffers = {
-            path: driver
-            for path in devices
-            if (driver := devices[path].properties.get("DRIVER", "")) in _FIRMWARE_DRIVERS
-            and path.startswith(_PLATFORM)
-        }
-        for driver in self._framebuffers.values():
-            for name in ("bind", "unbind"):
-                devices.tree.put(f"{_DRIVERS}/{driver}/{name}", WRITE_ONLY)
+        self._framebuffers: dict[str, str] = {}
+        """The driver of each."""
+
+    def load(self) -> None:
+        """Find the framebuffers among the devices that there are."""
+        for path in self._devices:
+            driver = self._devices[path].properties.get("DRIVER", "")
+            if driver in _FIRMWARE_DRIVERS and path.startswith(_PLATFORM):
+                self._framebuffers[path] = driver
+                for name in ("bind", "unbind"):
+                    self._devices.tree.put(f"{_DRIVERS}/{driver}/{name}", WRITE_ONLY)
 
     def in_use(self, block: Block) -> bool:
         """Whether a framebuffer lies in a function's memory."""
         return block.attributes.get("boot_vga") == b"1\n" and any(
             map(self._bound, self._framebuffers)
         )
+
+    def evict(self, block: Block) -> None:
+        """Take the framebuffers out of a function's memory."""
+        for path, driver in self._framebuffers.items():
+            if block.attributes.get("boot_vga") == b"1\n" and self._bound(path):
+                self._unbind(path, driver)
 
     def store(self, path: str) -> Callable[[str], None] | None:
         """What writing to a path does; None for what is no file of this kind. Links resolved."""

@@ -46,6 +46,9 @@ class Faults:
         """Writes, changes of owner and commands so far."""
         self.asynchronous_probing = False
         """Drivers find their devices a moment after the write that announced them returned."""
+        self.framebuffer_stays = False
+        """vfio-pci leaves firmware's framebuffer in the memory of a GPU that it takes, and no VM
+        can open the GPU: so it is before Linux 6.0."""
         self.probe_seconds = 0.0
         """How long each driver takes for a device; everything but its lock is free meanwhile."""
         self._verdicts: dict[int, Verdict] = {}
@@ -86,6 +89,7 @@ class Faults:
             ):
                 waiting.clear()
             self.asynchronous_probing = False
+            self.framebuffer_stays = False
             self.probe_seconds = 0.0
             self._locks.notify()
 

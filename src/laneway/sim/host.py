@@ -53,7 +53,8 @@ class SimulatedHost:
         self._listeners: list[_Listener] = []
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
-        self._vfio = Vfio(self._devices, Processes(self._tree), self._locks)
+        self._consoles = Consoles(self._devices)
+        self._vfio = Vfio(self._devices, Processes(self._tree), self._locks, self._consoles.in_use)
         self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
         self._plain = PlainDrivers(self._core)
         self._record: Callable[[Change], None] = _forget
@@ -76,7 +77,7 @@ class SimulatedHost:
             self._tree.put(path, content)
         self._tree.put("/proc/self", "1")
         self._tree.put("/proc/net", "self/net")
-        self._consoles = Consoles(self._devices)
+        self._consoles.load()
         self._files = PciFiles(self._core, self.plug)
         if NvidiaDriver.name in {block.properties.get("DRIVER") for block in blocks}:
             driver = NvidiaDriver(self._core)
@@ -88,7 +89,7 @@ class SimulatedHost:
         self._core.adopt(blocks)
 
     def _load_vfio(self) -> None:
-        self._core.register(VfioPci(self._core, self._consoles.in_use))
+        self._core.register(VfioPci(self._core, self._consoles.evict))
 
     # ------------------------------------------------------------------------------ reading
 

@@ -114,10 +114,10 @@ class VfioPci:
 
     name = VFIO_PCI
 
-    def __init__(self, core: PciCore, in_use: Callable[[Block], bool]) -> None:
+    def __init__(self, core: PciCore, evict: Callable[[Block], None]) -> None:
         self._core = core
-        self._in_use = in_use
-        """Whether somebody else has a function's memory, such as the console of a boot GPU."""
+        self._evict = evict
+        """Takes firmware's framebuffer out of a function's memory."""
 
     def matches(self, block: Block) -> bool:  # noqa: ARG002 - it wants none
         return False
@@ -129,8 +129,10 @@ class VfioPci:
     def probe(self, block: Block) -> None:
         if "iommu_group" not in block.links or attribute(block, "class").startswith(_BRIDGE):
             raise os_error(errno.EINVAL)
-        if vfs_of(self._core, block.path) or self._in_use(block):
+        if vfs_of(self._core, block.path):
             raise os_error(errno.EBUSY)
+        if not self._core.faults.framebuffer_stays:
+            self._evict(block)
         self._core.vfio.register(block.path)
 
     def remove(self, path: str) -> None:

@@ -8,7 +8,7 @@ waits until it has been closed; until then the group's node stays.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from laneway.sim.devices import Devices
 from laneway.sim.dump import Block
@@ -28,10 +28,18 @@ _MAJOR = 238
 class Vfio:
     """Devices that can be opened by a VM. Not locked: its host serialises access."""
 
-    def __init__(self, devices: Devices, processes: Processes, locks: Locks) -> None:
+    def __init__(
+        self,
+        devices: Devices,
+        processes: Processes,
+        locks: Locks,
+        in_use: Callable[[Block], bool],
+    ) -> None:
         self._devices = devices
         self._processes = processes
         self._locks = locks
+        self._in_use = in_use
+        """Whether somebody else has a function's memory, such as the console of a boot GPU."""
         self._offered: dict[str, int] = {}
         self._open: dict[str, int] = {}
 
@@ -80,7 +88,7 @@ class Vfio:
         """A process that opens a device, by group node, sysfs path or any other device node.
 
         Raises what opening gives: ENOENT without the node, EPERM when the group is not viable,
-        ENODEV for a device that is not offered.
+        ENODEV for a device that is not offered, EBUSY while its memory is in use elsewhere.
         """
         if path.startswith(_GROUP_NODE) and path != _CONTAINER:
             self._devices.tree.resolve(path)
@@ -93,13 +101,16 @@ class Vfio:
             return self._start(name, [real], ())
         device = real.removeprefix("/sys")
         if device not in self._offered:
-            raise os_error(errno.ENODEV)
+            raise os_error(errno.ENODEV, path)
         return self._open_devices([device], self._offered[device], name)
 
     def _open_devices(self, devices: list[str], group: int, name: str) -> Holder:
+        node = f"{_GROUP_NODE}{group}"
         if not self.viable(group):
-            raise os_error(errno.EPERM)
-        files = [_CONTAINER, f"{_GROUP_NODE}{group}", *["anon_inode:[vfio-device]"] * len(devices)]
+            raise os_error(errno.EPERM, node)
+        if any(self._in_use(self._devices[path]) for path in devices):
+            raise os_error(errno.EBUSY, node)
+        files = [_CONTAINER, node, *["anon_inode:[vfio-device]"] * len(devices)]
         return self._start(name, files, devices)
 
     def _start(self, name: str, files: Iterable[str], devices: Iterable[str]) -> Holder:
