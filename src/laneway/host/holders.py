@@ -119,7 +119,7 @@ def _device(host: Host, root: str) -> _Device:
     for path, names in _directories(host, root):
         above, name = posixpath.split(path)
         kind = posixpath.basename(above)
-        if "uevent" in names:
+        if "dev" in names:  # reading `uevent` of a function could wait, and it has no node
             device.nodes |= _node(host, path)
         if "iommu_group" in names:
             device.nodes |= _group_node(host, path)

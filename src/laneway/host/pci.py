@@ -1,9 +1,12 @@
 """PCI functions from sysfs.
 
-Ids come from `uevent` or the id files, never from configuration space, where a VF shows FFFF.
-Only address, ids and class must be there; whatever else is missing or odd leaves its field empty.
-How many VFs there are is told by their links, never by `sriov_numvfs`: reading that waits for as
-long as the number is being changed, which is as long as a virtual machine keeps one of them.
+Ids come from files of their own, never from configuration space, where a VF shows FFFF. Only
+address, ids and class must be there; whatever else is missing or odd leaves its field empty.
+
+While the kernel waits for a virtual machine to let go of a function that is being taken away, it
+keeps the locks of the function and of its PF, and whoever reads an attribute that needs one waits
+too, unkillable: `sriov_numvfs`, and on some kernels `uevent` and `driver_override`. So VFs are
+counted by their links, and `uevent` is read only for what has no ids, which are recorded devices.
 """
 
 from __future__ import annotations
@@ -67,11 +70,14 @@ def _read_function(host: Host, address: PciAddress, errors: list[DeviceError]) -
 
 
 def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None:
-    uevent = attributes.properties()
-    vendor, device = _id_pair(uevent.get("PCI_ID", ""))
-    vendor = vendor or attributes.hex("vendor", 4)
-    device = device or attributes.hex("device", 4)
-    class_code = hex_id(uevent.get("PCI_CLASS", ""), 6) or attributes.hex("class", 6)
+    vendor, device = attributes.hex("vendor", 4), attributes.hex("device", 4)
+    class_code = attributes.hex("class", 6)
+    uevent: dict[str, str] = {}
+    if not (vendor and device and class_code):
+        uevent = attributes.properties()
+        told = _id_pair(uevent.get("PCI_ID", ""))
+        vendor, device = vendor or told[0], device or told[1]
+        class_code = class_code or hex_id(uevent.get("PCI_CLASS", ""), 6)
     if not (vendor and device and class_code):
         attributes.fail("left out: vendor, device or class cannot be read")
         return None
@@ -85,10 +91,9 @@ def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None
         address=address,
         vendor=vendor,
         device=device,
-        subsystem_vendor=subsystem_vendor or attributes.hex("subsystem_vendor", 4),
-        subsystem_device=subsystem_device or attributes.hex("subsystem_device", 4),
+        subsystem_vendor=attributes.hex("subsystem_vendor", 4) or subsystem_vendor,
+        subsystem_device=attributes.hex("subsystem_device", 4) or subsystem_device,
         class_code=class_code,
-        # The link is the binding itself; `uevent` stands in for it in dumps that have no links.
         driver=attributes.link("driver") or uevent.get("DRIVER", ""),
         iommu_group=_group(attributes),
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,

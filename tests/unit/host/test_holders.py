@@ -33,6 +33,11 @@ def on_bus(*paths: str) -> dict[str, str]:
     return links
 
 
+def node(path: str, name: str) -> dict[str, str]:
+    """A device of the kernel's that has a node in /dev."""
+    return {f"{path}/uevent": f"MAJOR=9\nDEVNAME={name}\n", f"{path}/dev": "9:1\n"}
+
+
 def process(pid: int, name: str, *opened: str) -> dict[str, str]:
     place = f"/proc/{pid}"
     descriptors = {f"{place}/fd/{number}": f"-> {path}" for number, path in enumerate(opened)}
@@ -74,8 +79,8 @@ def test_every_node_of_a_device_counts(files: Files, address: Address, opened: s
         files(
             {
                 **on_bus(GPU),
-                f"{GPU}/drm/card1/uevent": "MAJOR=226\nMINOR=1\nDEVNAME=dri/card1\n",
-                f"{GPU}/vfio-dev/vfio3/uevent": "DEVNAME=vfio/devices/vfio3\n",
+                **node(f"{GPU}/drm/card1", "dri/card1"),
+                **node(f"{GPU}/vfio-dev/vfio3", "vfio/devices/vfio3"),
                 "/proc/driver/nvidia/gpus/0000:08:00.0/information": (
                     "Model: \t\t NVIDIA A2\nDevice Minor: \t 5\n"
                 ),
@@ -83,12 +88,25 @@ def test_every_node_of_a_device_counts(files: Files, address: Address, opened: s
             }
         )
     )
-    node = opened.removesuffix(" (deleted)").removeprefix("/host")
-    assert told(host, address("08:00.0")) == [f"process 7 (user) has {node} open"]
+    name = opened.removesuffix(" (deleted)").removeprefix("/host")
+    assert told(host, address("08:00.0")) == [f"process 7 (user) has {name} open"]
+
+
+def test_the_uevent_of_a_function_is_not_read(files: Files, address: Address) -> None:
+    # Reading it waits while the function is being taken away from a virtual machine.
+    class Waiting(RealHost):
+        def read(self, path: str) -> bytes:
+            assert not path.endswith("0000:08:00.0/uevent")
+            return super().read(path)
+
+    host = Waiting(files({**on_bus(GPU), f"{GPU}/uevent": "", **process(7, "vm", "/dev/vfio/8")}))
+    assert told(host, address("08:00.0")) == ["process 7 (vm) has /dev/vfio/8 open"]
 
 
 def test_a_process_with_everything_open_is_one_user(files: Files, address: Address) -> None:
-    nodes = {f"{GPU}/sound/card0/pcm{n}/uevent": f"DEVNAME=snd/pcm{n}\n" for n in range(5)}
+    nodes: dict[str, str] = {}
+    for n in range(5):
+        nodes |= node(f"{GPU}/sound/card0/pcm{n}", f"snd/pcm{n}")
     opened = [f"/dev/snd/pcm{n}" for n in range(5)]
     host = RealHost(files({**on_bus(GPU), **nodes, **process(7, "pipewire", *opened)}))
     assert told(host, address("08:00.0")) == [
@@ -98,10 +116,8 @@ def test_a_process_with_everything_open_is_one_user(files: Files, address: Addre
 
 def test_what_another_function_carries_is_not_counted(files: Files, address: Address) -> None:
     port = f"{BUS}/0000:01:00.0"
-    below = f"{port}/0000:02:00.0/drm/card0/uevent"
-    host = RealHost(
-        files({**on_bus(port), below: "DEVNAME=dri/card0\n", **process(7, "x", "/dev/dri/card0")})
-    )
+    below = node(f"{port}/0000:02:00.0/drm/card0", "dri/card0")
+    host = RealHost(files({**on_bus(port), **below, **process(7, "x", "/dev/dri/card0")}))
     assert told(host, address("01:00.0")) == []
 
 
@@ -125,11 +141,11 @@ def test_a_vgpu_is_held_through_a_group_of_its_own(files: Files, address: Addres
 
 DISK_FILES = {
     **on_bus(DISK),
-    f"{DISK}/nvme/nvme0/uevent": "DEVNAME=nvme0\n",
-    f"{DISK}/nvme/nvme0/nvme0n1/uevent": "DEVNAME=nvme0n1\n",
+    **node(f"{DISK}/nvme/nvme0", "nvme0"),
+    **node(f"{DISK}/nvme/nvme0/nvme0n1", "nvme0n1"),
     f"{DISK}/nvme/nvme0/nvme0n1/holders/.keep": "",
     f"{DISK}/nvme/nvme0/nvme0n1/nvme0n1p1/partition": "1",
-    f"{DISK}/nvme/nvme0/nvme0n1/nvme0n1p1/uevent": "DEVNAME=nvme0n1p1\n",
+    **node(f"{DISK}/nvme/nvme0/nvme0n1/nvme0n1p1", "nvme0n1p1"),
     "/sys/dev/block/259:1": "-> ../../devices/pci0000:00/0000:03:00.0/nvme/nvme0/nvme0n1/nvme0n1p1",
     "/sys/class/block/nvme0n1p1": (
         "-> ../../devices/pci0000:00/0000:03:00.0/nvme/nvme0/nvme0n1/nvme0n1p1"
@@ -186,7 +202,7 @@ def test_a_namespace_that_two_controllers_carry_is_found_from_each(
         files(
             {
                 **on_bus(DISK, other),
-                f"{DISK}/nvme/nvme0/uevent": "DEVNAME=nvme0\n",
+                **node(f"{DISK}/nvme/nvme0", "nvme0"),
                 f"{other}/nvme/nvme1/uevent": "DEVNAME=nvme1\n",
                 f"{subsystem}/nvme0": "-> anywhere",
                 f"{subsystem}/nvme1": "-> anywhere",
@@ -248,8 +264,8 @@ def test_a_usb_device_is_held_by_its_node_and_by_what_it_carries(files: Files) -
         files(
             {
                 "/sys/bus/usb/devices/3-1": "-> ../../../devices/pci0000:00/0000:00:14.0/usb3/3-1",
-                f"{home}/uevent": "DEVNAME=bus/usb/003/002\n",
-                f"{home}/3-1:1.0/tty/ttyACM0/uevent": "DEVNAME=ttyACM0\n",
+                **node(home, "bus/usb/003/002"),
+                **node(f"{home}/3-1:1.0/tty/ttyACM0", "ttyACM0"),
                 **process(5, "qemu-kvm", "/dev/bus/usb/003/002"),
                 **process(6, "minicom", "/dev/ttyACM0"),
             }

@@ -98,15 +98,26 @@ def test_vfs_are_counted_and_not_spelt(host_of: MakeHost, address: Address) -> N
     assert [vf.device * 8 + vf.function for vf in function.vfs] == list(range(1, 16))
 
 
-def test_the_number_of_vfs_is_not_asked_for(host_of: MakeHost, address: Address) -> None:
-    # Reading it waits until the number has changed, which a virtual machine can hold up for ever.
+@pytest.mark.parametrize("attribute", ["sriov_numvfs", "uevent", "driver_override"])
+def test_what_can_wait_for_a_virtual_machine_is_not_read(
+    host_of: MakeHost, address: Address, attribute: str
+) -> None:
     def waits() -> bytes:
-        raise AssertionError("sriov_numvfs was read")
+        raise AssertionError(f"{attribute} was read")
 
-    host = host_of(NIC + VFS)
+    ids = "A: vendor=0x15b3\\n\nA: device=0x101d\\n\nA: class=0x020000\\n\n"
+    host = host_of(f"{NIC}{ids}{VFS}")
     home = "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
-    host._tree.put(f"{home}/sriov_numvfs", Attribute(show=waits))
+    host._tree.put(f"{home}/{attribute}", Attribute(show=waits))
     assert only(scan(host), address("03:00.0")).num_vfs == 2
+
+
+def test_a_driver_that_is_letting_go_counts_no_more(host_of: MakeHost, address: Address) -> None:
+    # While it waits for a virtual machine, only `uevent` still tells of it.
+    ids = "A: vendor=0x15b3\\n\nA: device=0x101d\\n\nA: class=0x020000\\n\n"
+    host = host_of(NIC + ids)
+    host._tree.discard("/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0/driver")
+    assert only(scan(host), address("03:00.0")).driver == ""
 
 
 def test_a_vf_takes_its_ids_from_the_kernel_and_has_no_link(
