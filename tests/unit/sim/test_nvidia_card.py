@@ -124,6 +124,25 @@ def test_mig_backed_vgpus_need_an_instance_and_time_sliced_ones_none() -> None:
     refuse(Status.IN_USE, lambda: rtx.set_mig(enabled=False, busy=False))
 
 
+def test_no_card_takes_more_than_thirty_two_time_sliced_vgpus() -> None:
+    card = Card((CardType(1, "X-1Q", 1024, 64, slots=1, mixed_ids=tuple(range(64))),))
+    assert len(fill(card, "X-1Q")) == 32
+    card = Card(tuple(card.types.values()))
+    card.set_mixed(enabled=True)
+    assert len(fill(card, "X-1Q")) == 32
+
+
+def test_the_instance_with_the_lowest_id_comes_first() -> None:
+    a100 = card_of("20f1")
+    a100.set_mig(enabled=True, busy=False)
+    profile = a100.geometry and a100.geometry.profile("1g.5gb")
+    assert profile is not None
+    numbers = [a100.create_instance(profile, start) for start in (6, 0, 3)]
+    for function in "abc":
+        assert a100.create(function, kind(a100, "A100-1-5C"))
+    assert [vgpu.instance for vgpu in a100.vgpus] == sorted(numbers)
+
+
 def test_one_instance_takes_twelve_vgpus_and_a_card_forty_eight() -> None:
     rtx = card_of("2bb5")
     rtx.set_mig(enabled=True, busy=False)

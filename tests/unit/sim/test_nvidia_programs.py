@@ -378,6 +378,14 @@ def test_parameters_are_kept_as_long_as_the_vgpu(
     assert host.read(f"{home}/vgpu_params") == b"frame_rate_limiter=0,disable_vnc=1\n"
     host.write(f"{home}/vgpu_params", "\n")
     assert host.read(f"{home}/vgpu_params") == b"\n"
+    host.write(f"{home}/vgpu_params", "frame_rate_limiter=0")
+    if framework == "vendor":
+        configure(rtx, RTX_VF, "0")
+        configure(rtx, RTX_VF, creatable(rtx, RTX_VF)["DC-4Q"])
+    else:
+        a100.write(f"/sys/bus/mdev/devices/{UUID}/remove", "1")
+        a100.write(f"{PCI}/{A100_VF}/mdev_supported_types/nvidia-470/create", UUID)
+    assert host.read(f"{home}/vgpu_params") == b"\n"
 
 
 def test_a_vgpu_that_a_vm_has_open_is_not_taken_away(rtx: SimulatedHost) -> None:
