@@ -40,11 +40,8 @@ def install(tree: Tree, block: Block) -> None:
     """Make all the files of a device. Raises DumpError where they contradict what is there."""
     home = "/sys" + block.path
     try:
-        tree.mkdir(home)
-        for name, value in block.attributes.items():
-            tree.put(f"{home}/{name}", value)
-        for name, target in block.links.items():
-            tree.put(f"{home}/{name}", target)
+        tree.put_all(home, block.attributes)
+        tree.put_all(home, block.links)
         if "uevent" not in block.attributes:
             tree.put(f"{home}/uevent", _uevent_file(block))
         if block.node:

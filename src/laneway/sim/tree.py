@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import TypeAlias
 
 _MAX_LINKS = 40
@@ -106,16 +107,23 @@ class Tree:
     def put(self, path: str, node: Node) -> None:
         """Place a node; a directory is never replaced, nor replaces anything."""
         parent, _, name = path.rpartition("/")
-        directory = self.mkdir(parent)
-        if isinstance(directory.get(name), Directory) or (
-            isinstance(node, Directory) and name in directory
-        ):
-            raise os_error(errno.EEXIST, path)
-        directory[name] = node
+        _place(self.mkdir(parent), name, node, path)
+
+    def put_all(self, home: str, nodes: Mapping[str, bytes] | Mapping[str, str]) -> None:
+        """Place nodes by their paths below a directory."""
+        directory = self.mkdir(home)
+        for name, node in nodes.items():
+            if "/" in name:
+                self.put(f"{home}/{name}", node)
+            else:
+                _place(directory, name, node, f"{home}/{name}")
 
     def link(self, path: str, target: str) -> None:
         """Place a symbolic link to an absolute path, stored relative as sysfs does."""
-        self.put(path, os.path.relpath(target, os.path.dirname(path)))
+        start, goal = path.split("/")[:-1], target.split("/")
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(start, goal, strict=False))
+        shared = sum(1 for _ in same)
+        self.put(path, "/".join([".."] * (len(start) - shared) + goal[shared:]))
 
     def get(self, path: str) -> Node | None:
         """The node itself, no link followed on the way."""
@@ -170,6 +178,14 @@ class Tree:
             else:
                 return node, [*names, name]
         return here, names
+
+
+def _place(directory: Directory, name: str, node: Node, path: str) -> None:
+    if isinstance(directory.get(name), Directory) or (
+        isinstance(node, Directory) and name in directory
+    ):
+        raise os_error(errno.EEXIST, path)
+    directory[name] = node
 
 
 def _parts(path: str) -> list[str]:

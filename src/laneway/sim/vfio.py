@@ -42,6 +42,9 @@ class Vfio:
         """Whether somebody else has a function's memory, such as the console of a boot GPU."""
         self._offered: dict[str, int] = {}
         self._open: dict[str, int] = {}
+        self._members: dict[int, set[str]] = {}
+        """The offered devices of each group."""
+        self._lowest_minor = 0
 
     def register(self, path: str) -> None:
         """Offer a device (path below /sys; a function or an mdev with `iommu_group`) to VMs.
@@ -56,13 +59,19 @@ class Vfio:
         if node not in self._devices:
             self._devices.add(self._group_node(node, group))
         self._offered[path] = group
+        self._members.setdefault(group, set()).add(path)
 
     def unregister(self, path: str) -> None:
         """Take the offer back: waits until nobody has the device open, then removes the node."""
         self._locks.wait(lambda: not self.held(path))
         group = self._offered.pop(path, None)
-        if group is not None and group not in self._offered.values():
-            self._devices.remove(_node_path(group))
+        if group is None:
+            return
+        self._members[group].discard(path)
+        if not self._members[group]:
+            del self._members[group]
+            gone = self._devices.remove(_node_path(group))
+            self._lowest_minor = min(self._lowest_minor, int(gone.properties["MINOR"]))
 
     def held(self, path: str) -> bool:
         """Whether a process has a device open."""
@@ -93,9 +102,7 @@ class Vfio:
         if path.startswith(_GROUP_NODE) and path != _CONTAINER:
             self._devices.tree.resolve(path)
             group = int(path.removeprefix(_GROUP_NODE))
-            return self._open_devices(
-                [device for device, its in self._offered.items() if its == group], group, name
-            )
+            return self._open_devices(sorted(self._members.get(group, ())), group, name)
         real = self._devices.tree.resolve(path)
         if not real.startswith("/sys/"):
             return self._start(name, [real], ())
@@ -134,7 +141,10 @@ class Vfio:
     def _group_node(self, path: str, group: int) -> Block:
         numbers = self._devices.tree.get("/sys/dev/char")
         taken = numbers if isinstance(numbers, Directory) else ()
-        minor = next(m for m in range(len(taken) + 1) if f"{_MAJOR}:{m}" not in taken)
+        minor = self._lowest_minor
+        while f"{_MAJOR}:{minor}" in taken:
+            minor += 1
+        self._lowest_minor = minor
         return Block(
             path=path,
             properties={

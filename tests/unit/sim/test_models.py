@@ -95,12 +95,16 @@ def test_the_node_has_a_boot_disk_a_default_route_and_a_console(host: SimulatedH
     assert route[:2] == ["eno1", "00000000"]
     assert "0000:04:00.0" in host.resolve("/sys/class/net/eno1")
     assert text(host, "/sys/class/tty/console/active") == "tty0"
-    assert "/0000:03:00.0/" in host.resolve("/sys/class/graphics/fb0")
     swap = text(host, "/proc/swaps").splitlines()[1].split()[0]
     assert host.exists(swap)
-    assert [name for name in host.names(PCI) if host.exists(f"{PCI}/{name}/boot_vga")] == [
-        "0000:03:00.0"
-    ]
+    boot_display = [name for name in host.names(PCI) if host.exists(f"{PCI}/{name}/boot_vga")]
+    framebuffer = host.resolve("/sys/class/graphics/fb0")
+    if "/platform/" in framebuffer:
+        assert boot_display == ["0000:08:00.0"]
+        assert text(host, "/sys/class/vtconsole/vtcon1/bind") == "1"
+    else:
+        assert boot_display == ["0000:03:00.0"]
+        assert "/0000:03:00.0/" in framebuffer
 
 
 def test_the_hosts_name_is_the_one_given() -> None:
