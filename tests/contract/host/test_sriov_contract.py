@@ -26,7 +26,7 @@ from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import Spec, build
-from support.machines import SimulatedMachine, hardware
+from support.machines import SimulatedMachine, hardware, until
 
 RIG = os.environ.get("LANEWAY_RIG", "")
 simulated = pytest.mark.skipif(bool(RIG), reason="this needs a fault or card that the rig lacks")
@@ -57,8 +57,9 @@ class Card:
         assert again == Satisfied()
 
     async def refused(self, count: int) -> tuple[Refusal, ...]:
-        decision = set_vfs(self.address, count, await self.look())
-        assert isinstance(decision, tuple), decision
+        situation = await self.look()
+        decision = set_vfs(self.address, count, situation)
+        assert isinstance(decision, tuple), (decision, situation)
         return decision
 
     def vfs(self) -> list[PciAddress]:
@@ -138,6 +139,8 @@ async def test_a_removal_that_waits_is_told_and_nothing_is_added_to_it(card: Car
     # Somebody who does not ask first, as a person at the shell.
     removal = card.device.machine.write(card.device.path("sriov_numvfs"), "0")
     assert removal.waits()
+    # The other VF may have to go first.
+    until(lambda: not card.vfs() and not card.device.driver(vf))
     for count in (0, 1, 2, 3):
         refusals = await card.refused(count)
         assert str(holder.pid) in words(refusals)
