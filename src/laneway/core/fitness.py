@@ -1,4 +1,6 @@
-"""Whether a PCI function can be worked with at all: it is there, it answers, its last reset worked.
+"""Whether a PCI function can be worked with at all.
+
+It is there, it answers, its last reset worked, and the kernel does not wait for a user of it.
 
 Every decision about a function asks here first. Something that left the bus, that reads as all ones
 (a card that fell off the bus keeps its sysfs directory, and every access to it fails or hangs), or
@@ -8,7 +10,13 @@ that failed its reset is refused in the same words whatever was asked for.
 from __future__ import annotations
 
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.refusals import DeviceMissing, DeviceQuarantined, DeviceUnusable, Refusal
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceMissing,
+    DeviceQuarantined,
+    DeviceUnusable,
+    Refusal,
+)
 from laneway.core.situation import Situation
 
 _REMEDY = (
@@ -34,6 +42,9 @@ def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
     if address in situation.silent:
         reason = "it answers no more: its configuration space reads as all ones"
         found.append(DeviceUnusable(device, (reason,), (_REMEDY,)))
+    if address in situation.locked:
+        users = situation.holders.get(address, ())
+        found.append(DeviceHeld(device, tuple(user.text for user in users)))
     if (error_text := situation.quarantined.get(address)) is not None:
         found.append(DeviceQuarantined(device, error_text))
     return tuple(found)

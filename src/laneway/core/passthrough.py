@@ -87,6 +87,8 @@ def group_members(function: PciFunction, situation: Situation) -> list[PciFuncti
 def _taken(member: PciFunction, situation: Situation) -> bool:
     if member.driver:
         return member.driver == VFIO_DRIVER
+    if member.address in situation.locked:
+        return True
     return situation.overrides.get(member.address) == VFIO_DRIVER
 
 

@@ -259,6 +259,13 @@ def test_a_group_that_a_vm_has_stays_whole_even_where_unbinding_seems_done() -> 
         assert "qemu" in words(release(AUDIO, held))
 
 
+@pytest.mark.parametrize("decide", [bind, release])
+def test_what_the_kernel_waits_for_is_not_touched(decide: Any) -> None:
+    # What it is reserved for cannot be read then.
+    waiting = workstation("", holders={GPU: (VM,)}, locked=frozenset([GPU]))
+    assert "qemu" in words(decide(GPU, waiting))
+
+
 def test_the_module_of_the_former_driver_is_loaded_where_it_can_be() -> None:
     planned = steps(release(GPU, given_away(loadable=("nouveau",))))
     assert planned.index(LoadModule("nouveau")) < planned.index(Probe(GPU, ""))
