@@ -18,8 +18,10 @@ from typing import Literal, NamedTuple
 
 from laneway.core.plan import (
     Plan,
+    Probe,
     ResetFunction,
     Step,
+    Unbind,
     describe,
     undo,
 )
@@ -38,6 +40,7 @@ from laneway.host.plans.files import StateError
 from laneway.host.plans.guard import users_hurt
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.operations import operation_of
+from laneway.host.plans.operations.access import driver_of
 from laneway.host.plans.operations.operation import Limits, Seen, State
 
 log = logging.getLogger(__name__)
@@ -287,7 +290,7 @@ class Run:
         One step may be named that left hardware neither as before nor as after.
         """
         for index, step in reversed(list(self.done.items())):
-            if reverse := undo(step):
+            if reverse := self._reverse(step):
                 self._tell(index, step, "undoing")
                 error = await self._take_back(reverse, even_if_other=index == even_if_other)
                 if error:
@@ -297,6 +300,14 @@ class Run:
                 self._say("left over" if error else "undone", step, error=error)
                 self._tell(index, step, "failed" if error else "undone")
             self.done.pop(index, None)
+
+    def _reverse(self, step: Step) -> Step | None:
+        if isinstance(step, Probe) and not step.driver:
+            # Nobody named the driver: it is the one that took the function.
+            with contextlib.suppress(OSError):
+                driver = driver_of(self._hardware, step.function)
+                return Unbind(step.function, driver) if driver else None
+        return undo(step)
 
     async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
         """Why a step could not be taken back; empty when it was."""
