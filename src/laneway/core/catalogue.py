@@ -48,11 +48,20 @@ class VgpuProfile(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.mig_partition)
 
 
-@lru_cache(maxsize=16)
-def profiles_of(device: str) -> tuple[VgpuProfile, ...]:
-    """The types of a board by PCI device id (`25b6`); of all boards that share the id."""
+# Boards that share a PCI id, by the subsystem id that tells them apart.
+_BOARDS = {"25b6": {"157e": "A2", "14a9": "A16"}}
+
+
+@lru_cache(maxsize=32)
+def profiles_of(device: str, subsystem: str = "") -> tuple[VgpuProfile, ...]:
+    """The types of a board by PCI device id (`25b6`).
+
+    Of all boards that share the id, where its subsystem id does not tell which it is.
+    """
     key = _ALIASES.get(device, device) + "\t"
-    return tuple(_profile(line) for line in _lines() if line.startswith(key))
+    board = _BOARDS.get(device, {}).get(subsystem)
+    found = (_profile(line) for line in _lines() if line.startswith(key))
+    return tuple(one for one in found if board in (None, one.board))
 
 
 @lru_cache(maxsize=256)

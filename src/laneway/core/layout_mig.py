@@ -42,6 +42,7 @@ from laneway.core.plan import (
 from laneway.core.profiles import profile
 from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
 from laneway.core.situation import GpuInstance, GpuInstanceProfile
+from laneway.core.sriov import held
 
 
 def unfitting(view: View) -> tuple[Refusal, ...]:
@@ -83,6 +84,9 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
         return (*choice.against, *_refused(view, found.text)), [], ()
     choice = _without(view, choice, found.destroy)
     against = (*choice.against, *untouchable(view, choice.kept))
+    if found.destroy:
+        # Who computes on a GPU instance has the card itself open; on which one, nobody tells.
+        against += tuple(held(view.gpu.address, view.situation))
     left = missing(view, choice.kept)
     instance_steps = _instance_steps(view, found)
     steps = [*removals(choice.removed), *instance_steps]
@@ -109,12 +113,12 @@ def _keeping(
     if isinstance(needed, Obstacle):
         return choice, needed
     carrying = {one: _places(view, one) for one, _ in vgpus}
-    held = (places for one, places in carrying.items() if is_held(view, one))
+    in_use = (places for one, places in carrying.items() if is_held(view, one))
     found = arrange_instances(
         offered,
         existing,
         needed,
-        pinned=frozenset().union(*held),
+        pinned=frozenset().union(*in_use),
         carrying=frozenset().union(*carrying.values()),
     )
     return choice, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from laneway.core.layout_view import (
     Choice,
     View,
+    catalogued,
     choose,
     creations,
     is_measured,
@@ -24,7 +25,8 @@ _Order = tuple[str, ...]
 
 def card(view: View) -> Card:
     """The board, as its driver and the catalogue know it, and the wish takes it to be."""
-    return card_of(view.gpu.device, shown_names(view) | set(view.wanted))
+    names = shown_names(view) or {row.name for row in catalogued(view)}
+    return card_of(view.gpu.device, names | set(view.wanted))
 
 
 def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> _Order | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.catalogue import profiles_of
+from laneway.core.catalogue import VgpuProfile, profiles_of
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, RemoveMdev, SetVgpuParameters, SetVgpuType, Step
@@ -84,6 +84,11 @@ def view_of(wish: GpuWish, gpu: PciFunction, situation: Situation) -> View:
 # ------------------------------------------------------------------------------------ what is known
 
 
+def catalogued(view: View) -> tuple[VgpuProfile, ...]:
+    """What the catalogue has of the board."""
+    return profiles_of(view.gpu.device, view.gpu.subsystem_device)
+
+
 def shown_names(view: View) -> frozenset[str]:
     """The profiles that the driver lists, on any function, or that the card carries."""
     listed = {kind.name for one in view.functions for kind in one.supported}
@@ -93,7 +98,7 @@ def shown_names(view: View) -> frozenset[str]:
 def offered_names(view: View) -> tuple[str, ...]:
     """What to tell somebody who asked for a profile that there is not."""
     shown = {kind.name for one in view.functions for kind in one.creatable} or shown_names(view)
-    return tuple(sorted(shown or {row.name for row in profiles_of(view.gpu.device)}))
+    return tuple(sorted(shown or {row.name for row in catalogued(view)}))
 
 
 def is_known(view: View, name: str, *, complete: bool) -> bool:
@@ -103,7 +108,7 @@ def is_known(view: View, name: str, *, complete: bool) -> bool:
         return False
     if name in shown or (complete and shown):
         return name in shown
-    rows = profiles_of(view.gpu.device)
+    rows = catalogued(view)
     if rows and name not in {row.name for row in rows}:
         return False
     # A board that is new to the catalogue has the benefit of the doubt.
@@ -119,7 +124,7 @@ def lists_all(view: View) -> bool:
 
 def is_measured(view: View) -> bool:
     """Whether the memory of the card is known."""
-    return lists_all(view) or bool(profiles_of(view.gpu.device))
+    return lists_all(view) or bool(catalogued(view))
 
 
 def type_id(view: View, name: str) -> str:

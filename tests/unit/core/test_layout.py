@@ -321,6 +321,15 @@ def test_without_functions_the_catalogue_refuses_what_can_never_fit() -> None:
     assert reasons(plan_layout(both, off)) == ["SizesMixed"]
 
 
+def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
+    off = situation(pf(vfs=0, subsystem_device="157e"))
+    found = plan_layout(wish(("NVIDIA A16-4Q", 1)), off)
+    assert isinstance(found, tuple)
+    assert reasons(found) == ["ProfileUnknown"]
+    assert "A2-4Q" in explain(found[0])
+    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 1)), off))
+
+
 def test_a_board_that_nobody_knows_yet_is_given_its_functions_first() -> None:
     plan = plan_layout(wish(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
     assert isinstance(plan, Plan)
@@ -451,6 +460,14 @@ def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
     assert reasons(stuck) == ["InstancesDoNotFit"]
     assert isinstance(stuck, tuple)
     assert "in use are in the way" in explain(stuck[0])
+
+
+def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
+    user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
+    there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)
+    look = rtx(None, there, holders={GPU: (user,)})
+    assert reasons(plan_layout(wish((f"{DC}-4-96Q", 1)), look)) == ["DeviceHeld"]
+    assert steps(plan_layout(wish((f"{DC}-2-48Q", 1)), look))
 
 
 def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() -> None:
