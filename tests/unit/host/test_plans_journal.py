@@ -1,0 +1,143 @@
+"""The journal of a plan: what a process finds that another one wrote until it was killed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from laneway.core.pci import PciAddress
+from laneway.core.plan import OverrideDriver, Plan, Probe, Unbind
+from laneway.host.plans.files import StateError
+from laneway.host.plans.journal import (
+    Begin,
+    Done,
+    End,
+    Intent,
+    Journal,
+    Record,
+    Undo,
+    Undone,
+    read,
+)
+
+VF = PciAddress.parse("0000:08:00.4")
+STEPS = (Unbind(VF, "nvme"), OverrideDriver(VF, "vfio-pci", ""), Probe(VF, "vfio-pci"))
+INTENT = Intent("boot", "test", "because", Plan(STEPS))
+
+
+def journal(folder: Path, *records: Record) -> str:
+    written = Journal(str(folder / "plan-1.jsonl"))
+    written.start(INTENT)
+    for record in records:
+        written.add(record)
+    return written.path
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = journal(
+        tmp_path,
+        Done(0, found=True),
+        Begin(1, STEPS[1]),
+        Done(1),
+        Begin(2, STEPS[2]),
+        Undo("no", 2, dirty=True),
+        Undone(1, left_over=True),
+    )
+
+    written = read(path)
+
+    assert written is not None
+    assert written.intent == INTENT
+    assert written.steps == {1: STEPS[1], 2: STEPS[2]}
+    assert (written.done, written.found) == ({0, 1}, {0})
+    assert written.undo == Undo("no", 2, dirty=True)
+    assert (written.undone, written.left_over) == (set(), {1})
+    assert not written.ended
+
+
+def test_an_ended_plan_is_known_and_leaves_no_journal(tmp_path: Path) -> None:
+    path = journal(tmp_path, End())
+    written = read(path)
+    assert written is not None
+    assert written.ended
+
+    Journal(path).end()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(torn=st.integers(min_value=1, max_value=200))
+def test_a_torn_last_line_says_nothing_and_is_cut_off(tmp_path: Path, torn: int) -> None:
+    path = Path(journal(tmp_path, Begin(0, STEPS[0]), Done(0)))
+    whole = path.read_bytes()
+    last = whole.rfind(b"\n", 0, -1) + 1
+    path.write_bytes(whole[: max(last, len(whole) - torn)])
+
+    written = read(str(path))
+    Journal(str(path)).add(Begin(1, STEPS[1]))
+    again = read(str(path))
+    path.unlink()
+
+    assert written is not None
+    assert written.steps == {0: STEPS[0]}
+    assert written.done == set()
+    assert again is not None
+    assert set(again.steps) == {0, 1}
+
+
+def test_a_torn_first_line_means_that_nothing_was_done(tmp_path: Path) -> None:
+    path = Path(journal(tmp_path))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read(str(path)) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"{}\n",
+        b"\xff\xfe\n",
+        b'{"is":"done","index":3}\n',
+        b'{"is":"begin","index":-1,"step":{"type":"LoadModule","module":"x"}}\n',
+        b'{"is":"done"}\n',
+        b'{"is":"plan","boot":"b","actor":"a","reason":"r","plan":{"steps":[]}}\n',
+        b"\n",
+    ],
+)
+def test_damage_is_an_error_that_says_where_and_what_to_do(tmp_path: Path, damage: bytes) -> None:
+    path = Path(journal(tmp_path))
+    path.write_bytes(path.read_bytes() + damage)
+
+    with pytest.raises(StateError, match="line 2, is damaged") as error:
+        read(str(path))
+
+    assert str(path) in str(error.value)
+    assert "remove that file" in str(error.value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(content=st.binary(max_size=300))
+def test_whatever_is_in_the_file_it_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "plan-1.jsonl"
+    path.write_bytes(content)
+    with suppress(StateError):
+        written = read(str(path))
+        assert written is None or isinstance(written.intent, Intent)
+
+
+def test_a_journal_that_does_not_begin_with_a_plan_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "plan-1.jsonl"
+    path.write_bytes(b'{"is":"done","index":0}\n')
+    with pytest.raises(StateError, match="does not start with a plan"):
+        read(str(path))
+
+
+def test_a_plan_that_cannot_be_written_down_leaves_nothing_to_be_found(tmp_path: Path) -> None:
+    written = Journal(str(tmp_path / "missing" / "plan-1.jsonl"))
+    with pytest.raises(FileNotFoundError):
+        written.start(INTENT)
+    assert list(tmp_path.iterdir()) == []
