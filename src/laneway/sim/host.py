@@ -135,6 +135,8 @@ class SimulatedHost:
                 return  # the kernel does not call an attribute for a write of nothing
 
             def deed() -> None:
+                if not self._tree.exists(path):  # it went while the write waited
+                    raise os_error(errno.ENODEV, path)
                 try:
                     store(data)
                 except OSError as error:
