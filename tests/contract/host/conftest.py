@@ -104,9 +104,11 @@ class Gpu(Device):
         return tuple(vgpu for vgpu in self.look().vgpus if vgpu.parent == self.address)
 
     def profile(self, size: str) -> VgpuType:
-        """The type on offer whose name ends like this, such as `-4Q`."""
-        offered = self.functions()[0].creatable
-        return next(kind for kind in offered if kind.name.endswith(size))
+        """The type on offer, on whichever VF, whose name ends like this, such as `-4Q`."""
+        offered = [kind for function in self.functions() for kind in function.creatable]
+        found = [kind for kind in offered if kind.name.endswith(size)]
+        assert found, f"no {size} on offer"
+        return found[0]
 
     def creation(self, function: VgpuFunction, kind: VgpuType) -> Step:
         if self.framework == "mdev":
