@@ -51,7 +51,7 @@ class Modules:
         self._loaded = tree.exists(_DIRECTORY)
         self.program = Program(self._modprobe, lambda _: True)
         if self._loaded:
-            load()
+            self._start()
 
     def _modprobe(self, argv: Sequence[str]) -> tuple[int, str]:
         names = [word for word in argv[1:] if not word.startswith("-")]
@@ -76,5 +76,10 @@ class Modules:
         for path, content in _loaded_files().items():
             self._tree.put(path, content)
         self._loaded = True
-        self._load()
+        self._start()
         return True
+
+    def _start(self) -> None:
+        for path in ("/sys/class/vfio", "/sys/devices/virtual/vfio"):
+            self._tree.mkdir(path)
+        self._load()
