@@ -16,8 +16,7 @@ from itertools import combinations
 
 import msgspec
 
-from laneway.core.catalogue import profiles_of
-from laneway.core.profiles import MIB_PER_GIB, Profile, profile
+from laneway.core.profiles import MIB_PER_GIB, Profile, profile, profiles_on
 from laneway.core.situation import GpuInstance, GpuInstanceProfile
 
 MOST_PER_INSTANCE = 12
@@ -239,24 +238,20 @@ def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
     For judging a wish only: they have no ids that the driver would take. Empty for a board that the
     catalogue lacks.
     """
-    rows = [(row, profile(row.name)) for row in profiles_of(device) if row.mig_backed]
-    alike: dict[str, int] = {}
-    for row, vgpu in rows:
-        if vgpu and vgpu.fraction:
-            kind = row.mig_partition.partition("|")[0]
-            total = vgpu.fraction if vgpu.graphics else row.max_per_gpu or 1
-            alike[kind] = max(alike.get(kind, 0), total)
-    full = max((vgpu.framebuffer_mib for _, vgpu in rows if vgpu), default=0) // MIB_PER_GIB
+    vgpus = [one for one in profiles_on(device) if one.mig_backed and one.fraction]
+    alike: dict[tuple[int, int], int] = {}
+    for vgpu in vgpus:
+        total = vgpu.fraction if vgpu.graphics else vgpu.maximum or 1
+        alike[_kind(vgpu)] = max(alike.get(_kind(vgpu), 0), total)
+    full = max((vgpu.framebuffer_mib for vgpu in vgpus), default=0) // MIB_PER_GIB
     found: dict[str, GpuInstanceProfile] = {}
-    for row, vgpu in rows:
-        if not vgpu or not vgpu.fraction:
-            continue
-        total = alike[row.mig_partition.partition("|")[0]]
+    for vgpu in vgpus:
+        total = alike[_kind(vgpu)]
         size = _MEMORY_SLICES // vgpu.fraction
         gib = full // vgpu.fraction if vgpu.graphics else vgpu.framebuffer_mib // MIB_PER_GIB
         name = f"{vgpu.slices}g.{gib}gb{_attributes(vgpu)[0]}"
         # Of those with media engines there are fewer than there are places.
-        most = row.max_per_gpu or 1 if vgpu.variant else total
+        most = vgpu.maximum or 1 if vgpu.variant else total
         found[name] = GpuInstanceProfile(
             name=name,
             id=-1,
@@ -267,3 +262,8 @@ def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
             memory_gib=float(gib),
         )
     return tuple(found.values())
+
+
+def _kind(vgpu: Profile) -> tuple[int, int]:
+    """Profiles with the same compute slices and memory differ only in their engines."""
+    return vgpu.slices, vgpu.fraction

@@ -20,8 +20,7 @@ from functools import lru_cache
 
 import msgspec
 
-from laneway.core.catalogue import profiles_of
-from laneway.core.profiles import MIB_PER_GIB, Profile, profile
+from laneway.core.profiles import MIB_PER_GIB, Profile, profile, profiles_on
 
 MOST_TIME_SLICED = 32
 """vGPUs on one card, whatever their size."""
@@ -124,8 +123,7 @@ def card_of(device: str, names: Iterable[str] = (), *, complete: bool = False) -
 def _card_of(device: str, names: frozenset[str], *, complete: bool) -> Card:
     listed = [one for one in map(profile, sorted(names)) if one is not None]
     boards = {one.board for one in listed}
-    rows = (profile(row.name) for row in profiles_of(device))
-    known = [one for one in rows if one and (not boards or one.board in boards)]
+    known = [one for one in profiles_on(device) if not boards or one.board in boards]
     every = {one.name: one for one in (*known, *listed) if not one.mig_backed}
     region = max((one.framebuffer_mib for one in every.values()), default=0) // MIB_PER_GIB
     even = _is_blackwell(device)
@@ -184,6 +182,7 @@ _Place = tuple[int, int]
 _Shape = tuple[_Place, ...]
 
 
+@lru_cache(maxsize=1024)
 def _shape(kind: Kind) -> _Shape:
     return tuple((start, ((1 << kind.slots) - 1) << start) for start in kind.ids)
 
@@ -244,6 +243,9 @@ def _search(
     shapes: tuple[_Shape, ...], wanted: tuple[int, ...], used: int
 ) -> tuple[tuple[int, int], ...] | None:
     """An order, as (index of the shape, start), in which taking the lowest place serves all."""
+    in_order = _in_order(shapes, wanted, used)
+    if in_order is not None:
+        return in_order
     failed: set[tuple[tuple[int, ...], int]] = set()
 
     def go(wanted: tuple[int, ...], used: int) -> list[tuple[int, int]] | None:
@@ -263,6 +265,21 @@ def _search(
 
     found = go(wanted, used)
     return None if found is None else tuple(reversed(found))
+
+
+def _in_order(
+    shapes: tuple[_Shape, ...], wanted: tuple[int, ...], used: int
+) -> tuple[tuple[int, int], ...] | None:
+    """One shape after the other, as they are given; None when that does not serve all."""
+    found = []
+    for index, count in enumerate(wanted):
+        for _ in range(count):
+            place = _lowest(shapes[index], used)
+            if place is None:
+                return None
+            used |= place[1]
+            found.append((index, place[0]))
+    return tuple(found)
 
 
 def _packs(shapes: tuple[_Shape, ...], wanted: tuple[int, ...], used: int) -> bool:

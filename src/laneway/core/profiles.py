@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from laneway.core.catalogue import profile_named
+from laneway.core.catalogue import VgpuProfile, profile_named, profiles_of
 
 MIB_PER_GIB = 1024
 HALF_GIB_MIB = 512
@@ -55,7 +55,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=512)
 def profile(name: str) -> Profile | None:
     """What is known about a profile; None for text that is no profile's name."""
-    match = _SHORT_NAME.fullmatch(name.rpartition(" ")[2]) if len(name) <= _LONGEST else None
+    return _read(name, profile_named(name)) if len(name) <= _LONGEST else None
+
+
+@lru_cache(maxsize=32)
+def profiles_on(device: str, subsystem: str = "") -> tuple[Profile, ...]:
+    """The profiles of a board, or of all that share the id, as the catalogue has them."""
+    rows = profiles_of(device, subsystem)
+    return tuple(one for one in (_read(row.name, row) for row in rows) if one is not None)
+
+
+def _read(name: str, known: VgpuProfile | None) -> Profile | None:
+    match = _SHORT_NAME.fullmatch(name.rpartition(" ")[2])
     if match is None:
         return None
     gib, series, slices = int(match["gib"]), match["series"], int(match["slices"] or 0)
@@ -68,7 +79,6 @@ def profile(name: str) -> Profile | None:
         variant=match["variant"] or "",
         graphics=slices > 0 and (series != "C" or match["variant"] == "GFX"),
     )
-    known = profile_named(name)
     if known is None:
         return said
     return msgspec.structs.replace(
