@@ -10,18 +10,16 @@ its owner. Anything that VMs cannot have is left alone: nothing is to be given b
 
 from __future__ import annotations
 
-import msgspec
-
 from laneway.core import passthrough
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import find, unfit
 from laneway.core.layout_mig import dismantling
-from laneway.core.layout_view import GpuWish, View, removals, view_of
+from laneway.core.layout_view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, Step
 from laneway.core.refusals import DeviceMissing, Refusal
 from laneway.core.situation import Situation
-from laneway.core.sriov import held, obstacles, set_vfs, switch_gpu, vf_count
+from laneway.core.sriov import emptied, held, obstacles, set_vfs, switch_gpu, vf_count
 from laneway.core.usability import VFIO_DRIVER
 from laneway.core.usb_claims import give_back, usb_device
 
@@ -52,22 +50,8 @@ def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
     steps = [*removals(view.functions), *dismantling(view, view.modes.instances)]
     if view.modes.mixed_size:
         steps.append(SetMixedSize(gpu.address, enabled=False))
-    decision = switch_gpu(gpu.address, enabled=False, situation=_emptied(view))
+    decision = switch_gpu(gpu.address, enabled=False, situation=emptied(gpu.address, situation))
     return conclude(_refusals(decision), (*steps, *_steps(decision)))
-
-
-def _emptied(view: View) -> Situation:
-    """The situation once vGPUs and GPU instances are gone, users left as they are."""
-    situation, address = view.situation, view.gpu.address
-    vgpus = tuple(
-        msgspec.structs.replace(one, configured=None) if one.parent == address else one
-        for one in situation.inventory.vgpus
-    )
-    return msgspec.structs.replace(
-        situation,
-        inventory=msgspec.structs.replace(situation.inventory, vgpus=vgpus),
-        gpus={**situation.gpus, address: msgspec.structs.replace(view.modes, instances=())},
-    )
 
 
 def _refusals(decision: Decision) -> tuple[Refusal, ...]:

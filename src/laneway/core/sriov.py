@@ -14,6 +14,8 @@ the GPU a new driver binding each time, which no open file and no GPU instance s
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import find, unfit
 from laneway.core.inventory import ConfiguredVgpu
@@ -57,8 +59,6 @@ def set_vfs(
     if card is None or not card.total_vfs:
         return unfit(address, situation) or (NoSriov(str(address)),)
     against = list(unfit(address, situation))
-    if address in situation.locked:
-        against += held(address, situation)
     existing = vf_count(card)
     if count == existing and not against:
         return Satisfied()
@@ -131,6 +131,17 @@ def vf_count(card: PciFunction) -> int:
     return max(len(card.vfs), card.num_vfs)
 
 
+def emptied(gpu: PciAddress, situation: Situation) -> Situation:
+    """The situation once a GPU's vGPUs and GPU instances are gone; its users are still there."""
+    vgpus = tuple(
+        replace(one, configured=None) if one.parent == gpu else one
+        for one in situation.inventory.vgpus
+    )
+    modes = situation.gpus.get(gpu)
+    gpus = {**situation.gpus, gpu: replace(modes, instances=())} if modes else situation.gpus
+    return replace(situation, inventory=replace(situation.inventory, vgpus=vgpus), gpus=gpus)
+
+
 def obstacles(card: PciFunction, situation: Situation) -> list[Refusal]:
     """Everything that forbids taking away the VFs that a card has."""
     against: list[Refusal] = []
@@ -158,7 +169,10 @@ def carried(address: PciAddress, situation: Situation) -> ConfiguredVgpu | None:
 
 def _vgpu(address: PciAddress, situation: Situation) -> tuple[str, ...]:
     vgpu = carried(address, situation)
-    return () if vgpu is None else (f"vGPU {vgpu.type_name or vgpu.type_id} is configured on it",)
+    if vgpu is None:
+        return ()
+    name = vgpu.type_name or vgpu.type_id
+    return (f"vGPU {name} is configured on it (to remove it: laneway host release {address})",)
 
 
 def _needed(address: PciAddress, situation: Situation) -> list[Refusal]:
