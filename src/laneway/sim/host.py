@@ -198,7 +198,10 @@ class SimulatedHost:
                     self._record(Change(argv=tuple(argv), status=completed.status))
                 return completed
 
-            return self._change(deed, argv[0]) if program.changes(argv) else deed()
+            if program.changes(argv):
+                return self._change(deed, argv[0])
+            self.faults.wait_while_blocked(argv[0])
+            return deed()
 
     def _change(self, deed: Callable[[], T], *names: str) -> T:
         """Do what changes the machine, as far as the injected faults let it."""

@@ -122,7 +122,7 @@ MODELS: Mapping[str, Callable[[], Machine]] = {
     "l40s": _l40s,
     "a100": _a100,
     "hgx-h100": _hgx_h100,
-    "rtx-pro-6000": _rtx_pro_6000,
     "plain": _plain,
+    "rtx-pro-6000": _rtx_pro_6000,
     "workstation": _workstation,
 }

@@ -413,3 +413,26 @@ def test_unbinding_a_function_destroys_its_vgpu(rtx: SimulatedHost, a100: Simula
     assert not a100.exists(f"/sys/class/mdev_bus/{A100_VF}")
     a100.write("/sys/bus/pci/drivers_probe", A100_VF)
     assert a100.exists(f"/sys/class/mdev_bus/{A100_VF}")
+
+
+# --------------------------------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("words", ["-q", "mig -i 0 -lgi", "vgpu -i 0 -shm 1"])
+async def test_a_program_can_be_made_to_hang(rtx: SimulatedHost, words: str) -> None:
+    rtx.faults.block("nvidia-smi")
+    with pytest.raises(TimeoutError):
+        await rtx.run(["nvidia-smi", *words.split()], 0.01)
+    rtx.faults.unblock("nvidia-smi")
+    assert (await rtx.run(["nvidia-smi", "-q"], 60)).status == 0
+
+
+def test_programs_fail_as_often_as_they_are_told(rtx: SimulatedHost) -> None:
+    rtx.faults.fail_command("sriov-manage", 1, f"Cannot obtain unbindLock for {RTX}\n", times=2)
+    rtx.faults.fail_command("nvidia-smi", 19, "In use by another client\n")
+    assert [sriov(rtx, f"-d {RTX}")[0] for _ in range(2)] == [1, 1]
+    assert vfs(rtx, RTX) == 48
+    ok(sriov(rtx, f"-d {RTX}"))
+    assert vfs(rtx, RTX) == 0
+    assert smi(rtx, f"vgpu -i {RTX} -shm 1")[0] == 19
+    assert row(rtx, RTX, "vGPU Heterogeneous Mode") == "Disabled"
