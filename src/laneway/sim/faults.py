@@ -131,7 +131,7 @@ class Faults:
         for index, (end, error, times) in enumerate(self._refused):
             if any(name.endswith(end) for name in names):
                 self._refused[index : index + 1] = [(end, error, times - 1)] if times > 1 else []
-                raise OSError(error, os.strerror(error))
+                raise OSError(error, os.strerror(error), names[0])
 
     def wait_while_blocked(self, *names: str) -> None:
         self._locks.wait(lambda: not self._blocks(names))

@@ -32,6 +32,8 @@ class Mdevs:
         self._devices = devices
         self._vfio = vfio
         self._tree = devices.tree
+        self._known: set[str] = set()
+        """The UUIDs that are taken, also by what is off the bus already and waits to be closed."""
 
     def offer(self, card: Card, home: str) -> None:
         """Let a function (path below /sys) be a parent."""
@@ -69,6 +71,7 @@ class Mdevs:
         self._tree.discard(f"/sys/bus/mdev/devices/{uuid}")
         self._tree.discard(f"/sys{path}/remove")
         self._vfio.unregister(path)
+        self._known.discard(uuid)
         self._devices.remove(path)
         vgpu = card.vgpu(home)
         if vgpu is not None:
@@ -81,7 +84,7 @@ class Mdevs:
 
         def create(data: str) -> None:
             uuid = parse_uuid(data)
-            if self._tree.exists(f"/sys/bus/mdev/devices/{uuid}"):
+            if uuid in self._known or self._tree.exists(f"/sys/bus/mdev/devices/{uuid}"):
                 raise os_error(errno.EEXIST)
             self._create(card, f"{home}/{uuid}", kind)
 
@@ -145,6 +148,7 @@ class Mdevs:
         if number in card.types:
             types = f"/sys{home}/{TYPES}/{_PREFIX}{number}"
             self._tree.link(f"{types}/devices/{uuid}", f"/sys{path}")
+        self._known.add(uuid)
         self._vfio.register(path)
 
 
