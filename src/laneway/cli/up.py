@@ -16,6 +16,7 @@ from laneway.apiserver.server import ListenError
 from laneway.apiserver.storage.store import StoreError
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.logs import LEVELS, configure
+from laneway.cli.source import MODELS
 from laneway.kube.errors import KubeError
 from laneway.roles.datadir import DataDirError
 from laneway.roles.health import HealthError
@@ -80,8 +81,8 @@ Example: this machine and a simulated server with an NVIDIA A2.
     type=_SpecType(),
     multiple=True,
     metavar="SPEC",
-    help="Add simulated hosts: MODEL[:COUNT] (a2, l40s, a100, hgx-h100, plain) or the path of a "
-    "dump made by 'laneway capture' or umockdev-record. May be repeated.",
+    help=f"Add simulated hosts: MODEL[:COUNT] ({MODELS}) or the path of a dump made by 'laneway "
+    "capture' or umockdev-record. May be repeated.",
 )
 @click.option("--no-local", is_flag=True, help="Leave this machine's own devices out.")
 @click.option(

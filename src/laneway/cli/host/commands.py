@@ -15,6 +15,7 @@ from laneway.cli.errors import Failure, one_line
 from laneway.cli.host import wishes
 from laneway.cli.host.carry_out import Wish, carry_out, show
 from laneway.cli.host.hardware import STATE_FOLDER, locked, opened
+from laneway.cli.source import MODELS
 from laneway.core import layout, passthrough, release, sriov, usb_claims
 from laneway.core.pci import PciAddress
 
@@ -25,8 +26,8 @@ _OPTIONS = (
     click.option(
         "--simulate",
         metavar="SPEC",
-        help="Change a simulated host instead: a model (a2, l40s, a100, workstation, ...) or a "
-        "dump. With --state-dir it is kept for the next command.",
+        help=f"Change a simulated host instead: a model ({MODELS}) or a dump. With --state-dir it "
+        "is kept for the next command.",
     ),
     click.option(
         "--state-dir",
