@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.situation import observe
 from support.machines import SECONDS, hardware
 
+RIG = os.environ.get("LANEWAY_RIG", "")
 BRIEF = Limits(write_seconds=SECONDS, settle_seconds=0.5)
 
 
@@ -159,6 +161,29 @@ async def test_a_removal_that_waits_for_a_vm_is_seen_and_left_alone(pair: Scene)
     vm.release()
     removal.finish()
     await pair.have(release)
+
+
+@pytest.mark.skipif(bool(RIG), reason="the guest has no display")
+@pytest.mark.parametrize("asked", ["gpu", "audio"])
+async def test_the_console_leaves_a_boot_gpu(pair: Scene, asked: str) -> None:
+    before = await pair.look()
+    assert [console.attached for console in before.consoles] == [False, True]
+    assert before.framebuffers
+    await pair.have(bind, pair.address if asked == "gpu" else pair.device.audio)
+    after = await pair.look()
+    assert not any(console.attached for console in after.consoles if "(M)" in console.name)
+    assert after.framebuffers == ()
+
+
+@pytest.mark.skipif(bool(RIG), reason="the guest has no display")
+async def test_the_console_comes_back_when_the_gpu_cannot_go(pair: Scene) -> None:
+    before = await pair.look()
+    plan = await pair.decide(bind)
+    pair.device.machine.knob("fail_probe", 1)
+    with pytest.raises(StepError, match="EIO"):
+        await pair.carry_out(plan)
+    after = await pair.look()
+    assert (after.consoles, after.framebuffers) == (before.consoles, before.framebuffers)
 
 
 # ---- interrupted, wrong or half-way ------------------------------------------
