@@ -25,9 +25,11 @@ from laneway.core.layout_view import (
     words,
 )
 from laneway.core.mig import (
+    Host,
     InstanceSet,
     Obstacle,
     arrange_instances,
+    creation_order,
     expected_profiles,
     instance_profile,
     instances_needed,
@@ -77,12 +79,14 @@ def dismantling(view: View, instances: Iterable[GpuInstance]) -> list[Step]:
 
 def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ...]]:
     """What speaks against it, the steps, and in words what must wait for a further plan."""
-    choice, found = _keeping(view, lambda _: True)
-    if isinstance(found, Obstacle):
-        choice, found = _keeping(view, lambda _: False)
+    choice, found, order = _keeping(view, lambda _: True)
+    if order is None:
+        # What is there may be in the way; vGPUs that nobody uses can sit elsewhere.
+        choice, found, order = _keeping(view, lambda _: False)
     if isinstance(found, Obstacle):
         return (*choice.against, *_refused(view, found.text)), [], ()
-    choice = _without(view, choice, found.destroy)
+    if order is None:
+        return (*choice.against, *_refused(view, _DRIVERS_CHOICE)), [], ()
     against = (*choice.against, *untouchable(view, choice.kept))
     if found.destroy:
         # Who computes on a GPU instance has the card itself open; on which one, nobody tells.
@@ -96,13 +100,18 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
         return (*against, *(ProfileUnknown(name, offered) for name in unlisted)), [], ()
     if unlisted:
         return against, steps, words(view, left)
-    order = [name for name in sorted(left, key=_by_size) for _ in range(left[name])]
     return against, [*steps, *creations(view, choice.kept, order)], ()
+
+
+_DRIVERS_CHOICE = (
+    "the driver fills the first instance that has room, and then not all of them find one"
+)
 
 
 def _keeping(
     view: View, keeps: Callable[[VgpuFunction], bool]
-) -> tuple[Choice, InstanceSet | Obstacle]:
+) -> tuple[Choice, InstanceSet | Obstacle, tuple[str, ...] | None]:
+    """What stays, the instances beside it, and the order of new vGPUs; None when there is none."""
     offered, existing = view.modes.profiles, view.modes.instances
     choice = choose(view, keeps)
     vgpus = [(one, one.configured) for one in choice.kept if one.configured]
@@ -111,7 +120,7 @@ def _keeping(
     ]
     needed = instances_needed(view.wanted, offered, taken)
     if isinstance(needed, Obstacle):
-        return choice, needed
+        return choice, needed, None
     carrying = {one: _places(view, one) for one, _ in vgpus}
     in_use = (places for one, places in carrying.items() if is_held(view, one))
     found = arrange_instances(
@@ -121,7 +130,33 @@ def _keeping(
         pinned=frozenset().union(*in_use),
         carrying=frozenset().union(*carrying.values()),
     )
-    return choice, found
+    if isinstance(found, Obstacle):
+        return choice, found, None
+    choice = _without(view, choice, found.destroy)
+    return choice, found, _order(view, choice, found)
+
+
+def _order(view: View, choice: Choice, found: InstanceSet) -> tuple[str, ...] | None:
+    new = [Host(one.name) for one, _ in found.create]
+    stay = [_host(one, choice.kept) for one in _by_id(view) if one not in found.destroy]
+    # Ids of instances that are still to be made may come before or after the others.
+    lines = ([*new, *stay], [*stay, *new])
+    return creation_order(missing(view, choice.kept), view.modes.profiles, lines)
+
+
+def _by_id(view: View) -> list[GpuInstance]:
+    return sorted(view.modes.instances, key=lambda one: one.id)
+
+
+def _host(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Host:
+    """A GPU instance with the vGPUs that stay in it."""
+    inside = [
+        known.framebuffer_mib
+        for one in kept
+        if one.configured and one.configured.gpu_instance == instance.id
+        if (known := profile(one.configured.type_name)) is not None
+    ]
+    return Host(instance.profile, max(inside, default=0), len(inside))
 
 
 def _places(view: View, function: VgpuFunction) -> frozenset[int]:
@@ -170,11 +205,6 @@ def _can_name(view: View, name: str) -> bool:
     """Whether the steps for a profile can be written now; vendor VFIO looks it up at the write."""
     mdev = any(function.framework == "mdev" for function in view.functions)
     return not mdev or bool(type_id(view, name))
-
-
-def _by_size(name: str) -> tuple[int, str]:
-    known = profile(name)
-    return (-known.framebuffer_mib if known else 0, name)
 
 
 def _refused(view: View, obstacle: str) -> tuple[Refusal, ...]:

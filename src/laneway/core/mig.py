@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, permutations
 
 import msgspec
 
@@ -116,6 +116,60 @@ def instances_needed(
     for group, count in counts.items():
         needed[group[0]] += max(-(-count // most[group]), spread[group])
     return dict(needed)
+
+
+class Host(msgspec.Struct, frozen=True):
+    """A GPU instance as the home of vGPUs."""
+
+    profile: str
+    framebuffer_mib: int = 0
+    """Of those that it has; 0: it has none and takes any size."""
+    count: int = 0
+
+
+def creation_order(
+    wanted: Mapping[str, int],
+    offered: Iterable[GpuInstanceProfile],
+    lines: Iterable[Sequence[Host]],
+) -> tuple[str, ...] | None:
+    """In which order vGPUs must be made so that all of them find a GPU instance.
+
+    The driver puts each into the first instance that serves it and has room, also where another
+    has begun to be filled with its size. `lines`: instances in the order of their ids; several
+    lines where that is not known yet, and the order must serve in each. None: no order does.
+    """
+    choices, possible = tuple(offered), [tuple(line) for line in lines]
+    groups: dict[tuple[str, int], list[str]] = {}
+    most: dict[tuple[str, int], int] = {}
+    for name in sorted(wanted):
+        vgpu = profile(name)
+        instance = instance_profile(vgpu, choices) if vgpu else None
+        if vgpu is None or instance is None:
+            return None
+        group = instance.name, vgpu.framebuffer_mib
+        groups.setdefault(group, []).extend([name] * wanted[name])
+        most[group] = per_instance(vgpu, instance)
+    largest_first = sorted(groups, key=lambda group: (-group[1], group[0]))
+    for order in permutations(largest_first):
+        sizes = [(group, most[group], len(groups[group])) for group in order]
+        if all(_all_served(sizes, line) for line in possible):
+            return tuple(name for group in order for name in groups[group])
+    return None
+
+
+def _all_served(sizes: Iterable[tuple[tuple[str, int], int, int]], line: Iterable[Host]) -> bool:
+    hosts = list(line)
+    for (instance, framebuffer), most, count in sizes:
+        left = count
+        for at, host in enumerate(hosts):
+            if host.profile == instance and host.framebuffer_mib in (0, framebuffer):
+                more = min(left, most - host.count)
+                if more > 0:
+                    hosts[at] = Host(instance, framebuffer, host.count + more)
+                    left -= more
+        if left:
+            return False
+    return True
 
 
 def _list(offered: Iterable[GpuInstanceProfile]) -> str:
