@@ -192,6 +192,8 @@ def test_modes_change_on_empty_cards_that_have_them() -> None:
     h100 = card_of("2330")
     refuse(Status.IN_USE, lambda: h100.set_mig(enabled=True, busy=True))
     h100.set_mixed(enabled=True)
+    h100.set_mig(enabled=False, busy=True)
+    assert h100.mixed
     h100.set_mig(enabled=True, busy=False)
     assert not h100.mixed
     refuse(Status.NOT_SUPPORTED, lambda: h100.set_mixed(enabled=True))

@@ -136,7 +136,9 @@ class Card:
         """Change MIG mode, which resets the GPU: not while something is on it, or uses it."""
         if self.geometry is None:
             raise NvmlError(Status.NOT_SUPPORTED)
-        if enabled != self.mig and (busy or self._vgpus or self.instances):
+        if enabled == self.mig:
+            return
+        if busy or self._vgpus or self.instances:
             raise NvmlError(Status.IN_USE)
         self.mig = enabled
         self.mixed = False
