@@ -1,11 +1,11 @@
-"""Everything that changing a node needs: its files, its driver's programs, what Laneway remembers."""
+"""What changing a node needs: its files, its driver's programs, what Laneway remembers of it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.host.port import Executor, Host
 from laneway.host.plans.state import StateFolder
+from laneway.host.port import Executor, Host
 
 
 class Hardware(NamedTuple):

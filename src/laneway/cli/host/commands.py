@@ -52,7 +52,15 @@ def _fulfil(wish: Wish, simulate: str | None, state_dir: str | None, *, dry_run:
         asyncio.run((show if dry_run else carry_out)(hardware, wish))
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+    laneway host plan gpu 08:00.0 --vgpus 2x"NVIDIA A2-4Q"
+    laneway host apply passthrough 17:00.0
+    laneway host release 17:00.0
+    laneway host apply gpu 08:00.0 --vgpus 2x"NVIDIA A2-4Q" --simulate a2
+"""
+)
 def host() -> None:
     """Change this host's devices, without any cluster.
 
