@@ -10,6 +10,7 @@ import pytest
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
+from laneway.host.vgpu import read_parameters
 from laneway.sim import dump
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
@@ -189,3 +190,36 @@ def test_what_makes_no_sense_is_told_and_the_rest_kept() -> None:
         "0000:08:00.2 carries 2 vGPUs where one is possible",
         f"0000:08:00.3 {uuid}2",
     ]
+
+
+def test_where_a_vgpu_sits_and_its_parameters_are_read() -> None:
+    host = Bare(
+        PF
+        + vf(
+            4,
+            "A: nvidia/current_vgpu_type=1145\\n",
+            "A: nvidia/creatable_vgpu_types=ID    : vGPU Name\\n",
+            "A: nvidia/placement_id=24\\n",
+            "A: nvidia/gpu_instance_id=3\\n",
+            "A: nvidia/vgpu_params=frame_rate_limiter=0\\n",
+        )
+        + vf(
+            5,
+            "A: nvidia/current_vgpu_type=1145\\n",
+            "A: nvidia/placement_id=Not Applicable\\n",
+        )
+        + vf(6, "A: nvidia/current_vgpu_type=0\\n", "A: nvidia/vgpu_params=x=1\\n")
+    )
+    inventory = scan(host.tree)  # type: ignore[arg-type]
+
+    placed, unplaced, none = (vgpu.configured for vgpu in inventory.vgpus)
+    assert placed is not None
+    assert unplaced is not None
+    assert none is None
+    assert (placed.placement, placed.gpu_instance) == (24, 3)
+    assert (unplaced.placement, unplaced.gpu_instance) == (None, None)
+    assert inventory.errors == ()
+    parameters = read_parameters(host.tree, inventory.vgpus)  # type: ignore[arg-type]
+    assert {str(at): value for at, value in parameters.items()} == {
+        "0000:08:00.4": "frame_rate_limiter=0"
+    }
