@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 LIMITS = Limits(
-    settle_seconds=0.5, aftermath_seconds=0.5, poll_seconds=0.0, unbind_lock_seconds=0.0
+    settle_seconds=0.5, aftermath_seconds=0.05, poll_seconds=0.0, unbind_lock_seconds=0.0
 )
 GROUP = PciAddress.parse("0000:08:00.0")
 NVME = PciAddress.parse("0000:0a:00.0")

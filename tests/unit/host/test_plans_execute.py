@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from laneway.core.plan import (
     Unbind,
     describe,
 )
-from laneway.core.programs import SRIOV_MANAGE
+from laneway.core.programs import SRIOV_MANAGE, Completed
 from laneway.core.refusals import DeviceHeld, HostBusy, ResetFailed, WriteFailed
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Entry
@@ -301,6 +302,34 @@ async def test_any_other_error_of_a_program_is_final_and_told(a2: Hardware) -> N
         await execute(a2, Plan((off,)), **WHO)
     await execute(a2, Plan((off,)), **WHO)
 
+    assert next(f for f in scan(a2.host).functions if f.address == gpu.address).vfs == ()
+
+
+async def test_what_a_failed_step_left_half_done_is_undone_too(a2: Hardware) -> None:
+    gpu = next(f for f in scan(a2.host).functions if f.sriov_gpu)
+    off = SwitchGpuVfs(gpu.address, enabled=False, count=len(gpu.vfs))
+    await execute(a2, Plan((off,)), **WHO)
+    asked: list[str] = []
+
+    class Broken:
+        """Enables three VFs and gives up."""
+
+        async def run(self, argv: Sequence[str], seconds: float) -> Completed:
+            asked.append(argv[1])
+            if argv[1] != "-e":
+                return await simulated(a2).run(argv, seconds)
+            a2.host.write(f"/sys/bus/pci/devices/{gpu.address}/sriov_numvfs", "3")
+            return Completed(1, "the rest is lost")
+
+    with pytest.raises(StepError, match="the rest is lost") as raised:
+        await execute(
+            a2._replace(executor=Broken()),  # type: ignore[arg-type]
+            Plan((SwitchGpuVfs(gpu.address, enabled=True, count=len(gpu.vfs)),)),
+            **WHO,
+        )
+
+    assert asked == ["-e", "-d"]
+    assert raised.value.left_over == ()
     assert next(f for f in scan(a2.host).functions if f.address == gpu.address).vfs == ()
 
 
