@@ -471,6 +471,16 @@ def test_vgpus_that_an_empty_instance_would_attract_come_after_those_that_need_i
     assert [step.profile for step in plan] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
 
 
+def test_a_new_instance_may_attract_as_well() -> None:
+    there = instance(RTX_PRO, 5, "1g.24gb+gfx", 6)
+    look = rtx({0: f"{DC}-1-6Q"}, there, places={0: (0, 5)}, held=(0,))
+
+    plan = steps(plan_layout(wish((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
+
+    assert [type(step) for step in plan[:2]] == [CreateGpuInstance, CreateComputeInstance]
+    assert [step.profile for step in plan[2:]] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
+
+
 def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
     user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
     there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)

@@ -201,6 +201,15 @@ def test_what_cannot_be_has_a_reason(wanted: dict[str, int], words: str) -> None
     assert words in found.text
 
 
+def test_compute_slices_are_counted_where_memory_would_do() -> None:
+    drivers = (
+        GpuInstanceProfile("4g.10gb", 1, 2, 2, (0, 2), 2, 10.0),
+        GpuInstanceProfile("7g.40gb", 2, 1, 1, (0,), 8, 40.0),
+    )
+    found = arrange_instances(drivers, (), {"4g.10gb": 2})
+    assert found == Obstacle("they need 8 of 7 compute slices")
+
+
 # ---------------------------------------------------------------------------------------- laws
 
 

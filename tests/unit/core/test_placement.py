@@ -12,6 +12,7 @@ from laneway.core.catalogue import VgpuProfile, profiles_of
 from laneway.core.placement import (
     Card,
     Carried,
+    Kind,
     arrange,
     capacity,
     card_of,
@@ -185,6 +186,18 @@ def test_a_driver_that_lists_one_board_of_an_id_rules_the_others_out() -> None:
     assert not any("A16" in name for name in card_of(A2, ["NVIDIA A2-1Q"]).kinds)
 
 
+def test_each_profile_is_held_to_its_own_maximum_when_it_is_made() -> None:
+    few, many = Kind("few", 4096, 4, 2, ()), Kind("many", 4096, 4, 4, ())
+    card = Card(16, {"few": few, "many": many})
+
+    placed = arrange(card, (), {"many": 2, "few": 2}, mixed=False)
+
+    assert placed is not None
+    assert [one.profile for one in placed] == ["few", "few", "many", "many"]
+    assert creatable(card, [Carried("few"), Carried("few")], mixed=False) == ("many",)
+    assert arrange(card, [Carried("many")], {"few": 2}, mixed=False) is None
+
+
 # ------------------------------------------------------------------------------------ mixed size
 
 
@@ -226,6 +239,13 @@ def test_the_order_is_chosen_so_that_everything_fits() -> None:
 
     assert placed is not None
     assert [(one.profile, one.start) for one in placed] == [(half, 0), (large, 32), (small, 24)]
+
+
+def test_a_card_takes_32_vgpus_also_where_there_are_more_places() -> None:
+    card = Card(40, {"one": Kind("one", 1024, 1, 32, tuple(range(40)))})
+    assert arrange(card, (), {"one": 32}, mixed=True)
+    assert arrange(card, (), {"one": 33}, mixed=True) is None
+    assert capacity(card, [Carried("one", 7)], mixed=True) == {"one": 31}
 
 
 def test_a_vgpu_whose_place_is_not_told_is_taken_to_be_at_the_lowest() -> None:
