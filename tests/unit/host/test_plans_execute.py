@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -384,6 +385,24 @@ async def test_nothing_is_written_where_nothing_can_be_remembered(
     assert str(tmp_path / "state") in str(raised.value)
     assert not raised.value.undone
     assert simulated(a2).faults.count == writes
+
+
+async def test_what_cannot_be_audited_is_undone(a2: Hardware) -> None:
+    first = creation(a2, "NVIDIA A2-4Q")
+    audit = Path(a2.state.audit)
+
+    def lose_audit(progress: Progress) -> None:
+        if progress.phase == "doing":
+            audit.unlink()
+            audit.mkdir()
+
+    with pytest.raises(StepError, match=r"audit\.jsonl: Is a directory"):
+        await execute(a2, Plan((first,)), **WHO, progress=lose_audit)
+
+    assert vgpus(a2) == {}
+    os.rmdir(audit)
+    await execute(a2, Plan((first,)), **WHO)
+    assert vgpus(a2) == {first.function: first.profile}
 
 
 async def test_two_processes_do_not_change_one_host(a2: Hardware, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import posixpath
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,8 @@ from laneway.host.attributes import clean
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.port import Host
+
+log = logging.getLogger(__name__)
 
 _LEFT_BEHIND_SECONDS = 7 * 86_400.0
 """After this nobody waits any more for a write that was left behind, not even to take its mark."""
@@ -68,6 +71,7 @@ async def write(hardware: Hardware, device: object, path: str, data: str, limits
     task.add_done_callback(lambda ended: _returned(waiting, key, ended))
     done, _ = await asyncio.wait({task}, timeout=limits.write_seconds)
     if not done:
+        task.add_done_callback(lambda _: log.warning("the write left behind has ended: %s", path))
         raise OSError(
             errno.ETIMEDOUT,
             f"no answer from the kernel within {limits.write_seconds:g} s; the device is held",
