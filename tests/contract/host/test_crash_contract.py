@@ -71,6 +71,8 @@ class Story(NamedTuple):
     before: tuple[Wish, ...] = ()
     undone: bool = False
     """The last step of the plan is impossible."""
+    slow_drivers: bool = False
+    """Drivers find new devices after the write that made these has returned."""
 
 
 # ------------------------------------------------------------------------------------------ wishes
@@ -156,8 +158,8 @@ bound = lambda situation: passthrough.bind(GROUP, situation)  # noqa: E731
 released = lambda situation: passthrough.release(GROUP, situation)  # noqa: E731
 
 
-def vfs(count: int) -> Wish:
-    return lambda situation: set_vfs(NVME, count, situation)
+def vfs(count: int, *, passthrough: bool = True) -> Wish:
+    return lambda situation: set_vfs(NVME, count, situation, passthrough=passthrough)
 
 
 STORIES: dict[str, Callable[[], Story]] = {
@@ -168,6 +170,9 @@ STORIES: dict[str, Callable[[], Story]] = {
         "workstation", GROUP, once(failing(released)), (bound,), undone=True
     ),
     "VFs from none": lambda: Story("workstation", NVME, vfs(4)),
+    "VFs for the host": lambda: Story(
+        "workstation", NVME, vfs(2, passthrough=False), (vfs(4),), slow_drivers=True
+    ),
     "VFs to fewer": lambda: Story("workstation", NVME, vfs(2), (vfs(4),)),
     "VFs to none": lambda: Story("workstation", NVME, vfs(0), (vfs(4),)),
     "mdevs": lambda: Story("a2", GROUP, once(two_vgpus)),
@@ -180,6 +185,7 @@ STORIES: dict[str, Callable[[], Story]] = {
     "no vendor": lambda: Story("l40s", A100, once(no_vgpus), (once(two_vgpus),)),
     "other vendor": lambda: Story("l40s", A100, once(other_vgpus), (once(two_vgpus),)),
     "sriov-manage": lambda: Story("a2", GROUP, once(off_and_on)),
+    "slow sriov-manage": lambda: Story("a2", GROUP, once(off_and_on), slow_drivers=True),
     "USB": lambda: Story("plain", NVME, once(keyboard)),
     "MIG": lambda: Story(
         "a100", A100, layout(vgpus=(("GRID A100-1-5C", 1), ("GRID A100-3-20C", 1)))
@@ -200,6 +206,7 @@ async def begin(story: Story, folder: Path) -> Hardware:
     hardware = hardware_of(build(parse_spec(story.model), "node"), folder)
     for wish in story.before:
         await live(hardware, story._replace(undone=False), wish)
+    simulated(hardware).faults.asynchronous_probing = story.slow_drivers
     return hardware
 
 
