@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,29 @@ async def test_the_next_plan_waits_for_the_interrupted_one(
         ("next", "done"),
         ("next", "finished"),
     ]
+
+
+async def test_plans_that_ran_side_by_side_are_all_recovered(
+    host: SimulatedHost, tmp_path: Path
+) -> None:
+    hardware = hardware_of(host, tmp_path)
+    host.faults.kill_at(2, "after")
+    ended = await asyncio.gather(
+        *(
+            execute(hardware, Plan((step,)), actor=str(step.function), reason="", limits=BRIEF)
+            for step in creations(host, 3)
+        ),
+        return_exceptions=True,
+    )
+    host.restart()
+
+    recoveries = await recovered(hardware_of(host, tmp_path))
+
+    assert {type(one) for one in ended} <= {Killed, type(None)}
+    assert Killed in {type(one) for one in ended}
+    assert {recovery.outcome for recovery in recoveries} == {"finished"}
+    assert len(recoveries) == len(ended) - ended.count(None)
+    assert len(carried(host)) == 3
 
 
 async def test_what_was_begun_before_a_reboot_is_closed(
