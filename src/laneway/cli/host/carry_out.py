@@ -21,8 +21,8 @@ from laneway.core.refusals import Refusal, explain
 from laneway.core.situation import Situation
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
+from laneway.host.plans.outcome import Progress
 from laneway.host.plans.recover import Recovery, recover
-from laneway.host.plans.run import Progress
 from laneway.host.situation import observe
 
 _MAX_ROUNDS = 5

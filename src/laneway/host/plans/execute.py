@@ -14,16 +14,16 @@ from laneway.host.plans.audit import Audit
 from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Intent, Journal
 from laneway.host.plans.operations.operation import Limits
-from laneway.host.plans.recover import recover
-from laneway.host.plans.run import (
+from laneway.host.plans.outcome import (
     Failure,
     Progress,
     Report,
-    Run,
     StepError,
     describe_error,
     ignore,
 )
+from laneway.host.plans.recover import recover
+from laneway.host.plans.run import Run
 from laneway.host.plans.state import BusyError
 
 __all__ = ["Limits", "Progress", "StepError", "execute"]

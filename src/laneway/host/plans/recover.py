@@ -18,7 +18,8 @@ from laneway.host.plans.audit import Audit
 from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Journal, Written, read
 from laneway.host.plans.operations.operation import Limits
-from laneway.host.plans.run import Failure, Report, Run, describe_error, ignore
+from laneway.host.plans.outcome import Failure, Report, describe_error, ignore
+from laneway.host.plans.run import Run
 
 log = logging.getLogger(__name__)
 

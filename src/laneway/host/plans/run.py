@@ -12,9 +12,7 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Callable
 
 from laneway.core.plan import (
     Plan,
@@ -25,14 +23,7 @@ from laneway.core.plan import (
     describe,
     undo,
 )
-from laneway.core.refusals import (
-    ChangedMeanwhile,
-    DeviceHeld,
-    Refusal,
-    ResetFailed,
-    WriteFailed,
-    explain,
-)
+from laneway.core.refusals import ChangedMeanwhile, DeviceHeld, ResetFailed, WriteFailed
 from laneway.host.hardware import Hardware
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
@@ -42,82 +33,17 @@ from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undon
 from laneway.host.plans.operations import operation_of
 from laneway.host.plans.operations.access import driver_of
 from laneway.host.plans.operations.operation import Limits, Seen, State
+from laneway.host.plans.outcome import (
+    Failure,
+    Phase,
+    Progress,
+    Report,
+    StepError,
+    describe_error,
+    failures,
+)
 
 log = logging.getLogger(__name__)
-
-
-Phase = Literal["doing", "done", "undoing", "undone", "failed"]
-
-
-class Progress(NamedTuple):
-    """How far a plan is, told before and after each of its steps."""
-
-    step: Step
-    number: int
-    """From 1."""
-    total: int
-    phase: Phase
-
-
-Report = Callable[[Progress], None]
-
-
-def ignore(_progress: Progress) -> None:
-    """Nobody wants to know."""
-
-
-class StepError(Exception):
-    """A plan did not complete; `refusal` says which step failed and why."""
-
-    def __init__(self, refusal: Refusal, *, undone: bool) -> None:
-        super().__init__(explain(refusal))
-        self.refusal = refusal
-        self.undone = undone
-        """Whether steps had been done, and were taken back: trying again disturbs what runs."""
-
-    @property
-    def left_over(self) -> tuple[str, ...]:
-        """Steps that could not be undone."""
-        return self.refusal.left_over if isinstance(self.refusal, WriteFailed) else ()
-
-
-class Failure(Exception):  # noqa: N818 - never leaves this package
-    """A step is not done. `refusal`: the reason as such, where there is more to it than words."""
-
-    def __init__(
-        self,
-        error: str,
-        refusal: Refusal | None = None,
-        *,
-        dirty: bool = False,
-        in_kernel: bool = False,
-    ) -> None:
-        super().__init__(error)
-        self.error = error
-        self.refusal = refusal
-        self.dirty = dirty
-        """Whether the step left hardware neither as before nor as after."""
-        self.in_kernel = in_kernel
-        """Whether the write of another process still waits in the kernel for a user."""
-
-
-@contextlib.contextmanager
-def _failures() -> Iterator[None]:
-    """What the system refuses in the block as the failure of a step."""
-    try:
-        yield
-    except OSError as error:
-        raise Failure(describe_error(error)) from error
-    except StateError as error:
-        raise Failure(str(error)) from error
-
-
-def describe_error(error: OSError) -> str:
-    """What failed, in the words and by the name that the kernel has for it."""
-    name = errno.errorcode.get(error.errno or 0, "")
-    text = error.strerror or os.strerror(error.errno or errno.EIO)
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{text} ({name})" if name else f"{where}{text}"
 
 
 class Run:
@@ -159,7 +85,7 @@ class Run:
     async def do(self, index: int, step: Step) -> None:
         """Do a step that nobody has begun. Raises Failure."""
         operation = operation_of(step)
-        with _failures():
+        with failures():
             seen = await self._steady(step)
             if seen.state is State.AFTER:
                 self._journal.add(Done(index, found=True))
@@ -179,7 +105,7 @@ class Run:
 
     async def redo(self, index: int, step: Step) -> None:
         """Have a step done that another process has begun. Raises Failure."""
-        with _failures():
+        with failures():
             seen = await self._steady(step)
             if seen.state is State.OTHER:
                 raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
@@ -192,7 +118,7 @@ class Run:
             self._record_done(index, step, "", seen)
 
     async def _perform(self, index: int, step: Step, seen: Seen, *, begun: bool = False) -> None:
-        with _failures():
+        with failures():
             self._tell(index, step, "doing")
             after = await self._once(step, begun=begun)
             self._record_done(index, step, seen.value, after)
@@ -316,7 +242,7 @@ class Run:
     async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
         """Why a step could not be taken back; empty when it was."""
         try:
-            with _failures():
+            with failures():
                 seen = await self._steady(reverse)
                 if seen.state is State.AFTER:
                     return ""
