@@ -7,128 +7,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
+from laneway.core.inventory import Framework
 from laneway.core.layout import GpuWish, plan_layout
-from laneway.core.mig import expected_profiles
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
-    CreateComputeInstance,
-    CreateGpuInstance,
     CreateMdev,
-    DestroyComputeInstance,
-    DestroyGpuInstance,
     Plan,
     RemoveMdev,
     Satisfied,
-    SetMigMode,
     SetMixedSize,
     SetVgpuParameters,
     SetVgpuType,
-    Step,
     SwitchGpuVfs,
     describe,
 )
-from laneway.core.refusals import Refusal, explain
-from laneway.core.situation import GpuInstance, GpuInstanceProfile, GpuModes, Holder, Situation
-
-GPU = PciAddress.parse("0000:08:00.0")
-VFS = tuple(PciAddress(0, 8, 1 + index // 8, index % 8) for index in range(20))
-A2, L40S, A100, RTX_PRO = "25b6", "26b9", "20f1", "2bb5"
-DC = "NVIDIA RTX Pro 6000 Blackwell DC"
-QEMU = Holder("process", "process 4711 (qemu-system-x86) has /dev/vfio/12 open")
-
-
-def pf(device: str = A2, vfs: int = 16, **more: object) -> PciFunction:
-    facts = {
-        "address": GPU,
-        "vendor": "10de",
-        "device": device,
-        "class_code": "030200",
-        "driver": "nvidia",
-        "total_vfs": 16,
-        "num_vfs": vfs,
-        "vfs": VFS[:vfs],
-        "sriov_gpu": True,
-    }
-    return PciFunction(**{**facts, **more})
-
-
-def kinds(*names: str, framework: Framework = "mdev") -> tuple[VgpuType, ...]:
-    """Types with made-up ids, as a driver would list them."""
-    prefix = "nvidia-" if framework == "mdev" else ""
-    return tuple(VgpuType(f"{prefix}{700 + sum(map(ord, name)) % 200}", name) for name in names)
-
-
-A2_NAMES = tuple(f"NVIDIA A2-{size}" for size in ("1Q", "2Q", "4Q", "8Q", "16Q", "4C", "8C", "1B"))
-
-
-def situation(
-    gpu: PciFunction | None = None,
-    carried: dict[int, str] | None = None,
-    *,
-    names: tuple[str, ...] = A2_NAMES,
-    framework: Framework = "mdev",
-    modes: GpuModes | None = None,
-    held: tuple[int, ...] = (),
-    places: dict[int, tuple[int | None, int | None]] | None = None,
-    **more: object,
-) -> Situation:
-    gpu = gpu or pf()
-    listed = kinds(*names, framework=framework)
-    vgpus = []
-    for index, address in enumerate(gpu.vfs):
-        name = (carried or {}).get(index)
-        placement, instance = (places or {}).get(index, (None, None))
-        vgpus.append(
-            VgpuFunction(
-                address=address,
-                parent=gpu.address,
-                framework=framework,
-                supported=listed,
-                creatable=() if name else listed,
-                configured=ConfiguredVgpu(
-                    kinds(name, framework=framework)[0].id,
-                    name,
-                    uuid=f"uuid-{index}" if framework == "mdev" else "",
-                    placement=placement,
-                    gpu_instance=instance,
-                )
-                if name
-                else None,
-            )
-        )
-    vf_functions = tuple(
-        msgspec.structs.replace(
-            gpu, address=address, physfn=gpu.address, vfs=(), num_vfs=0, total_vfs=None
-        )
-        for address in gpu.vfs
-    )
-    facts: dict[str, object] = {
-        "node": "node",
-        "inventory": Inventory(functions=(gpu, *vf_functions), vgpus=tuple(vgpus)),
-        "holders": {VFS[index]: (QEMU,) for index in held},
-        "gpus": {gpu.address: modes or GpuModes(mixed_size=False)},
-        "sriov_manage": True,
-    }
-    return Situation(**{**facts, **more})
-
-
-def wish(*vgpus: tuple[str, int], mixed_size: bool = False, parameters: str = "") -> GpuWish:
-    return GpuWish(GPU, vgpus, mixed_size, parameters)
-
-
-def steps(decision: object) -> list[Step]:
-    assert isinstance(decision, Plan), decision
-    return list(decision.steps)
-
-
-def reasons(decision: object) -> list[str]:
-    assert isinstance(decision, tuple), decision
-    for refusal in decision:
-        assert isinstance(refusal, Refusal)
-        assert explain(refusal)
-    return [refusal.reason for refusal in decision]
-
+from laneway.core.refusals import explain
+from laneway.core.situation import GpuModes, Situation
+from support.looks import (
+    A2_NAMES,
+    GPU,
+    L40S,
+    VFS,
+    kinds,
+    pf,
+    reasons,
+    situation,
+    steps,
+    wish,
+)
 
 # ------------------------------------------------------------------------------------- time-sliced
 
@@ -345,173 +251,6 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
     names = ("NVIDIA B99-8Q", "NVIDIA B99-16Q")
     complete = situation(pf("2fff"), names=names, framework="vendor-vfio")
     assert reasons(plan_layout(wish(("NVIDIA B99-8Q", 3)), complete)) == ["LayoutDoesNotFit"]
-
-
-# ---------------------------------------------------------------------------------------------- MIG
-
-
-def with_ids(device: str) -> tuple[GpuInstanceProfile, ...]:
-    return tuple(
-        msgspec.structs.replace(one, id=number)
-        for number, one in enumerate(expected_profiles(device), 14)
-    )
-
-
-def instance(device: str, number: int, name: str, start: int, computes: int = 1) -> GpuInstance:
-    found = next(one for one in with_ids(device) if one.name == name)
-    return GpuInstance(number, name, found.id, start, found.size, computes)
-
-
-def rtx(carried: dict[int, str] | None = None, *there: GpuInstance, **more: object) -> Situation:
-    modes = GpuModes(mig=True, profiles=with_ids(RTX_PRO), instances=there)
-    facts = {"names": (), "framework": "vendor-vfio", "modes": modes, **more}
-    return situation(pf(RTX_PRO), carried, **facts)
-
-
-def test_mig_backed_profiles_switch_the_card_to_mig_in_the_drivers_order() -> None:
-    look = situation(
-        pf(RTX_PRO),
-        {0: f"{DC}-8Q"},
-        names=(f"{DC}-8Q",),
-        framework="vendor-vfio",
-        modes=GpuModes(mig=False, mixed_size=True, profiles=with_ids(RTX_PRO)),
-    )
-
-    plan = plan_layout(wish((f"{DC}-1-2Q", 13)), look)
-
-    assert [type(step) for step in steps(plan)] == [
-        SetVgpuType,
-        SetMixedSize,
-        SwitchGpuVfs,
-        SetMigMode,
-        SwitchGpuVfs,
-    ]
-    assert isinstance(plan, Plan)
-    assert plan.steps[2:] == (
-        SwitchGpuVfs(GPU, enabled=False, count=16),
-        SetMigMode(GPU, enabled=True),
-        SwitchGpuVfs(GPU, enabled=True, count=16),
-    )
-    assert plan.then == ("create 2 x GPU instance 1g.24gb+gfx", f"configure 13 x {DC}-1-2Q")
-
-
-def test_mig_mode_comes_before_the_functions() -> None:
-    look = situation(pf(A100, vfs=0), modes=GpuModes(mig=False, mixed_size=False))
-    plan = steps(plan_layout(wish(("GRID A100-1-5C", 2)), look))
-    assert plan == [SetMigMode(GPU, enabled=True), SwitchGpuVfs(GPU, enabled=True, count=16)]
-
-
-def test_time_sliced_profiles_take_the_card_out_of_mig_mode() -> None:
-    plan = steps(
-        plan_layout(wish((f"{DC}-8Q", 1)), rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 0)))
-    )
-    assert [type(step) for step in plan] == [
-        DestroyComputeInstance,
-        DestroyGpuInstance,
-        SwitchGpuVfs,
-        SetMigMode,
-        SwitchGpuVfs,
-    ]
-
-
-def test_a_wish_for_nothing_leaves_the_mode_of_the_card() -> None:
-    assert plan_layout(wish(), rtx()) == Satisfied()
-
-
-def test_instances_come_before_the_vgpus_in_them() -> None:
-    plan = steps(plan_layout(wish((f"{DC}-1-2Q", 2), (f"{DC}-1-8Q", 1)), rtx()))
-
-    assert plan[:4] == [
-        CreateGpuInstance(GPU, "1g.24gb+gfx", with_ids(RTX_PRO)[0].id, 0),
-        CreateComputeInstance(GPU, 0),
-        CreateGpuInstance(GPU, "1g.24gb+gfx", with_ids(RTX_PRO)[0].id, 2),
-        CreateComputeInstance(GPU, 2),
-    ]
-    assert [(step.function, step.profile) for step in plan[4:]] == [
-        (VFS[0], f"{DC}-1-8Q"),
-        (VFS[1], f"{DC}-1-2Q"),
-        (VFS[2], f"{DC}-1-2Q"),
-    ]
-
-
-def test_an_instance_without_compute_instance_gets_one() -> None:
-    look = rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 4, computes=0))
-    plan = steps(plan_layout(wish((f"{DC}-1-24Q", 1)), look))
-    assert [type(step) for step in plan] == [CreateComputeInstance, SetVgpuType]
-
-
-def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
-    there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2), instance(RTX_PRO, 5, "1g.24gb+gfx", 4)
-    carried = {0: f"{DC}-1-8Q", 1: f"{DC}-1-8Q"}
-    places: dict[int, tuple[int | None, int | None]] = {0: (0, 3), 1: (0, 5)}
-    asked = wish((f"{DC}-1-8Q", 1), (f"{DC}-2-48Q", 1))
-
-    plan = steps(plan_layout(asked, rtx(carried, *there, places=places)))
-    held = steps(plan_layout(asked, rtx(carried, *there, places=places, held=(1,))))
-    both = plan_layout(asked, rtx(carried, *there, places=places, held=(0, 1)))
-
-    for one, vf, start in ((plan, 1, 4), (held, 0, 2)):
-        assert [step.start for step in one if isinstance(step, DestroyGpuInstance)] == [start]
-        changed = [step.function for step in one if isinstance(step, SetVgpuType)]
-        assert changed == [VFS[vf], VFS[vf]]
-    assert reasons(both) == ["DeviceHeld"]
-    more = wish((f"{DC}-1-8Q", 6), (f"{DC}-2-48Q", 1))
-    stuck = plan_layout(more, rtx(carried, *there, places=places, held=(0, 1)))
-    assert reasons(stuck) == ["InstancesDoNotFit"]
-    assert isinstance(stuck, tuple)
-    assert "in use are in the way" in explain(stuck[0])
-
-
-def test_vgpus_that_an_empty_instance_would_attract_come_after_those_that_need_it() -> None:
-    there = instance(RTX_PRO, 4, "1g.24gb+gfx", 2), instance(RTX_PRO, 5, "1g.24gb+gfx", 6)
-    look = rtx({0: f"{DC}-1-6Q"}, *there, places={0: (0, 5)}, held=(0,))
-
-    plan = steps(plan_layout(wish((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
-
-    assert [step.profile for step in plan] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
-
-
-def test_a_new_instance_may_attract_as_well() -> None:
-    there = instance(RTX_PRO, 5, "1g.24gb+gfx", 6)
-    look = rtx({0: f"{DC}-1-6Q"}, there, places={0: (0, 5)}, held=(0,))
-
-    plan = steps(plan_layout(wish((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
-
-    assert [type(step) for step in plan[:2]] == [CreateGpuInstance, CreateComputeInstance]
-    assert [step.profile for step in plan[2:]] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
-
-
-def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
-    user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
-    there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)
-    look = rtx(None, there, holders={GPU: (user,)})
-    assert reasons(plan_layout(wish((f"{DC}-4-96Q", 1)), look)) == ["DeviceHeld"]
-    assert steps(plan_layout(wish((f"{DC}-2-48Q", 1)), look))
-
-
-def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() -> None:
-    modes = GpuModes(mig=True, profiles=with_ids(A100))
-    asked = wish(("GRID A100-3-20C", 2))
-
-    first = plan_layout(asked, situation(pf(A100), names=(), modes=modes))
-    assert isinstance(first, Plan)
-    assert {type(step) for step in first.steps} == {CreateGpuInstance, CreateComputeInstance}
-    assert first.then == ("configure 2 x GRID A100-3-20C",)
-
-    there = instance(A100, 1, "3g.20gb", 0), instance(A100, 2, "3g.20gb", 4)
-    made = msgspec.structs.replace(modes, instances=there)
-    second = plan_layout(asked, situation(pf(A100), names=("GRID A100-3-20C",), modes=made))
-    assert [type(step) for step in steps(second)] == [CreateMdev, CreateMdev]
-
-    unlisted = plan_layout(asked, situation(pf(A100), names=(), modes=made))
-    assert reasons(unlisted) == ["ProfileUnknown"]
-
-
-def test_instances_that_do_not_fit_are_refused_before_anything_is_torn_down() -> None:
-    look = situation(
-        pf(A100), {0: "GRID A100-20C"}, names=("GRID A100-20C",), modes=GpuModes(mig=False)
-    )
-    assert reasons(plan_layout(wish(("GRID A100-3-20C", 3)), look)) == ["InstancesDoNotFit"]
 
 
 # ---------------------------------------------------------------------------------------- refusals
