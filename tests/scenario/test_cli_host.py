@@ -75,8 +75,14 @@ def test_vgpus_come_stay_and_go(laneway: Laneway) -> None:
 def test_functions_and_vgpus_come_in_one_command(laneway: Laneway) -> None:
     laneway("release", "08:00.0")
 
-    done = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"1x{A2_4Q}"))
+    wish = ("gpu", "08:00.0", "--vgpus", f"1x{A2_4Q}")
 
+    shown = lines(laneway("plan", *wish))
+    done = lines(laneway("apply", *wish))
+
+    assert shown[1] == "  1. enable the 16 virtual functions of GPU 0000:08:00.0 with sriov-manage"
+    assert shown[2].startswith("Then")
+    assert A2_4Q in shown[3]
     assert "enable the 16 virtual functions" in done[0]
     assert A2_4Q in done[1]
     assert done[-1] == "Done: 2 steps."

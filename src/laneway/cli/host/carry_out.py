@@ -15,6 +15,7 @@ import click
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
+from laneway.core.layout import MOST_STAGES
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, describe
 from laneway.core.refusals import Refusal, explain
@@ -25,7 +26,8 @@ from laneway.host.plans.outcome import Progress
 from laneway.host.plans.recover import Recovery, recover
 from laneway.host.situation import observe
 
-_MAX_ROUNDS = 5
+_MAX_ROUNDS = MOST_STAGES + 1
+"""The last one only sees that nothing is left to do."""
 
 
 class Wish(NamedTuple):
@@ -36,8 +38,6 @@ class Wish(NamedTuple):
     decide: Callable[[Situation], Decision]
     addresses: tuple[PciAddress, ...] = ()
     ports: tuple[str, ...] = ()
-    outlook: str = ""
-    """What a dry run cannot show yet when its plan is only the first part."""
 
 
 async def show(hardware: Hardware, wish: Wish) -> None:
@@ -52,7 +52,7 @@ async def show(hardware: Hardware, wish: Wish) -> None:
         click.echo("Would do, in this order:")
         _list(decision)
     else:
-        _end(decision)
+        _end(decision, "nothing would be changed")
 
 
 async def carry_out(hardware: Hardware, wish: Wish) -> None:
@@ -74,7 +74,7 @@ async def carry_out(hardware: Hardware, wish: Wish) -> None:
         if done and isinstance(decision, Satisfied):
             click.echo(f"Done: {_steps(done)}.")
         else:
-            _end(decision)
+            _end(decision, f"{_steps(done)} done before" if done else "nothing was changed")
 
 
 async def _look(hardware: Hardware, wish: Wish) -> Situation:
@@ -93,19 +93,23 @@ async def _execute(hardware: Hardware, wish: Wish, plan: Plan) -> None:
         raise Failure(explain(error.refusal) + undone) from error
 
 
-def _end(decision: Satisfied | tuple[Refusal, ...]) -> None:
+def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
     if isinstance(decision, Satisfied):
         click.echo("Nothing to do: everything is as asked for.")
         return
     for refusal in decision:
         click.echo(one_line(f"{refusal.reason}: {explain(refusal)}"), err=True)
-    raise Failure("refused; nothing was changed")
+    raise Failure(f"refused; {effect}")
 
 
 def _list(plan: Plan) -> None:
     width = len(str(len(plan.steps)))
     for number, step in enumerate(plan.steps, 1):
         click.echo(f"  {number:>{width}}. {one_line(describe(step))}")
+    if plan.then:
+        click.echo("Then, once that shows what the device can do:")
+    for words in plan.then:
+        click.echo(f"  {' ' * width}  {one_line(words)}")
 
 
 def _tell_recovery(recovery: Recovery) -> None:
