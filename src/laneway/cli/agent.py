@@ -15,7 +15,7 @@ from laneway.host.executors.choice import ChosenExecutor
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.executors.pod import PodExecutor
 from laneway.host.hardware import Hardware
-from laneway.host.plans.state import open_state
+from laneway.host.plans.state import STATE_FOLDER, open_state
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -60,7 +60,7 @@ Example: in a pod of a DaemonSet.
 )
 @click.option(
     "--state-dir",
-    default="/var/lib/laneway",
+    default=STATE_FOLDER,
     show_default=True,
     metavar="PATH",
     help="Folder on the node, kept over restarts, for the journal, the audit record and what was "

@@ -14,10 +14,11 @@ import click
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host import wishes
 from laneway.cli.host.carry_out import Wish, carry_out, show
-from laneway.cli.host.hardware import STATE_FOLDER, locked, opened
+from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
 from laneway.core import layout, passthrough, release, sriov, usb_claims
 from laneway.core.pci import PciAddress
+from laneway.host.plans.state import STATE_FOLDER
 
 _Command = Callable[..., Any]
 _Decorator = Callable[[_Command], _Command]

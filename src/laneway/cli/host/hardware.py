@@ -12,10 +12,9 @@ from laneway.core.refusals import explain
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
-from laneway.host.plans.state import BusyError, open_state
+from laneway.host.plans.state import STATE_FOLDER, BusyError, open_state
 from laneway.host.real import RealHost
 
-STATE_FOLDER = "/var/lib/laneway"
 ACTOR = "laneway host"
 
 

@@ -23,6 +23,9 @@ from laneway.host.plans import files
 from laneway.host.plans.files import StateError
 from laneway.host.port import Host
 
+STATE_FOLDER = "/var/lib/laneway"
+"""Where it is on a node."""
+
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _JOURNAL = "plan-"
 _SUFFIX = ".jsonl"
