@@ -9,6 +9,7 @@ is put back by plain writes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from laneway.core.plan import CreateMdev, SetVgpuType, Step
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.vgpu import NO_VGPU, mdev_uuid
 from laneway.host.port import Host
+from laneway.host.real import RealHost
 from laneway.host.scan import scan
 from laneway.sim.spec import Spec, build
 from support.machines import Machine, RigMachine, SimulatedMachine
@@ -28,6 +30,7 @@ from support.machines import Machine, RigMachine, SimulatedMachine
 RIG = os.environ.get("LANEWAY_RIG", "")
 NODE = "node"
 PCI = "/sys/bus/pci/devices"
+MDEVS = "/sys/bus/mdev/devices"
 
 # ---- what every device has ---------------------------------------------------
 
@@ -127,7 +130,7 @@ class Gpu(Device):
     def removal(self, function: VgpuFunction) -> tuple[str, str]:
         """Path and text of the write that removes a vGPU."""
         if self.framework == "mdev":
-            return f"/sys/bus/mdev/devices/{mdev_uuid(NODE, function)}/remove", "1"
+            return f"{MDEVS}/{mdev_uuid(NODE, function)}/remove", "1"
         return self.path("nvidia/current_vgpu_type", function.address), NO_VGPU
 
     def remove(self, function: VgpuFunction) -> None:
@@ -137,7 +140,7 @@ class Gpu(Device):
         """The VFIO group and the device of it that a VM with this vGPU opens."""
         if self.framework == "mdev":
             uuid = mdev_uuid(NODE, function)
-            return _group_node(self.host, f"/sys/bus/mdev/devices/{uuid}"), uuid
+            return _group_node(self.host, f"{MDEVS}/{uuid}"), uuid
         return self.group_node(function.address), str(function.address)
 
     async def switch(self, *, on: bool) -> None:
@@ -146,17 +149,16 @@ class Gpu(Device):
         done = await self.machine.executor.run(argv, seconds=60)
         assert done.status == 0, done.output
 
-    def clear(self) -> None:
-        for function in self.functions():
-            if function.configured is not None:
-                self.remove(function)
-
     def restore(self) -> None:
         """Undo what a test did to a GPU that outlives it."""
         _give_back(self)
         for vf in self.virtfns():
             _give_back(Device(self.machine, vf))
-        self.clear()
+            vgpu = self.path("nvidia/current_vgpu_type", vf)
+            if self.host.exists(vgpu) and self.host.read(vgpu).strip() != NO_VGPU.encode():
+                self.host.write(vgpu, NO_VGPU)
+        for uuid in self.host.names(MDEVS):
+            self.host.write(f"{MDEVS}/{uuid}/remove", "1")
         total = self.host.read(self.path("sriov_totalvfs")).decode().strip()
         if len(self.virtfns()) != int(total):
             self.host.write(self.path("sriov_numvfs"), "0")
@@ -170,12 +172,22 @@ def _give_back(device: Device) -> None:
         device.bind("")
 
 
+@functools.cache
+def _in_the_guest() -> tuple[PciFunction, ...]:
+    """What there is before the first test: a scan takes a good while in a guest."""
+    return scan(RealHost()).functions
+
+
+def _functions(machine: Machine) -> tuple[PciFunction, ...]:
+    return _in_the_guest() if RIG else scan(machine.host).functions
+
+
 def _rig_gpu() -> Gpu:
     machine = RigMachine()
-    pf = next(f for f in scan(machine.host).functions if f.sriov_gpu)
-    framework = "mdev" if RIG == "mdev" else "vendor-vfio"
-    gpu = Gpu(machine, pf.address, framework, memory_gib=16)
-    gpu.restore()
+    pf = next(f for f in _functions(machine) if f.sriov_gpu)
+    gpu = Gpu(machine, pf.address, "mdev" if RIG == "mdev" else "vendor-vfio", memory_gib=16)
+    if not gpu.virtfns():
+        gpu.restore()
     return gpu
 
 
@@ -228,7 +240,7 @@ class SharedGroup(Device):
 @pytest.fixture
 def shared_group() -> Iterator[SharedGroup]:
     machine = _machine("workstation")
-    functions = scan(machine.host).functions
+    functions = _functions(machine)
     audio = next(f for f in functions if f.class_code.startswith("0403") and _below_a_port(f))
     gpu = next(f for f in functions if f.is_gpu and f.address[:3] == audio.address[:3])
     found = SharedGroup(machine, gpu.address, audio.address)
@@ -268,7 +280,7 @@ class Nvme(Device):
 @pytest.fixture
 def nvme() -> Iterator[Nvme]:
     machine = _machine("workstation")
-    pf = next(f for f in scan(machine.host).functions if f.class_code == "010802" and f.total_vfs)
+    pf = next(f for f in _functions(machine) if f.class_code == "010802" and f.total_vfs)
     found = Nvme(machine, pf.address, pf.total_vfs or 0)
     yield found
     machine.close()
