@@ -106,5 +106,5 @@ async def _run(node: str, kubeconfig: str | None, address: str, port: int, state
             return [] if the_agent.ready.is_set() else [node]
 
         async with health_server(address, port, families.registry, not_ready) as bound:
-            log.info("serving health and metrics on %s port %d", host, bound)
+            log.info("serving health and metrics on %s port %d", address, bound)
             await the_agent.run()

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 
 from laneway.core.printed import Tail, clean, joined
+from laneway.core.programs import Completed
 from laneway.kube.client import Client
 from laneway.kube.errors import CutOffError, UndecodableError, from_status
 from laneway.kube.pods import PODS
@@ -37,14 +38,6 @@ class Target(NamedTuple):
     namespace: str
     pod: str
     container: str
-
-
-class Ended(NamedTuple):
-    """How a program in a container ended."""
-
-    status: int
-    output: str
-    """Standard output, then standard error; bounded, clean text."""
 
 
 class _Cause(msgspec.Struct):
@@ -65,7 +58,7 @@ class _Status(msgspec.Struct):
 _decode_status = msgspec.json.Decoder(_Status).decode
 
 
-async def execute(client: Client, target: Target, argv: Sequence[str], seconds: float) -> Ended:
+async def execute(client: Client, target: Target, argv: Sequence[str], seconds: float) -> Completed:
     """Run a program by its argument vector and wait for its end.
 
     Raises ApiError when it was refused or could not be started, UnreachableError when it was never
@@ -81,7 +74,7 @@ async def execute(client: Client, target: Target, argv: Sequence[str], seconds: 
         return await _follow(socket)
 
 
-async def _follow(socket: aiohttp.ClientWebSocketResponse) -> Ended:
+async def _follow(socket: aiohttp.ClientWebSocketResponse) -> Completed:
     out, err, told = Tail(), Tail(), bytearray()
     while True:
         try:
@@ -101,7 +94,7 @@ async def _follow(socket: aiohttp.ClientWebSocketResponse) -> Ended:
             case 3:
                 told += content
                 if (status := _exit_status(told)) is not None:
-                    return Ended(status, joined(out.text(), err.text()))
+                    return Completed(status, joined(out.text(), err.text()))
             case _ if content:
                 raise UndecodableError(f"the server sent data on channel {channel}, which has none")
 

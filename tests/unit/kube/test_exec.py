@@ -14,6 +14,7 @@ import pytest
 from aiohttp import WSCloseCode, web
 from aiohttp.test_utils import TestServer
 
+from laneway.core.programs import Completed
 from laneway.kube.auth import Credentials, Fetched, Identity
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User
@@ -27,7 +28,7 @@ from laneway.kube.errors import (
     UndecodableError,
     UnreachableError,
 )
-from laneway.kube.exec import Ended, Target, execute
+from laneway.kube.exec import Target, execute
 from support.kubelet import SUCCESS, V4, V5, Behaviour, exited, not_found, sends, upgrade
 
 TARGET = Target("team", "driver-abc", "main")
@@ -49,7 +50,7 @@ class Kubelet:
             return self.refusal()
         return await upgrade(request, self.behave, self.protocols)
 
-    async def run(self, *argv: str, seconds: float = 20, **more: Any) -> Ended:
+    async def run(self, *argv: str, seconds: float = 20, **more: Any) -> Completed:
         async with Client(self.config, **more) as client:
             return await execute(client, TARGET, argv, seconds)
 

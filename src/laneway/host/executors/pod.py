@@ -37,7 +37,7 @@ from laneway.kube.errors import (
     UnauthorizedError,
     UndecodableError,
 )
-from laneway.kube.exec import Ended, Target, execute
+from laneway.kube.exec import Target, execute
 from laneway.kube.pods import PODS, Pod, is_ready
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class PodExecutor:
 
     async def run(self, argv: Sequence[str], seconds: float) -> Completed:
         check_argv(argv, self._programs)
-        return Completed(*await self._execute(await self._find(), argv, seconds))
+        return await self._execute(await self._find(), argv, seconds)
 
     async def _find(self) -> _Driver:
         """The driver that is usable now. Raises CommandMissingError when there is none."""
@@ -173,7 +173,7 @@ class PodExecutor:
                 errno.EHOSTUNREACH, f"driver pod {pod} does not answer: {error.strerror}"
             ) from error
 
-    async def _execute(self, driver: _Driver, argv: Sequence[str], seconds: float) -> Ended:
+    async def _execute(self, driver: _Driver, argv: Sequence[str], seconds: float) -> Completed:
         what = f"{argv[0]} in driver pod {driver.target.pod}"
         try:
             ended = await execute(self._client, driver.target, argv, seconds)

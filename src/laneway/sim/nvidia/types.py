@@ -26,9 +26,6 @@ _MAXIMUM = re.compile(rb"max_instance=([0-9]{1,9})")
 _ROW = re.compile(r"\s*([0-9]{1,9})\s*:\s*(\S.*?)\s*")
 _SIZE_IN_NAME = re.compile(r"-([0-9]{1,4})[ABCQ]")
 
-_BOARD_BY_SUBSYSTEM = {"25b6": {"157e": "A2", "14a9": "A16"}}
-"""Boards that share a PCI id, told apart by the subsystem id of the PF."""
-
 _BLACKWELL = ("29", "2b", "2c", "2d", "2f", "31")
 _BEFORE_ADA = ("1", "20", "21", "22", "24", "25")
 """How PCI device ids of these generations begin."""
@@ -76,8 +73,7 @@ def hex_id(block: Block | None, name: str) -> str:
 def _catalogued(physical: Block | None, function: Block | None) -> Iterator[CardType]:
     """Every type of the board that the catalogue knows; id 0 where it knows no id."""
     device = hex_id(physical, "device") or hex_id(function, "device")
-    board = _BOARD_BY_SUBSYSTEM.get(device, {}).get(hex_id(physical, "subsystem_device"))
-    profiles = [one for one in profiles_of(device) if board in (None, one.board)]
+    profiles = profiles_of(device, hex_id(physical, "subsystem_device"))
     whole = (one.framebuffer_mib for one in profiles if one.max_per_gpu == 1 and not one.mig_backed)
     region = max(whole, default=0) // 1024
     for profile in profiles:
