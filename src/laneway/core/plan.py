@@ -317,7 +317,7 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             done = "enable" if enabled else "disable"
             return f"{done} the {count} virtual functions of GPU {function} with sriov-manage"
         case SetMigMode(function, enabled):
-            return f"switch MIG mode {'on' if enabled else 'off'} on {function}"
+            return f"switch {'on' if enabled else 'off'} MIG mode of {function}"
         case SetMixedSize(function, enabled, start):
             where = "" if start is None else f", GPU instance at {start}"
             return f"{'allow' if enabled else 'forbid'} vGPUs of mixed sizes on {function}{where}"
