@@ -60,7 +60,9 @@ def bind(address: PciAddress, situation: Situation) -> Decision:
     if not (coming or against):
         return Satisfied()
     against += _unusable(function, situation)
-    against += _in_use(coming, situation)
+    needed = situation.inventory.critical
+    for one in coming:
+        against += held(one.address, situation, needed=one.address in needed)
     if situation.vfio_pci == "missing":
         against.append(VfioMissing(situation.kernel))
     return conclude(against, _bind_steps(members, coming, situation))

@@ -146,18 +146,26 @@ def obstacles(card: PciFunction, situation: Situation) -> list[Refusal]:
     """Everything that forbids taking away the VFs that a card has."""
     against: list[Refusal] = []
     for address in card.vfs:
-        against += _needed(address, situation)
+        needed = _needed(address, situation)
+        against += needed
         if (error := situation.quarantined.get(address)) is not None:
             against.append(DeviceQuarantined(str(address), error))
-        against += held(address, situation, *_vgpu(address, situation))
+        against += held(address, situation, *_vgpu(address, situation), needed=bool(needed))
     return against
 
 
-def held(address: PciAddress, situation: Situation, *more: str) -> list[Refusal]:
-    """Who uses a function, all in one refusal; also that this cannot be known."""
+def held(
+    address: PciAddress, situation: Situation, *more: str, needed: bool = False
+) -> list[Refusal]:
+    """Who uses a function, all in one refusal; also that this cannot be known.
+
+    `needed`: that the node cannot do without it is told already, so how the node uses it is not.
+    """
     if situation.blind:
         return [UsersUnknown(situation.blind)]
-    holders = (*more, *(holder.text for holder in situation.holders.get(address, ())))
+    users = situation.holders.get(address, ())
+    texts = (user.text for user in users if user.kind == "process" or not needed)
+    holders = (*more, *texts)
     return [DeviceHeld(str(address), holders)] if holders else []
 
 

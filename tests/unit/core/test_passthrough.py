@@ -178,6 +178,17 @@ def test_everything_that_speaks_against_is_told_at_once() -> None:
     assert "no vfio-pci" in told
 
 
+def test_how_the_node_uses_what_it_needs_is_told_once() -> None:
+    use = Holder("mount", "it is mounted on /")
+    situation = workstation(
+        holders={GPU: (VM, use)}, inventory={"critical": {GPU: ("is mounted on /",)}}
+    )
+    told = words(bind(GPU, situation))
+    assert told.count("mounted on /") == 1
+    assert "qemu-system-x86" in told
+    assert "mounted on /" in words(bind(GPU, workstation(holders={GPU: (use,)})))
+
+
 def test_a_device_without_iommu_group_or_with_vfs_or_vgpus_is_refused_with_the_remedy() -> None:
     lone = function(GPU, driver="nvidia", iommu_group=None)
     [told] = words(bind(GPU, of(lone))).splitlines()
