@@ -85,15 +85,22 @@ GPU 00000000:41:00.0
         Fractional Multi-vGPU             : Not Supported
         Heterogeneous Time-Slice Profiles : Supported
         Heterogeneous Time-Slice Sizes    : Supported
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Disabled
     MIG Mode
-        Current                           : N/A
-        Pending                           : N/A
+        Current                           : {mig}
+        Pending                           : {mig}
     GPU Virtualization Mode
         Virtualization Mode               : Host VGPU
         Host VGPU Mode                    : SR-IOV
         vGPU Heterogeneous Mode           : {mode}
     Processes                             : None
 """
+
+
+def report(mode: str = "N/A", mig: str = "N/A") -> str:
+    return REPORT.format(mode=mode, mig=mig)
 
 
 class Program:
@@ -146,17 +153,18 @@ def test_instances_come_by_placement_with_their_compute_instances() -> None:
 
 @pytest.mark.parametrize(
     ("text", "mode"),
-    [("Enabled\n", True), ("Disabled\n", False), ("[N/A]\n", None), ("", None), ("Enabled?", None)],
+    [("Enabled", True), ("Disabled", False), ("N/A", None), ("", None), ("Enabled?", None)],
 )
-def test_the_mig_mode_is_a_word(text: str, mode: bool | None) -> None:
-    assert smi.parse_mig_mode(text) is mode
+def test_the_mig_mode_is_a_row_below_its_heading(text: str, mode: bool | None) -> None:
+    assert smi.parse_mig_mode(report(mig=text)) is mode
+    assert smi.parse_mig_mode(report(mig=text).replace("    MIG Mode\n", "")) is None
 
 
 @pytest.mark.parametrize(
     ("word", "mode"), [("Enabled", True), ("Disabled", False), ("N/A", None), ("Not Enabled", None)]
 )
 def test_mixed_size_is_one_row_among_many_that_look_alike(word: str, mode: bool | None) -> None:
-    assert smi.parse_mixed(REPORT.format(mode=word)) is mode
+    assert smi.parse_mixed(report(word)) is mode
 
 
 @pytest.mark.parametrize(
@@ -209,12 +217,11 @@ def test_no_text_makes_a_reader_fail(one: str, other: str) -> None:
 async def test_a_card_in_mig_mode_tells_everything() -> None:
     program = Program(
         **{
-            "mig.mode": ok("Enabled\n"),
             "-lgipp": ok(PLACEMENTS),
             "-lgip": ok(PROFILES),
             "-lgi": ok(INSTANCES),
             "-lci": ok(COMPUTES),
-            "q": ok(REPORT.format(mode="N/A")),
+            "q": ok(report(mig="Enabled")),
         }
     )
 
@@ -229,20 +236,19 @@ async def test_a_card_in_mig_mode_tells_everything() -> None:
 async def test_no_instances_is_an_answer_and_no_error() -> None:
     program = Program(
         **{
-            "mig.mode": ok("Enabled\n"),
             "-lgipp": ok(PLACEMENTS),
             "-lgip": ok(PROFILES),
             "-lgi": NONE_FOUND,
-            "q": ok(REPORT.format(mode="N/A")),
+            "q": ok(report(mig="Enabled")),
         }
     )
     assert (await read_modes(program, GPU)).instances == ()
 
 
 async def test_a_card_without_mig_is_not_asked_for_instances() -> None:
-    program = Program(**{"mig.mode": ok("[N/A]\n"), "q": ok(REPORT.format(mode="Disabled"))})
+    program = Program(q=ok(report("Disabled")))
     assert await read_modes(program, GPU) == GpuModes(mig=None, mixed_size=False)
-    assert len(program.asked) == 2
+    assert len(program.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -258,5 +264,5 @@ async def test_what_fails_says_so_in_words(
     answer: Completed | Exception, number: int, words: str
 ) -> None:
     with pytest.raises(OSError, match=words) as failure:
-        await read_modes(Program(**{"mig.mode": answer}), GPU)
+        await read_modes(Program(q=answer), GPU)
     assert failure.value.errno == number

@@ -52,9 +52,7 @@ def node(tmp_path: Path) -> Hardware:
 
 def answering(node: Hardware, **answers: str | Completed) -> Hardware:
     words = {
-        f"-{name}" if len(name) < 5 else "--query-gpu": Completed(0, answer)
-        if isinstance(answer, str)
-        else answer
+        f"-{name}": Completed(0, answer) if isinstance(answer, str) else answer
         for name, answer in answers.items()
     }
     return node._replace(executor=Program(words))
@@ -70,6 +68,10 @@ async def perform(node: Hardware, step: MigStep) -> None:
 
 def mixed(word: str) -> str:
     return f"        vGPU Heterogeneous Mode           : {word}\n"
+
+
+def both_modes(word: str) -> str:
+    return f"    MIG Mode\n        Current                           : {word}\n{mixed(word)}"
 
 
 async def test_a_success_that_changed_nothing_is_a_failure(node: Hardware) -> None:
@@ -97,14 +99,14 @@ async def test_a_gpu_in_use_is_busy_and_the_program_is_quoted(node: Hardware) ->
     [
         (SetMigMode(GPU, enabled=True), "Enabled", State.AFTER),
         (SetMigMode(GPU, enabled=True), "Disabled", State.BEFORE),
-        (SetMigMode(GPU, enabled=False), "[N/A]", State.OTHER),
+        (SetMigMode(GPU, enabled=False), "N/A", State.OTHER),
         (SetMixedSize(GPU, enabled=True), "Enabled", State.AFTER),
         (SetMixedSize(GPU, enabled=False), "Enabled", State.BEFORE),
         (SetMixedSize(GPU, enabled=True), "N/A", State.OTHER),
     ],
 )
 async def test_where_a_mode_is(node: Hardware, step: MigStep, word: str, expected: State) -> None:
-    assert (await state(answering(node, query=word, q=mixed(word)), step)).state is expected
+    assert (await state(answering(node, q=both_modes(word)), step)).state is expected
 
 
 NONE_FOUND = Completed(6, "No GPU instances found: Not Found\n")

@@ -22,8 +22,8 @@ _MAX_SAID = 300
 
 async def read_modes(executor: Executor, address: PciAddress) -> GpuModes:
     """What a GPU that the driver has says about itself. Raises OSError with words."""
-    mig = await read_mig_mode(executor, address)
-    mixed = await read_mixed(executor, address)
+    report = await ask(executor, smi.query_all(address))
+    mig, mixed = smi.parse_mig_mode(report), smi.parse_mixed(report)
     if mig is None:
         return GpuModes(mixed_size=mixed)
     profiles = await ask(executor, smi.list_profiles(address))
@@ -37,7 +37,7 @@ async def read_modes(executor: Executor, address: PciAddress) -> GpuModes:
 
 
 async def read_mig_mode(executor: Executor, address: PciAddress) -> bool | None:
-    return smi.parse_mig_mode(await ask(executor, smi.query_mig_mode(address)))
+    return smi.parse_mig_mode(await ask(executor, smi.query_all(address)))
 
 
 async def read_mixed(

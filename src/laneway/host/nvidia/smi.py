@@ -33,6 +33,7 @@ _PLACEMENTS = re.compile(
     r"Profile ID\s{1,9}([0-9]{1,9})\s{1,9}Placements?\s{0,9}:\s{0,9}"
     r"\{([0-9, ]{0,200})\}\s{0,9}:\s{0,9}([0-9]{1,4})"
 )
+_MIG = "MIG Mode"
 _MIXED = "vGPU Heterogeneous Mode"
 _SWITCH = {"Enabled": True, "Disabled": False}
 
@@ -48,11 +49,8 @@ def _mig(address: PciAddress, *words: str) -> Argv:
     return (NVIDIA_SMI, "mig", "-i", str(address), *words)
 
 
-def query_mig_mode(address: PciAddress) -> Argv:
-    return _gpu(address, "--query-gpu=mig.mode.current", "--format=csv,noheader")
-
-
 def query_all(address: PciAddress) -> Argv:
+    """Both modes in one answer: to start the program costs more than anything that it is asked."""
     return _gpu(address, "-q")
 
 
@@ -109,9 +107,15 @@ def destroy_compute_instances(address: PciAddress, instance: int) -> Argv:
 
 
 def parse_mig_mode(text: str) -> bool | None:
-    """None: the card has no MIG mode (`[N/A]`), or the answer says nothing."""
-    words = (line.strip() for line in text.splitlines())
-    return next((_SWITCH[word] for word in words if word in _SWITCH), None)
+    """None: the card has no MIG mode (`N/A`), or the report says nothing.
+
+    The row below the heading counts; rows of the same name stand below other headings.
+    """
+    lines = iter(text.splitlines())
+    if not any(line.strip() == _MIG for line in lines):
+        return None
+    name, _, value = next(lines, "").partition(" : ")
+    return _SWITCH.get(value.strip()) if name.strip() == "Current" else None
 
 
 def parse_mixed(text: str) -> bool | None:
