@@ -65,6 +65,9 @@ class Recorder:
     def names(self, path: str) -> list[str]:
         return self._read(self._host.names, path)
 
+    def entries(self, path: str) -> dict[str, bool]:
+        return self._read(self._host.entries, path)
+
     def readlink(self, path: str) -> str:
         return self._read(self._host.readlink, path)
 

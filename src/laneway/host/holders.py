@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -136,30 +136,22 @@ def _device(host: Host, root: str) -> _Device:
     return device
 
 
-def _directories(host: Host, root: str) -> Iterator[tuple[str, frozenset[str]]]:
+def _directories(host: Host, root: str) -> Iterator[tuple[str, Collection[str]]]:
     """Every directory of one device with its names; other PCI functions below are their own."""
     todo = [(root, _DEEPEST)]
     while todo:
         path, deeper = todo.pop()
         try:
-            names = frozenset(host.names(path))
+            entries = host.entries(path)
         except OSError:
-            continue  # a file, or gone since
-        yield path, names
-        inner = sorted(names - _NO_DEVICES) if deeper else ()
+            continue  # gone since
+        yield path, entries.keys()
+        inner = (name for name, is_directory in entries.items() if is_directory)
         todo += [
             (f"{path}/{name}", deeper - 1)
-            for name in inner
-            if as_address(name) is None and not _is_link(host, f"{path}/{name}")
+            for name in sorted(inner)
+            if deeper and name not in _NO_DEVICES and as_address(name) is None
         ]
-
-
-def _is_link(host: Host, path: str) -> bool:
-    try:
-        host.readlink(path)
-    except OSError as error:
-        return error.errno != errno.EINVAL
-    return True
 
 
 def _node(host: Host, path: str) -> set[str]:

@@ -31,6 +31,9 @@ class Host(Protocol):
     def names(self, path: str) -> list[str]:
         """Names in a directory, unsorted."""
 
+    def entries(self, path: str) -> dict[str, bool]:
+        """Names in a directory, each with whether it is a directory itself, not a link to one."""
+
     def readlink(self, path: str) -> str:
         """Target of a symbolic link, as stored."""
 

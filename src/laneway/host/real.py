@@ -53,6 +53,11 @@ class RealHost:
     def names(self, path: str) -> list[str]:
         return os.listdir(self._locate(path))
 
+    def entries(self, path: str) -> dict[str, bool]:
+        # sysfs tells the kinds with the names, so that nothing is asked of the entries themselves.
+        with os.scandir(self._locate(path)) as found:
+            return {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
+
     def readlink(self, path: str) -> str:
         parent, _, name = path.rpartition("/")
         return os.readlink(f"{self._locate(parent)}/{name}")

@@ -104,6 +104,11 @@ class SimulatedHost:
             self._check_alive()
             return self._tree.names(path)
 
+    def entries(self, path: str) -> dict[str, bool]:
+        with self._lock:
+            self._check_alive()
+            return self._tree.entries(path)
+
     def readlink(self, path: str) -> str:
         with self._lock:
             self._check_alive()

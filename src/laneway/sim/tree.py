@@ -60,10 +60,10 @@ class Tree:
         return node.show()
 
     def names(self, path: str) -> list[str]:
-        node = self._walk(path)[0]
-        if not isinstance(node, Directory):
-            raise os_error(errno.ENOTDIR, path)
-        return list(node)
+        return list(self._directory(path))
+
+    def entries(self, path: str) -> dict[str, bool]:
+        return {name: isinstance(node, Directory) for name, node in self._directory(path).items()}
 
     def readlink(self, path: str) -> str:
         node = self._walk(path, follow_last=False)[0]
@@ -140,6 +140,12 @@ class Tree:
         directory = self.get(parent)
         if isinstance(directory, Directory):
             directory.pop(name, None)
+
+    def _directory(self, path: str) -> Directory:
+        node = self._walk(path)[0]
+        if not isinstance(node, Directory):
+            raise os_error(errno.ENOTDIR, path)
+        return node
 
     def _walk(self, path: str, *, follow_last: bool = True) -> tuple[Node, list[str]]:
         """The node at `path` and the names that lead to it once links are resolved."""

@@ -40,6 +40,8 @@ def test_links_are_followed_as_on_the_node(host: RealHost) -> None:
     assert host.read("/sys/absolute/dev/vendor") == b"0x10de\n"
     assert host.read("/sys/bus/pci/devices/../devices/dev/vendor") == b"0x10de\n"
     assert host.names("/sys/absolute/dev") == ["vendor"]
+    assert host.entries("/sys/bus/pci/devices") == {"dev": False}
+    assert host.entries("/sys/absolute") == {"dev": True}
     assert host.readlink("/sys/bus/pci/devices/dev") == "../../../devices/pci0/dev"
     assert host.resolve("/sys/bus/pci/devices/dev") == "/sys/devices/pci0/dev"
     assert host.resolve("/") == "/"
@@ -88,6 +90,7 @@ def test_failures_carry_the_errno_of_the_kernel(host: RealHost) -> None:
         (host.read, "/sys/devices", errno.EISDIR),
         (host.names, "/sys/attribute", errno.ENOTDIR),
         (host.names, "/sys/missing", errno.ENOENT),
+        (host.entries, "/sys/attribute", errno.ENOTDIR),
         (host.readlink, "/sys/attribute", errno.EINVAL),
         (host.resolve, "/sys/missing", errno.ENOENT),
     ):

@@ -82,10 +82,15 @@ def test_every_path_behaves_as_on_a_real_file_system(
                 (tree.read, _read),
                 (tree.resolve, _resolve),
                 (tree.names, os.listdir),
+                (tree.entries, _entries),
                 (tree.readlink, os.readlink),
             ):
                 assert _outcome(ours, path) == _outcome(real, path)
             assert tree.exists(path) == os.path.exists(path)
+
+
+def _entries(path: str) -> dict[str, bool]:
+    return {entry.name: entry.is_dir(follow_symlinks=False) for entry in os.scandir(path)}
 
 
 @pytest.mark.parametrize("length", [39, 40, 41])
