@@ -11,7 +11,7 @@ import pytest
 from laneway.core.passthrough import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan
-from laneway.core.refusals import explain
+from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import execute
 from laneway.host.scan import scan

@@ -11,8 +11,11 @@ from laneway.core.plan import (
     Plan,
     Step,
 )
-from laneway.core.refusals import Refusal, explain
+from laneway.core.refusals import (
+    Refusal,
+)
 from laneway.core.situation import GpuModes, Holder, Situation
+from laneway.core.words import explain
 
 GPU = PciAddress.parse("0000:08:00.0")
 VFS = tuple(PciAddress(0, 8, 1 + index // 8, index % 8) for index in range(20))

@@ -28,7 +28,7 @@ from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.vgpus import ACTOR, VgpuController
 from laneway.core import keys
-from laneway.core.refusals import explain
+from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover

@@ -14,8 +14,8 @@ from laneway.core.decision import Decision
 from laneway.core.passthrough import bind, release
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import explain
 from laneway.core.situation import Situation
+from laneway.core.words import explain
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.situation import observe
 from support.machines import SECONDS, hardware

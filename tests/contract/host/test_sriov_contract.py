@@ -16,10 +16,15 @@ from laneway.core.decision import Decision
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal, explain
+from laneway.core.refusals import (
+    DeviceHeld,
+    DriverMissing,
+    Refusal,
+)
 from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
+from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan

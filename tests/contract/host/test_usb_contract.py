@@ -12,11 +12,15 @@ import pytest
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import DeviceHeld, DeviceMissing, explain
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceMissing,
+)
 from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb, usable
 from laneway.core.usb_claims import QEMU, claim, give_back
+from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan

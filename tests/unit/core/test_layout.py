@@ -19,10 +19,9 @@ from laneway.core.plan import (
     SetVgpuParameters,
     SetVgpuType,
     SwitchGpuVfs,
-    describe,
 )
-from laneway.core.refusals import explain
 from laneway.core.situation import GpuModes, Situation
+from laneway.core.words import describe, explain
 from support.looks import (
     A2_NAMES,
     GPU,

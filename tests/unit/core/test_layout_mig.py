@@ -19,8 +19,8 @@ from laneway.core.plan import (
     SetVgpuType,
     SwitchGpuVfs,
 )
-from laneway.core.refusals import explain
 from laneway.core.situation import GpuInstance, GpuInstanceProfile, GpuModes, Holder, Situation
+from laneway.core.words import explain
 from support.looks import (
     A100,
     DC,

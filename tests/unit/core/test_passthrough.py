@@ -26,8 +26,8 @@ from laneway.core.plan import (
     Unbind,
     undo,
 )
-from laneway.core.refusals import explain
 from laneway.core.situation import Console, Framebuffer, Holder, Situation
+from laneway.core.words import explain
 from support.effects import Kernel
 
 PORT = PciAddress.parse("0000:00:01.0")

@@ -24,10 +24,15 @@ from laneway.core.plan import (
     Unbind,
     undo,
 )
-from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined, explain
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceMissing,
+    DeviceQuarantined,
+)
 from laneway.core.release import release
 from laneway.core.situation import GpuInstance, GpuModes, Situation
 from laneway.core.sriov import set_vfs
+from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)

@@ -33,10 +33,10 @@ from laneway.core.refusals import (
     UsersUnknown,
     VfCountOutOfRange,
     VfsAllOrNone,
-    explain,
 )
 from laneway.core.situation import GpuInstance, GpuModes, Holder
 from laneway.core.sriov import set_vfs, switch_gpu
+from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)

@@ -15,10 +15,10 @@ from laneway.core.refusals import (
     DeviceReplaced,
     DeviceUnusable,
     UsersUnknown,
-    explain,
 )
 from laneway.core.situation import Holder, Situation
 from laneway.core.usb_claims import QEMU, claim, give_back
+from laneway.core.words import explain
 from support.effects import Kernel
 
 STICK = UsbDevice(

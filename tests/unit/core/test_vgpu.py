@@ -18,9 +18,9 @@ from laneway.core.refusals import (
     ProfileMissing,
     ProfileUnknown,
     Refusal,
-    explain,
 )
 from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
+from laneway.core.words import explain
 
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.4")

@@ -19,10 +19,10 @@ from laneway.core.plan import (
     SetVgpuType,
     SwitchGpuVfs,
     Unbind,
-    describe,
 )
 from laneway.core.programs import SRIOV_MANAGE, Completed
 from laneway.core.refusals import DeviceHeld, HostBusy, ResetFailed, WriteFailed
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Entry
 from laneway.host.plans.execute import Progress, StepError, execute

@@ -11,7 +11,11 @@ import pytest
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, ResetFunction
-from laneway.core.refusals import ChangedMeanwhile, ResetFailed, explain
+from laneway.core.refusals import (
+    ChangedMeanwhile,
+    ResetFailed,
+)
+from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError

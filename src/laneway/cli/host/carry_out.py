@@ -17,9 +17,15 @@ from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
 from laneway.core.layout import MOST_STAGES
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Plan, Satisfied, describe
-from laneway.core.refusals import Refusal, explain
+from laneway.core.plan import (
+    Plan,
+    Satisfied,
+)
+from laneway.core.refusals import (
+    Refusal,
+)
 from laneway.core.situation import Situation
+from laneway.core.words import describe, explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.outcome import Progress

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from laneway.cli.errors import Failure
-from laneway.core.refusals import explain
+from laneway.core.words import explain
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError

@@ -18,9 +18,16 @@ from laneway.controllers.devices.family import ready, unreadable
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Plan, describe
-from laneway.core.refusals import Refusal, WriteFailed, WrongDevice, explain
+from laneway.core.plan import (
+    Plan,
+)
+from laneway.core.refusals import (
+    Refusal,
+    WriteFailed,
+    WrongDevice,
+)
 from laneway.core.vgpu import VgpuWish
+from laneway.core.words import describe, explain
 
 IN_PROGRESS = "InProgress"
 """Reason of the Ready condition while a plan is carried out."""

@@ -12,7 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from laneway.core.plan import Step, describe, subject
+from laneway.core.plan import (
+    Step,
+    subject,
+)
+from laneway.core.words import describe
 from laneway.host.plans import files
 
 Outcome = Literal[

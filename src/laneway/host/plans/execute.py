@@ -7,8 +7,11 @@ device, so nothing is undone, and the device goes into quarantine.
 
 from __future__ import annotations
 
-from laneway.core.plan import Plan, describe
+from laneway.core.plan import (
+    Plan,
+)
 from laneway.core.refusals import WriteFailed
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Audit
 from laneway.host.plans.files import StateError

@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from laneway.core.plan import Step
-from laneway.core.refusals import Refusal, WriteFailed, explain
+from laneway.core.refusals import (
+    Refusal,
+    WriteFailed,
+)
+from laneway.core.words import explain
 from laneway.host.plans.files import StateError
 
 Phase = Literal["doing", "done", "undoing", "undone", "failed"]

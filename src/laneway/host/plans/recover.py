@@ -11,8 +11,11 @@ from __future__ import annotations
 import logging
 from typing import Literal, NamedTuple
 
-from laneway.core.plan import Plan, describe
+from laneway.core.plan import (
+    Plan,
+)
 from laneway.core.refusals import ChangedMeanwhile, Refusal, WriteFailed
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Audit
 from laneway.host.plans.files import StateError

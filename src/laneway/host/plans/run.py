@@ -20,10 +20,10 @@ from laneway.core.plan import (
     ResetFunction,
     Step,
     Unbind,
-    describe,
     undo,
 )
 from laneway.core.refusals import ChangedMeanwhile, DeviceHeld, ResetFailed, WriteFailed
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
