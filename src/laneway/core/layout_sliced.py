@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laneway.core.card import Card, card_of
 from laneway.core.layout_view import (
     Choice,
     View,
@@ -15,7 +16,7 @@ from laneway.core.layout_view import (
     shown_names,
     untouchable,
 )
-from laneway.core.placement import Card, Carried, arrange, card_of, shortage
+from laneway.core.placement import Carried, arrange, shortage
 from laneway.core.plan import SetMixedSize, Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import LayoutDoesNotFit, Refusal, SizesMixed

@@ -1,14 +1,9 @@
 """Which vGPUs a time-sliced card takes together, and in which order they must be made.
 
 In same-size mode all vGPUs have one framebuffer size and their number alone counts. In mixed-size
-mode each takes a run of memory slots, one GiB each, that begins at one of a few places that the
-driver has fixed for its size. The driver takes the lowest free place, and nobody can ask for
-another, so what fits depends on the order. An answer here is therefore an order in which the driver
-itself ends with everything placed; "does not fit" means that no order does.
-
-Where the catalogue knows the places of a board they are taken from it. For a board that is new to
-it they follow from the rules: before Blackwell by halving the memory again and again, since then
-by dividing it evenly.
+mode the driver takes the lowest free place of a profile, and nobody can ask for another, so what
+fits depends on the order. An answer here is therefore an order in which the driver itself ends with
+everything placed; "does not fit" means that no order does.
 """
 
 from __future__ import annotations
@@ -20,36 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
-from laneway.core.profiles import MIB_PER_GIB, Profile, profile, profiles_on
-
-MOST_TIME_SLICED = 32
-"""vGPUs on one card, whatever their size."""
-
-_SMALLEST_PART = 16
-"""Halving stops at one sixteenth of the card."""
-
-_BLACKWELL = 0x2900
-"""The first PCI device id of cards that divide evenly."""
-
-
-class Kind(msgspec.Struct, frozen=True):
-    """A profile as far as room matters."""
-
-    name: str
-    framebuffer_mib: int
-    slots: int
-    maximum: int
-    """In same-size mode."""
-    ids: tuple[int, ...]
-    """First slots of its places in mixed-size mode, ascending."""
-
-
-class Card(msgspec.Struct, frozen=True):
-    """The profiles of a board by name, and its memory."""
-
-    region: int
-    """Slots."""
-    kinds: dict[str, Kind]
+from laneway.core.card import MOST_TIME_SLICED, Card, Kind
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -66,93 +32,6 @@ class Placed(msgspec.Struct, frozen=True):
     profile: str
     start: int | None
     """Where the driver will put it in mixed-size mode."""
-
-
-# ------------------------------------------------------------------------------ places by rule
-
-
-def halved_ids(
-    region: int, slots: int, maximum: int, denied: frozenset[int] = frozenset()
-) -> tuple[int, ...]:
-    """Places before Blackwell. The maximum falls to a power of two."""
-    power = 1 << (maximum.bit_length() - 1)
-    found: set[int] = set()
-    parts = [(0, region, True)]
-    count = 1
-    while count <= _SMALLEST_PART:
-        for low, high, left in parts:
-            if 2 * count == maximum:
-                found |= {low, high - slots}
-            elif (power < maximum and count == power) or count == maximum == 1:
-                found.add(low if left else high - slots)
-        parts = [
-            half
-            for low, high, _ in parts
-            for half in ((low, (low + high) // 2, True), ((low + high) // 2, high, False))
-        ]
-        count *= 2
-    return tuple(sorted(found - denied))
-
-
-def even_ids(region: int, maximum: int) -> tuple[int, ...]:
-    """Places since Blackwell, also inside a GPU instance."""
-    return tuple(region * index // maximum for index in range(maximum))
-
-
-def denied_ids(*, gsp: bool) -> frozenset[int]:
-    """Places that boards of 48 GB keep from 1 GB profiles; `gsp`: with a GPU system processor."""
-    if gsp:
-        return frozenset({2, 3, 8, 9, 14, 15, 20, 21, 26, 27, 32, 33, 38, 39, 44, 45})
-    return frozenset({8, 32})
-
-
-# ------------------------------------------------------------------------------------- the card
-
-
-def card_of(device: str, names: Iterable[str] = (), *, complete: bool = False) -> Card:
-    """A board by PCI device id (`25b6`), together with the profiles that its driver lists.
-
-    What the driver lists wins: its profiles are part of the card whether or not the catalogue has
-    them, and where it lists any of a board, other boards with the same id are left out. `complete`:
-    the list is all that the driver can do, so the catalogue adds none.
-    """
-    return _card_of(device, frozenset(names), complete=complete)
-
-
-@lru_cache(maxsize=64)
-def _card_of(device: str, names: frozenset[str], *, complete: bool) -> Card:
-    listed = [one for one in map(profile, sorted(names)) if one is not None]
-    boards = {one.board for one in listed}
-    known = [one for one in profiles_on(device) if not boards or one.board in boards]
-    every = {one.name: one for one in (*known, *listed) if not one.mig_backed}
-    region = max((one.framebuffer_mib for one in every.values()), default=0) // MIB_PER_GIB
-    even = _is_blackwell(device)
-    return Card(
-        region,
-        {
-            name: _kind(one, region, even=even)
-            for name, one in every.items()
-            if not complete or name in names
-        },
-    )
-
-
-def _is_blackwell(device: str) -> bool:
-    try:
-        return int(device, 16) >= _BLACKWELL
-    except ValueError:
-        return False
-
-
-def _kind(one: Profile, region: int, *, even: bool) -> Kind:
-    slots = max(1, -(-one.framebuffer_mib // MIB_PER_GIB))
-    maximum = one.maximum or max(1, min(MOST_TIME_SLICED, region // slots))
-    if even and maximum > 1:
-        # Where fewer are supported than the size allows, each takes an equal share all the same:
-        # 2 GB on a card of 96 GB take three slots.
-        slots = max(slots, region // maximum if maximum == MOST_TIME_SLICED else slots)
-    rule = even_ids(region, maximum) if even else halved_ids(region, slots, maximum)
-    return Kind(one.name, one.framebuffer_mib, slots, maximum, one.ids or rule)
 
 
 # ------------------------------------------------------------------------------------- same size
@@ -207,16 +86,6 @@ def _occupied(card: Card, carried: Iterable[Carried]) -> int:
 
 def _lowest(shape: _Shape, used: int) -> _Place | None:
     return next((place for place in shape if not place[1] & used), None)
-
-
-def _room(shape: _Shape, used: int) -> int:
-    """How many vGPUs of a shape still fit when no others come."""
-    count = 0
-    for _, bits in shape:
-        if not bits & used:
-            used |= bits
-            count += 1
-    return count
 
 
 def _mixed_size(
@@ -332,33 +201,6 @@ def arrange(
     """
     rule = _mixed_size if mixed else _same_size
     return rule(card, tuple(carried), {name: count for name, count in wanted.items() if count})
-
-
-def creatable(card: Card, carried: Iterable[Carried], *, mixed: bool) -> tuple[str, ...]:
-    """The profiles of which the driver would make one more now, sorted by name."""
-    there = tuple(carried)
-    return tuple(
-        name for name in sorted(card.kinds) if arrange(card, there, {name: 1}, mixed=mixed)
-    )
-
-
-def capacity(card: Card, carried: Iterable[Carried], *, mixed: bool) -> dict[str, int]:
-    """How many more of each profile fit, each taken alone; profiles without room are left out."""
-    there = tuple(carried)
-    left = MOST_TIME_SLICED - len(there)
-    used = _occupied(card, there) if mixed else 0
-    found = {}
-    for name in sorted(card.kinds):
-        kind = card.kinds[name]
-        if mixed:
-            room = min(left, _room(_shape(kind), used))
-        elif arrange(card, there, {name: 1}, mixed=False):
-            room = kind.maximum - len(there)
-        else:
-            room = 0
-        if room > 0:
-            found[name] = room
-    return found
 
 
 def shortage(
