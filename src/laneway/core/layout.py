@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from laneway.core import layout_mig, layout_sliced
-from laneway.core.decision import Decision
-from laneway.core.fitness import find, unfit
+from laneway.core.decision import Decision, conclude, refusals_of, steps_of
+from laneway.core.fitness import unfit
 from laneway.core.layout_view import (
     GpuWish,
     View,
@@ -35,7 +33,7 @@ from laneway.core.layout_view import (
     words,
 )
 from laneway.core.pci import PciFunction
-from laneway.core.plan import Plan, Satisfied, SetMigMode, SetMixedSize, Step, SwitchGpuVfs
+from laneway.core.plan import SetMigMode, SetMixedSize, Step, SwitchGpuVfs
 from laneway.core.profiles import profile
 from laneway.core.refusals import (
     CountTooSmall,
@@ -45,15 +43,13 @@ from laneway.core.refusals import (
     MigUnsupported,
     MixedSizeUnsupported,
     ModesExclusive,
-    NoSriov,
-    NotAVgpuCard,
     ParametersMalformed,
     ProfileUnknown,
     Refusal,
     TooFewFunctions,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA, NVIDIA_DRIVER, switch_gpu, vf_count
+from laneway.core.sriov import NVIDIA_DRIVER, emptied, switch_gpu, vf_count, vgpu_card
 from laneway.core.usability import VFIO_DRIVER
 
 __all__ = ["MOST_STAGES", "GpuWish", "plan_layout"]
@@ -68,15 +64,9 @@ _LONGEST_PARAMETERS = 1023
 
 def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
     """Have a GPU carry exactly what the wish says."""
-    gpu = find(wish.address, situation)
-    if gpu is None:
-        return unfit(wish.address, situation)
-    if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
-        return (NotAVgpuCard(str(wish.address)),)
-    if not gpu.total_vfs:
-        return (*unfit(wish.address, situation), NoSriov(str(wish.address)))
-    if not gpu.sriov_gpu:
-        return (NotAVgpuCard(str(wish.address)),)
+    gpu = vgpu_card(wish.address, situation)
+    if isinstance(gpu, tuple):
+        return gpu
     view = view_of(wish, gpu, situation)
     against: list[Refusal] = [*unfit(wish.address, situation), *_unserved(gpu, situation)]
     served = not against
@@ -100,10 +90,7 @@ def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
         else:
             found, steps = layout_sliced.plan_sliced(view)
         against += found
-    refusals = tuple(dict.fromkeys(against))
-    if refusals:
-        return refusals
-    return Plan(tuple(steps), then) if steps else Satisfied()
+    return conclude(against, steps, then)
 
 
 def _wants_mig(view: View) -> bool:
@@ -184,35 +171,18 @@ def _prepare(view: View, *, mig: bool) -> tuple[list[Refusal], list[Step]]:
     steps = [*removals(removed), *layout_mig.dismantling(view, modes.instances)]
     if modes.mixed_size:
         steps.append(SetMixedSize(gpu.address, enabled=False))
-    cleared = _cleared(view)
     change = bool(modes.mig) != mig
     on = bool(vf_count(gpu))
-    switched = switch_gpu(gpu.address, enabled=not on, situation=cleared)
-    if isinstance(switched, Plan):
-        steps += switched.steps
-    elif not isinstance(switched, Satisfied):
-        against += switched
+    empty = emptied(gpu.address, view.situation)
+    switched = switch_gpu(gpu.address, enabled=not on, situation=empty)
+    steps += steps_of(switched)
+    against += refusals_of(switched)
     enable = SwitchGpuVfs(gpu.address, enabled=True, count=gpu.total_vfs or 0)
     if change:
         if not on:
             steps = [step for step in steps if step != enable]
         steps += [SetMigMode(gpu.address, mig), enable]
     return against, steps
-
-
-def _cleared(view: View) -> Situation:
-    """The situation once vGPUs and GPU instances are gone."""
-    situation, address = view.situation, view.gpu.address
-    vgpus = tuple(
-        msgspec.structs.replace(one, configured=None) if one.parent == address else one
-        for one in situation.inventory.vgpus
-    )
-    modes = msgspec.structs.replace(view.modes, instances=())
-    return msgspec.structs.replace(
-        situation,
-        inventory=msgspec.structs.replace(situation.inventory, vgpus=vgpus),
-        gpus={**situation.gpus, address: modes},
-    )
 
 
 def _then(view: View, *, mig: bool) -> tuple[str, ...]:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
+NVIDIA = "10de"
+"""Vendor id."""
+
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
 
 

@@ -11,13 +11,13 @@ its owner. Anything that VMs cannot have is left alone: nothing is to be given b
 from __future__ import annotations
 
 from laneway.core import passthrough
-from laneway.core.decision import Decision, conclude
+from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.fitness import find, unfit
 from laneway.core.layout_mig import dismantling
 from laneway.core.layout_view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import Plan, Satisfied, SetMixedSize, Step
-from laneway.core.refusals import DeviceMissing, Refusal
+from laneway.core.plan import SetMixedSize
+from laneway.core.refusals import DeviceMissing
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, held, obstacles, set_vfs, switch_gpu, vf_count
 from laneway.core.usability import VFIO_DRIVER
@@ -42,7 +42,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     # Group mates may be on vfio-pci though it is not itself; and a card that leaves its driver
     # loses the VFs that the driver made.
     decision = passthrough.release(device, situation)
-    return conclude((*obstacles(function, situation), *_refusals(decision)), _steps(decision))
+    return conclude((*obstacles(function, situation), *refusals_of(decision)), steps_of(decision))
 
 
 def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
@@ -51,12 +51,4 @@ def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
     if view.modes.mixed_size:
         steps.append(SetMixedSize(gpu.address, enabled=False))
     decision = switch_gpu(gpu.address, enabled=False, situation=emptied(gpu.address, situation))
-    return conclude(_refusals(decision), (*steps, *_steps(decision)))
-
-
-def _refusals(decision: Decision) -> tuple[Refusal, ...]:
-    return () if isinstance(decision, Satisfied | Plan) else decision
-
-
-def _steps(decision: Decision) -> tuple[Step, ...]:
-    return decision.steps if isinstance(decision, Plan) else ()
+    return conclude(refusals_of(decision), (*steps, *steps_of(decision)))

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import find, unfit
 from laneway.core.inventory import ConfiguredVgpu
-from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import (
     OverrideDriver,
     Probe,
@@ -47,7 +47,6 @@ from laneway.core.refusals import (
 from laneway.core.situation import Situation
 from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
 
-NVIDIA = "10de"
 NVIDIA_DRIVER = "nvidia"
 
 
@@ -98,15 +97,9 @@ def _steps(card: PciFunction, count: int, situation: Situation, *, probed: bool)
 
 def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Decision:
     """Have an NVIDIA GPU carry all the VFs that vGPUs are made on, or none."""
-    gpu = find(address, situation)
-    if gpu is None:
-        return unfit(address, situation)
-    if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
-        return (NotAVgpuCard(str(address)),)
-    if not gpu.total_vfs:
-        return (*unfit(address, situation), NoSriov(str(address)))
-    if not gpu.sriov_gpu:
-        return (NotAVgpuCard(str(address)),)
+    gpu = vgpu_card(address, situation)
+    if isinstance(gpu, tuple):
+        return gpu
     against = list(unfit(address, situation))
     existing = vf_count(gpu)
     if enabled == bool(existing) and not against:
@@ -122,8 +115,20 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
         # Undone in reverse: the program brings every VF back on NVIDIA's driver.
         if vf.driver == VFIO_DRIVER:
             steps += (*_freed(vf, situation), Probe(vf.address, NVIDIA_DRIVER))
-    steps.append(SwitchGpuVfs(address, enabled, gpu.total_vfs if enabled else existing))
+    steps.append(SwitchGpuVfs(address, enabled, (gpu.total_vfs or 0) if enabled else existing))
     return conclude(against, steps)
+
+
+def vgpu_card(address: PciAddress, situation: Situation) -> PciFunction | tuple[Refusal, ...]:
+    """The GPU whose VFs carry vGPUs, or why there is none at this address."""
+    gpu = find(address, situation)
+    if gpu is None:
+        return unfit(address, situation)
+    if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
+        return (NotAVgpuCard(str(address)),)
+    if not gpu.total_vfs:
+        return (*unfit(address, situation), NoSriov(str(address)))
+    return gpu if gpu.sriov_gpu else (NotAVgpuCard(str(address)),)
 
 
 def vf_count(card: PciFunction) -> int:

@@ -15,13 +15,12 @@ import re
 from typing import NamedTuple
 
 from laneway.core.inventory import DeviceError
-from laneway.core.pci import Bar, Link, PciAddress, PciFunction
+from laneway.core.pci import NVIDIA, Bar, Link, PciAddress, PciFunction
 from laneway.host.attributes import Attributes, clean, decimal_id, describe, hex_id, shorten
 from laneway.host.paths import as_address, functions_on, real_path
 from laneway.host.port import Host
 
 DEVICES = "/sys/bus/pci/devices"
-NVIDIA = "10de"
 _BARS = 6
 """Lines of `resource` that are base address registers; ROM, VF BARs and windows follow."""
 _ABSENT = " ".join(["0x0000000000000000"] * 3)

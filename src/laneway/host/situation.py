@@ -13,9 +13,10 @@ from collections.abc import Iterable
 import msgspec
 
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
+from laneway.core.pci import NVIDIA, PciAddress
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.situation import GpuModes, Situation
+from laneway.core.sriov import NVIDIA_DRIVER
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host import console, modules
 from laneway.host.attributes import describe
@@ -23,14 +24,12 @@ from laneway.host.hardware import Hardware
 from laneway.host.holders import blindness, usb_holders
 from laneway.host.leaving import read_users
 from laneway.host.nvidia.modes import read_modes
-from laneway.host.pci import NVIDIA, read_autoprobe, read_override
+from laneway.host.pci import read_autoprobe, read_override
 from laneway.host.port import Host
 from laneway.host.scan import scan
 from laneway.host.silence import read_silent
 from laneway.host.usb import read_owners
 from laneway.host.vgpu import read_parameters
-
-_NVIDIA_DRIVER = "nvidia"
 
 
 async def observe(
@@ -127,5 +126,5 @@ def _gpus(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress
         if (function.address in asked or function.address in physfns)
         and function.physfn is None
         and function.is_gpu
-        and (function.vendor, function.driver) == (NVIDIA, _NVIDIA_DRIVER)
+        and (function.vendor, function.driver) == (NVIDIA, NVIDIA_DRIVER)
     ]

@@ -16,10 +16,10 @@ import msgspec
 
 from laneway.core.catalogue import profile_name
 from laneway.core.inventory import ConfiguredVgpu, Framework, VgpuFunction, VgpuType
-from laneway.core.pci import PciAddress
+from laneway.core.pci import NVIDIA, PciAddress
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes, clean
-from laneway.host.pci import NVIDIA, PciDevice
+from laneway.host.pci import PciDevice
 from laneway.host.port import Host
 
 
