@@ -14,14 +14,14 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.core.catalogue import VgpuProfile, profiles_of
-from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import CreateMdev, RemoveMdev, SetVgpuParameters, SetVgpuType, Step
+from laneway.core.plan import SetVgpuParameters, Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import Refusal
 from laneway.core.situation import GpuModes, Situation
 from laneway.core.sriov import held
-from laneway.core.vgpu import NO_VGPU, mdev_uuid
+from laneway.core.vgpu import creation, mdev_uuid, removal
 
 
 class GpuWish(msgspec.Struct, frozen=True):
@@ -172,14 +172,7 @@ def missing(view: View, kept: Iterable[VgpuFunction]) -> dict[str, int]:
 
 
 def removals(removed: Iterable[VgpuFunction]) -> list[Step]:
-    steps: list[Step] = []
-    for function in removed:
-        vgpu = function.configured
-        if vgpu is not None and function.framework == "mdev":
-            steps.append(RemoveMdev(function.address, vgpu.type_id, vgpu.type_name, vgpu.uuid))
-        elif vgpu is not None:
-            steps.append(SetVgpuType(function.address, NO_VGPU, vgpu.type_id, vgpu.type_name))
-    return steps
+    return [removal(function, function.configured) for function in removed if function.configured]
 
 
 def creations(view: View, kept: Iterable[VgpuFunction], order: Iterable[str]) -> list[Step]:
@@ -189,13 +182,11 @@ def creations(view: View, kept: Iterable[VgpuFunction], order: Iterable[str]) ->
     steps: list[Step] = []
     parameters = list(_parameters(view, there))
     for function, name in zip(free, order, strict=False):
-        uuid = ""
-        if function.framework == "mdev":
-            uuid = mdev_uuid(view.situation.node, function)
-            steps.append(CreateMdev(function.address, type_id(view, name), name, uuid))
-        else:
-            steps.append(SetVgpuType(function.address, type_id(view, name), NO_VGPU, name))
+        kind = VgpuType(type_id(view, name), name)
+        steps.append(creation(view.situation.node, function, kind))
         if view.wish.parameters:
+            mdev = function.framework == "mdev"
+            uuid = mdev_uuid(view.situation.node, function) if mdev else ""
             parameters.append(SetVgpuParameters(function.address, uuid, view.wish.parameters, ""))
     return [*steps, *parameters]
 

@@ -62,7 +62,7 @@ def decide(
         if current is None:
             return Satisfied()
         if wish.explicit:
-            return Plan((_removal(function, current),))
+            return Plan((removal(function, current),))
         return ConfiguredElsewhere(current.type_name)
     if current is not None:
         if wish.profile in ("", current.type_name):
@@ -85,13 +85,13 @@ def _configure(
     if function.configured is None:
         if creatable is None:
             return ProfileExhausted(profile, _carried(siblings), offered)
-        return Plan((_creation(node, function, creatable, NO_VGPU),))
+        return Plan((creation(node, function, creatable),))
     # A function that carries a vGPU offers nothing itself, so whether the change fits is known
     # only once the old one is gone. The plan's undo brings the old one back when it does not.
     return Plan(
         (
-            _removal(function, function.configured),
-            _creation(node, function, creatable or known, NO_VGPU),
+            removal(function, function.configured),
+            creation(node, function, creatable or known),
         )
     )
 
@@ -127,13 +127,15 @@ def _carried(siblings: tuple[VgpuFunction, ...]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items()))
 
 
-def _creation(node: str, function: VgpuFunction, kind: VgpuType, before: str) -> Step:
+def creation(node: str, function: VgpuFunction, kind: VgpuType) -> Step:
+    """The step that makes a vGPU on a function that carries none."""
     if function.framework == "mdev":
         return CreateMdev(function.address, kind.id, kind.name, mdev_uuid(node, function))
-    return SetVgpuType(function.address, kind.id, before, kind.name)
+    return SetVgpuType(function.address, kind.id, NO_VGPU, kind.name)
 
 
-def _removal(function: VgpuFunction, current: ConfiguredVgpu) -> Step:
+def removal(function: VgpuFunction, current: ConfiguredVgpu) -> Step:
+    """The step that removes the vGPU of a function."""
     if function.framework == "mdev":
         return RemoveMdev(function.address, current.type_id, current.type_name, current.uuid)
     return SetVgpuType(function.address, NO_VGPU, current.type_id, current.type_name)

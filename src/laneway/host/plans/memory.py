@@ -8,24 +8,25 @@ it ended, so that no way out of a plan can be missed.
 from __future__ import annotations
 
 from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, Step, Unbind
+from laneway.core.usability import VFIO_DRIVER
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.access import driver_of, function_home
 from laneway.host.plans.operations.operation import State
 from laneway.host.plans.operations.pci import override_state
 from laneway.host.plans.operations.usb import owner_state
 
-VFIO = "vfio-pci"
-
 
 def before(hardware: Hardware, plan: Plan, step: Step) -> None:
     """Note what a step is about to make unreadable. Raises OSError or StateError."""
     match step:
-        case OverrideDriver(function, driver) if driver == VFIO:
+        case OverrideDriver(function, driver) if driver == VFIO_DRIVER:
             taken = (
                 s.driver for s in plan.steps if isinstance(s, Unbind) and s.function == function
             )
             driver_now = driver_of(hardware, function)
-            original = next((name for name in (*taken, driver_now) if name not in ("", VFIO)), "")
+            original = next(
+                (name for name in (*taken, driver_now) if name not in ("", VFIO_DRIVER)), ""
+            )
             hardware.state.remember(function, original)
         case SetNodeOwner():
             hardware.state.remember_usb(step.port, (step.before_uid, step.before_gid))
@@ -36,7 +37,7 @@ async def settle(hardware: Hardware, plan: Plan) -> None:
     for step in plan.steps:
         match step:
             case OverrideDriver(function):
-                free = OverrideDriver(function, "", VFIO)
+                free = OverrideDriver(function, "", VFIO_DRIVER)
                 # Virtual functions go, and another one may come to the address of one that went.
                 there = hardware.host.exists(function_home(function))
                 if not there or (await override_state(hardware, free)).state is State.AFTER:
