@@ -33,7 +33,6 @@ _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """PROC_PID_INIT_INO, the number of the first PID namespace on every Linux kernel."""
 
 _NVIDIA_MINOR = re.compile(r"Device Minor:\s*([0-9]{1,7})")
-_UUID = re.compile(r"[0-9A-Fa-f-]{36}")
 _NVME_SUBSYSTEMS = "/sys/class/nvme-subsystem"
 _NVME_CONTROLLER = re.compile(r"nvme[0-9]+")
 _NO_DEVICES = frozenset(
@@ -60,14 +59,6 @@ def usb_holders(host: Host, ports: Iterable[str]) -> dict[str, tuple[Holder, ...
     """The users of USB devices and of what they carry, by port."""
     links = {port: f"/sys/bus/usb/devices/{port}" for port in ports if is_usb_port(port)}
     return _users(host, _devices(host, links))
-
-
-def mdev_holders(host: Host, uuid: str) -> tuple[Holder, ...]:
-    """The users of one mediated device."""
-    if _UUID.fullmatch(uuid) is None:
-        return ()
-    devices = _devices(host, {uuid: f"/sys/bus/mdev/devices/{uuid}"})
-    return _users(host, devices).get(uuid, ())
 
 
 def blindness(host: Host) -> str:
@@ -98,6 +89,8 @@ class _Device:
 
 def _devices(host: Host, links: dict[_Key, str]) -> dict[_Key, _Device]:
     """The devices that exist, by the same keys."""
+    if not links:
+        return {}
     disks = [
         (need.path, Holder("swap" if need.use == "swap" else "mount", f"it {need.reason}"))
         for need in storage.needs(host)
@@ -242,16 +235,30 @@ def _users(host: Host, devices: dict[_Key, _Device]) -> dict[_Key, tuple[Holder,
 
 
 def _open_nodes(host: Host, wanted: frozenset[str]) -> list[tuple[int, set[str]]]:
-    """Processes that have any of these device nodes open, with those they have."""
-    found = []
+    """Processes that have any of these device nodes open, with those they have.
+
+    A node has open files by the ten thousand, and this is asked before every step that takes
+    something away, so the loop does no more for each than it must.
+    """
+    found: list[tuple[int, set[str]]] = []
+    if not wanted:
+        return found
     for pid in sorted(int(name) for name in _names(host, "/proc") if name.isdecimal()):
         opened = set()
-        for descriptor in _names(host, f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                target = host.readlink(f"/proc/{pid}/fd/{descriptor}")
-                # A container may see its /dev below another directory.
-                _, mark, node = target.removesuffix(" (deleted)").partition("/dev/")
-                if mark and (node := mark + node) in wanted:
+        folder = f"/proc/{pid}/fd"
+        try:
+            descriptors = host.names(folder)
+        except OSError:
+            continue
+        for descriptor in descriptors:
+            try:
+                target = host.readlink(f"{folder}/{descriptor}")
+            except OSError:
+                continue
+            # A container may see its /dev below another directory.
+            if "/dev/" in target:
+                node = f"/dev/{target.removesuffix(' (deleted)').partition('/dev/')[2]}"
+                if node in wanted:
                     opened.add(node)
         if opened:
             found.append((pid, opened))

@@ -7,6 +7,8 @@ locks of the whole PCI core, so that a node could not even be looked at any more
 
 from __future__ import annotations
 
+import asyncio
+
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     DestroyComputeInstance,
@@ -22,21 +24,21 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import DeviceHeld
 from laneway.host.hardware import Hardware
-from laneway.host.holders import mdev_holders, read_holders
+from laneway.host.holders import read_holders
 from laneway.host.paths import as_address
 from laneway.host.plans.operations.access import link
 from laneway.host.plans.operations.sriov import vf_links
 
 
-def users_hurt(hardware: Hardware, step: Step) -> DeviceHeld | None:
+async def users_hurt(hardware: Hardware, step: Step) -> DeviceHeld | None:
     """Why a step must not be done now; None when nobody uses what it takes away."""
     functions = _taken_away(hardware, step)
     if not functions:
         return None
-    holders = [h for found in read_holders(hardware.host, functions).values() for h in found]
-    if isinstance(step, RemoveMdev):
-        holders += mdev_holders(hardware.host, step.uuid)
-    texts = tuple(dict.fromkeys(holder.text for holder in holders))
+    # Looking through all processes of a node takes a while. A mediated device is below its
+    # function, also while it is being removed, so its users are among the function's.
+    users = await asyncio.to_thread(read_holders, hardware.host, functions)
+    texts = tuple(dict.fromkeys(holder.text for found in users.values() for holder in found))
     return DeviceHeld(subject(step), texts) if texts else None
 
 

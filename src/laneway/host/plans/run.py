@@ -113,7 +113,7 @@ class Run:
                 await self._perform(index, step, seen, begun=True)
                 return
             # To be gone from sight is not to be gone: the kernel may wait for a user still.
-            if held := await self._users(step):
+            if held := await users_hurt(self._hardware, step):
                 raise Failure("an earlier write still waits in the kernel", held, in_kernel=True)
             self._record_done(index, step, "", seen)
 
@@ -132,7 +132,7 @@ class Run:
 
     async def _once(self, step: Step, *, begun: bool = False) -> Seen:
         """Perform a step and say what it led to. Raises Failure."""
-        if held := await self._users(step):
+        if held := await users_hurt(self._hardware, step):
             raise Failure(f"it is in use: {'; '.join(held.holders)}", held)
         try:
             await operation_of(step).perform(self._hardware, step, self._limits)
@@ -156,10 +156,6 @@ class Run:
                 dirty=seen.state is State.OTHER,
             )
         return seen
-
-    async def _users(self, step: Step) -> DeviceHeld | None:
-        # Looking through all processes of a node takes a while.
-        return await asyncio.to_thread(users_hurt, self._hardware, step)
 
     # --------------------------------------------------------------------------------- ways to end
 
