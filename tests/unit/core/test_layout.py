@@ -326,7 +326,12 @@ def test_more_than_fits_tells_how_many_would() -> None:
     found = plan_layout(wish(("NVIDIA A2-4Q", 5)), situation())
     assert isinstance(found, tuple)
     assert "5 x NVIDIA A2-4Q do not fit" in explain(found[0])
+    assert "fit on 0000:08:00.0 beside" in explain(found[0])
     assert ": 4 of them would" in explain(found[0])
+    beside = plan_layout(
+        wish(("NVIDIA A2-4Q", 5)), situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
+    )
+    assert beside == found
 
 
 def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:

@@ -55,6 +55,16 @@ def test_the_catalogue_adds_what_a_name_does_not_say() -> None:
     assert (large.maximum, large.graphics, large.fraction) == (1, False, 2)
 
 
+def test_where_the_catalogue_is_silent_the_name_tells_what_its_gpu_instance_needs() -> None:
+    for name, graphics in (("X9-1-5C", False), ("X9-1-5CGFX", True), ("X9-1-5Q", True)):
+        found = profile(f"NVIDIA {name}")
+        assert found is not None
+        assert (found.graphics, found.maximum, found.fraction) == (graphics, None, 0)
+    sliced = profile("NVIDIA X9-5Q")
+    assert sliced is not None
+    assert not sliced.graphics
+
+
 @given(st.text())
 def test_any_text_is_a_profile_or_none(text: str) -> None:
     found = profile(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from laneway.core.situation import Console, Framebuffer
-from laneway.host.console import read_consoles, read_framebuffers
+from laneway.host.console import needs, read_consoles, read_framebuffers
 from laneway.host.real import RealHost
 
 Files = Callable[[Mapping[str, str]], str]
@@ -46,6 +46,21 @@ def test_only_framebuffers_that_a_driver_shows_are_found(files: Files) -> None:
         )
     )
     assert read_framebuffers(host) == [Framebuffer("efi-framebuffer.0", "efi-framebuffer")]
+
+
+def test_the_lines_that_carry_the_system_console_are_needed(files: Files) -> None:
+    host = RealHost(
+        files(
+            {
+                "/sys/devices/pci0000:00/0000:00:16.3/tty/ttyS4/dev": "4:68\n",
+                "/sys/class/tty/ttyS4": "-> ../../devices/pci0000:00/0000:00:16.3/tty/ttyS4",
+                "/sys/class/tty/console/active": "tty0 ../ttyS4 . .. ttyS4\n",
+            }
+        )
+    )
+    [need] = needs(host)
+    assert need.path == "/sys/devices/pci0000:00/0000:00:16.3/tty/ttyS4"
+    assert need.reason == "carries the system console (ttyS4)"
 
 
 def test_a_machine_without_a_screen_has_neither(files: Files) -> None:

@@ -156,6 +156,18 @@ async def test_a_step_that_has_become_impossible_undoes_the_plan(
     assert carried(host) == {}
 
 
+async def test_an_undo_that_was_interrupted_goes_on(host: SimulatedHost, tmp_path: Path) -> None:
+    host.faults.fail_write(2, errno.EIO)
+    await interrupted(host, tmp_path, Plan(creations(host)), 3)
+    assert len(carried(host)) == 1
+
+    [recovery] = await recovered(hardware_of(host, tmp_path))
+
+    assert recovery.outcome == "undone"
+    assert "EIO" in explain(recovery.refusal)
+    assert carried(host) == {}
+
+
 async def test_what_somebody_else_changed_is_left_as_it_is(
     host: SimulatedHost, tmp_path: Path
 ) -> None:

@@ -328,6 +328,11 @@ async def test_the_pod_comes_first_and_goes_unnoticed_by_nobody(
     assert api.ran[-1][0] == "driver-2"
 
 
+async def test_a_program_that_only_the_pod_has_is_there(api: Api, bare: LocalExecutor) -> None:
+    api.pods = [pod()]
+    assert await ChosenExecutor(api.executor(), bare).has(NVIDIA_SMI)
+
+
 async def test_modules_are_loaded_on_the_node_even_if_there_is_a_pod(
     api: Api, local: LocalExecutor
 ) -> None:
