@@ -8,6 +8,7 @@ each on its own.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from laneway.core.inventory import ConfiguredVgpu, VgpuType
 from laneway.host.attributes import Attributes, decimal_id, shorten
@@ -26,17 +27,33 @@ def read_types(
     vf: Attributes, names: dict[str, str]
 ) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]:
     """Supported and creatable types. `names` holds what siblings said, and grows."""
-    matches = filter(None, map(_TYPE_ID.fullmatch, vf.inside(_TYPES)))
     supported, creatable = [], []
-    for match in sorted(matches, key=lambda match: int(match[1])):
-        type_id, directory = match[0], f"{_TYPES}/{match[0]}"
+    for type_id in _by_number(tuple(vf.inside(_TYPES))):
         if not names.get(type_id):
-            names[type_id] = vf.text(f"{directory}/name")
+            names[type_id] = read_name(vf, type_id)
         vgpu_type = VgpuType(type_id, names[type_id])
         supported.append(vgpu_type)
-        if vf.count(f"{directory}/available_instances"):
+        if vf.count(f"{_TYPES}/{type_id}/available_instances"):
             creatable.append(vgpu_type)
     return tuple(supported), tuple(creatable)
+
+
+def read_name(vf: Attributes, type_id: str) -> str:
+    """What the driver calls a type, empty where it offers none with this id."""
+    return vf.text(f"{_TYPES}/{type_id}/name")
+
+
+def find_type(vf: Attributes, name: str) -> str:
+    """The id of the type with this name, empty where the driver offers none."""
+    types = _by_number(tuple(vf.inside(_TYPES)))
+    return next((type_id for type_id in types if read_name(vf, type_id) == name), "")
+
+
+@lru_cache(maxsize=64)
+def _by_number(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The type ids among names. Siblings show the same ones by the dozen."""
+    matches = filter(None, map(_TYPE_ID.fullmatch, names))
+    return tuple(match[0] for match in sorted(matches, key=lambda match: int(match[1])))
 
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:

@@ -61,9 +61,12 @@ async def create(hardware: Hardware, step: CreateMdev, limits: Limits) -> None:
 
 
 async def resolve_create(hardware: Hardware, step: CreateMdev) -> CreateMdev:
-    supported, _ = mdev.read_types(_attributes(hardware, step.function), {})
-    type_id = _type_id(supported, step.profile)
-    if not type_id and any(kind.id == step.type_id and kind.name for kind in supported):
+    vf = _attributes(hardware, step.function)
+    carried = mdev.read_name(vf, component(step.type_id))
+    if carried == step.profile:
+        return step
+    type_id = mdev.find_type(vf, step.profile)
+    if not type_id and carried:
         raise OSError(errno.ENODEV, f"the driver offers no {step.profile} any more")
     return msgspec.structs.replace(step, type_id=type_id or step.type_id)
 
