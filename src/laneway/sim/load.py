@@ -61,6 +61,9 @@ def install(tree: Tree, block: Block) -> None:
 def uninstall(tree: Tree, block: Block) -> None:
     """Take a device away with everything that points to it."""
     tree.discard("/sys" + block.path)
+    above = "/sys" + block.path.rpartition("/")[0]
+    if tree.get(above) == {}:
+        tree.discard(above)  # the directory of a class, `net`, goes with its last device
     for path, _ in _links(block):
         tree.discard(path)
     if block.node:

@@ -425,3 +425,16 @@ def test_before_linux_6_a_framebuffer_keeps_the_memory_of_the_boot_gpu(
         host.hold(f"{PCI}/{GPU}")
     host.write("/sys/bus/platform/drivers/efi-framebuffer/unbind", "efi-framebuffer.0")
     host.hold(f"{PCI}/{GPU}").release()
+
+
+def test_the_directory_of_interfaces_goes_and_comes_with_the_driver(server: SimulatedHost) -> None:
+    """An empty one would say that the interface is in another network namespace."""
+    name = driver(server, NIC)
+    [interface] = server.names(f"{PCI}/{NIC}/net")
+
+    server.write(f"{DRIVERS}/{name}/unbind", NIC)
+    without = server.exists(f"{PCI}/{NIC}/net")
+    server.write(f"{DRIVERS}/{name}/bind", NIC)
+
+    assert not without
+    assert server.names(f"{PCI}/{NIC}/net") == [interface]

@@ -16,6 +16,7 @@ from laneway.core.plan import (
     RemoveMdev,
     SetMigMode,
     SetVfCount,
+    SetVgpuParameters,
     SetVgpuType,
     Step,
     SwitchGpuVfs,
@@ -43,12 +44,13 @@ async def users_hurt(hardware: Hardware, step: Step) -> DeviceHeld | None:
 
 
 def _taken_away(hardware: Hardware, step: Step) -> set[PciAddress]:
-    """Functions that nobody can use any more as before once the step is done."""
+    """Functions whose users would miss something, or find it changed, once the step is done."""
     match step:
         case (
             Unbind(function)
             | RemoveMdev(function)
             | SetVgpuType(function, "0")
+            | SetVgpuParameters(function)
             | DestroyGpuInstance(function)
             | DestroyComputeInstance(function)
         ):
