@@ -241,7 +241,7 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 "with the one for data centres)."
             )
         case GpuUnreadable(device, error):
-            return f"nvidia-smi tells nothing about {device}: {error}."
+            return f"The driver tells nothing about {device}: {error}."
         case NotAVgpuCard(device):
             return f"{device} is no NVIDIA GPU that can carry vGPUs."
         case MigUnsupported(device):

@@ -1,23 +1,21 @@
 """A GPU's modes and GPU instances, which no file tells: the driver's own program is asked.
 
 Lists that are empty make the program fail; that is an answer here, not an error. Anything else that
-fails is an OSError whose words hold the exit code and what the program said.
+fails is an OSError whose words hold the exit status and what the program said.
 """
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 
 from laneway.core.pci import PciAddress
 from laneway.core.situation import GpuInstance, GpuModes
+from laneway.host.command import run
 from laneway.host.nvidia import smi
 from laneway.host.port import Executor
 
 ASK_SECONDS = 30.0
 """How long a question may take. A driver that is busy with a reset answers after seconds."""
-
-_MAX_SAID = 300
 
 
 async def read_modes(executor: Executor, address: PciAddress) -> GpuModes:
@@ -58,15 +56,9 @@ async def read_instances(executor: Executor, address: PciAddress) -> tuple[GpuIn
 
 async def ask(executor: Executor, argv: Sequence[str]) -> str:
     """What the program answers; empty text when it says that there is nothing."""
-    try:
-        status, output = await executor.run(argv, ASK_SECONDS)
-    except FileNotFoundError:
-        raise OSError(errno.ENOENT, "nvidia-smi is not installed") from None
-    except TimeoutError:
-        raise OSError(errno.ETIMEDOUT, f"no answer within {ASK_SECONDS:g} s") from None
-    if status == 0:
-        return output
-    if smi.NOTHING_FOUND.search(output):
+    ended = await run(executor, argv, ASK_SECONDS)
+    if ended.status == 0:
+        return ended.output
+    if smi.NOTHING_FOUND.search(ended.output):
         return ""
-    said = " ".join(output.split()) or "it said nothing"
-    raise OSError(errno.EIO, f"exit code {status}: {said[:_MAX_SAID]}")
+    raise ended.error()

@@ -19,10 +19,10 @@ from laneway.core.plan import (
     SetMixedSize,
 )
 from laneway.core.situation import GpuInstance
+from laneway.host.command import run
 from laneway.host.hardware import Hardware
 from laneway.host.nvidia import smi
 from laneway.host.nvidia.modes import read_instances, read_mig_mode, read_mixed
-from laneway.host.plans.operations.command import run
 from laneway.host.plans.operations.operation import Limits, Operation, Seen, State, gone
 
 _WORDS = {True: "on", False: "off"}
@@ -146,7 +146,7 @@ def _present(instance: GpuInstance | None, start: int) -> GpuInstance:
 
 
 async def _change(hardware: Hardware, argv: Sequence[str], limits: Limits) -> str:
-    ended = await run(hardware, argv, limits.command_seconds)
+    ended = await run(hardware.executor, argv, limits.command_seconds)
     if ended.status != 0:
         raise ended.error(errno.EBUSY if ended.status == smi.IN_USE else errno.EIO)
     return ended.output

@@ -7,8 +7,8 @@ import re
 
 from laneway.core.plan import LoadModule
 from laneway.core.programs import MODPROBE
+from laneway.host.command import run
 from laneway.host.hardware import Hardware
-from laneway.host.plans.operations.command import run
 from laneway.host.plans.operations.operation import Limits, Operation, Seen, State
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,60}")
@@ -26,7 +26,7 @@ async def module_state(hardware: Hardware, step: LoadModule) -> Seen:
 
 
 async def load(hardware: Hardware, step: LoadModule, limits: Limits) -> None:
-    ended = await run(hardware, (MODPROBE, _name(step)), limits.command_seconds)
+    ended = await run(hardware.executor, (MODPROBE, _name(step)), limits.command_seconds)
     if ended.status != 0:
         raise ended.error()
 

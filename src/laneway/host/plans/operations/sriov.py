@@ -13,9 +13,9 @@ import re
 from laneway.core.pci import PciAddress
 from laneway.core.plan import SetAutoprobe, SetVfCount, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
+from laneway.host.command import run
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.access import function_home, link, text, write
-from laneway.host.plans.operations.command import run
 from laneway.host.plans.operations.operation import (
     Limits,
     Operation,
@@ -91,7 +91,7 @@ async def switch_state(hardware: Hardware, step: SwitchGpuVfs) -> Seen:
 async def switch(hardware: Hardware, step: SwitchGpuVfs, limits: Limits) -> None:
     argv = (SRIOV_MANAGE, "-e" if step.enabled else "-d", str(step.function))
     for attempt in range(1, limits.unbind_lock_tries + 1):
-        ended = await run(hardware, argv, limits.command_seconds)
+        ended = await run(hardware.executor, argv, limits.command_seconds)
         if ended.status == 0:
             return
         if _UNBIND_LOCK not in ended.output or attempt == limits.unbind_lock_tries:

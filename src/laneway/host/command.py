@@ -1,4 +1,4 @@
-"""The driver's programs as operations run them: a failure is an OSError in the program's words."""
+"""Programs as Laneway runs them: whatever fails is an OSError, in the program's own words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from laneway.host.hardware import Hardware
+from laneway.host.port import CommandMissingError, Executor
 
 _MAX_SAID = 500
 """Of a program's output in an error; the end of it, where the reason is."""
@@ -29,13 +29,15 @@ class Ended(NamedTuple):
         )
 
 
-async def run(hardware: Hardware, argv: Sequence[str], seconds: float) -> Ended:
+async def run(executor: Executor, argv: Sequence[str], seconds: float) -> Ended:
     """Run a program and wait for it. Raises OSError when it is missing or takes too long."""
     program = posixpath.basename(argv[0])
     try:
-        completed = await hardware.executor.run(argv, seconds)
-    except FileNotFoundError:
-        raise OSError(errno.ENOENT, f"{program} is not installed") from None
+        completed = await executor.run(argv, seconds)
+    except FileNotFoundError as error:
+        # An executor knows where it has looked, and what can be done about it.
+        told = error.strerror if isinstance(error, CommandMissingError) else ""
+        raise OSError(errno.ENOENT, told or f"{program} is not installed") from None
     except TimeoutError:
         raise OSError(errno.ETIMEDOUT, f"{program} did not end within {seconds:g} s") from None
     return Ended(program, completed.status, completed.output)
