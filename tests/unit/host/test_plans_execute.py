@@ -103,6 +103,27 @@ async def test_a_type_is_written_by_the_id_that_the_driver_has_for_it_now(l40s: 
     assert vgpus(l40s) == {vgpu.address: kind.name}
 
 
+async def test_an_mdev_is_created_by_the_id_that_the_driver_has_for_it_now(a2: Hardware) -> None:
+    create = creation(a2, "NVIDIA A2-4Q")
+    other = next(k for k in scan(a2.host).vgpus[0].creatable if k.name != create.profile)
+
+    await execute(a2, Plan((CreateMdev(create.function, other.id, create.profile, UUID),)), **WHO)
+
+    assert vgpus(a2) == {create.function: "NVIDIA A2-4Q"}
+
+
+async def test_a_profile_that_the_driver_offers_no_more_is_not_created(a2: Hardware) -> None:
+    create = creation(a2, "NVIDIA A2-4Q")
+    writes = simulated(a2).faults.count
+
+    with pytest.raises(StepError, match="no NVIDIA A2-5Q any more"):
+        await execute(
+            a2, Plan((CreateMdev(create.function, create.type_id, "NVIDIA A2-5Q", UUID),)), **WHO
+        )
+
+    assert simulated(a2).faults.count == writes
+
+
 async def test_a_type_that_the_driver_does_not_offer_is_never_written(l40s: Hardware) -> None:
     vgpu = scan(l40s.host).vgpus[0]
     writes = simulated(l40s).faults.count
