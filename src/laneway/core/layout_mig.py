@@ -25,15 +25,14 @@ from laneway.core.layout_view import (
     words,
 )
 from laneway.core.mig import (
-    Host,
+    Home,
     InstanceSet,
     Obstacle,
     arrange_instances,
     creation_order,
-    expected_profiles,
-    instance_profile,
     instances_needed,
 )
+from laneway.core.mig_profiles import expected_profiles, instance_profile
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,
@@ -137,8 +136,8 @@ def _keeping(
 
 
 def _order(view: View, choice: Choice, found: InstanceSet) -> tuple[str, ...] | None:
-    new = [Host(one.name) for one, _ in found.create]
-    stay = [_host(one, choice.kept) for one in _by_id(view) if one not in found.destroy]
+    new = [Home(one.name) for one, _ in found.create]
+    stay = [_home(one, choice.kept) for one in _by_id(view) if one not in found.destroy]
     # Ids of instances that are still to be made may come before or after the others.
     lines = ([*new, *stay], [*stay, *new])
     return creation_order(missing(view, choice.kept), view.modes.profiles, lines)
@@ -148,7 +147,7 @@ def _by_id(view: View) -> list[GpuInstance]:
     return sorted(view.modes.instances, key=lambda one: one.id)
 
 
-def _host(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Host:
+def _home(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Home:
     """A GPU instance with the vGPUs that stay in it."""
     inside = [
         known.framebuffer_mib
@@ -156,7 +155,7 @@ def _host(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Host:
         if one.configured and one.configured.gpu_instance == instance.id
         if (known := profile(one.configured.type_name)) is not None
     ]
-    return Host(instance.profile, max(inside, default=0), len(inside))
+    return Home(instance.profile, max(inside, default=0), len(inside))
 
 
 def _places(view: View, function: VgpuFunction) -> frozenset[int]:

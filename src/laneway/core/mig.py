@@ -1,30 +1,21 @@
 """GPU instances: which ones a set of MIG-backed vGPUs needs, and where on the card they can be.
 
-A GPU instance takes a run of memory slices that begins at one of a few places of its profile. What
-profiles there are, how many of each and where, is read from the driver while MIG mode is on. Before
-it is on, the catalogue's flags of the vGPU profiles stand in for that, so that a wish which can
-never fit is refused before anything is torn down for it.
+A GPU instance takes a run of memory slices that begins at one of a few places of its profile. Each
+holds vGPUs of one framebuffer size at a time, and the driver alone chooses the instance of a vGPU,
+so the order in which vGPUs are made is a part of the answer.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import combinations, permutations
 
 import msgspec
 
-from laneway.core.profiles import MIB_PER_GIB, Profile, profile, profiles_on
+from laneway.core.mig_profiles import compute_slices, instance_profile, per_instance
+from laneway.core.profiles import profile
 from laneway.core.situation import GpuInstance, GpuInstanceProfile
-
-MOST_PER_INSTANCE = 12
-"""vGPUs in one GPU instance, whatever their size."""
-
-_MEMORY_SLICES = 8
-_NAME = re.compile(r"([1-9])g\.([0-9]{1,4})gb([+-][a-z0-9.+-]{1,24})?")
-_ATTRIBUTES = {"": "", "ME": "+me", "NOME": "-me", "MEALL": "+me.all", "GFX": "+gfx"}
 
 
 class InstanceSet(msgspec.Struct, frozen=True):
@@ -41,52 +32,7 @@ class Obstacle(msgspec.Struct, frozen=True):
     text: str
 
 
-# -------------------------------------------------------------------------- which profile serves
-
-
-def instance_profile(
-    vgpu: Profile, offered: Iterable[GpuInstanceProfile]
-) -> GpuInstanceProfile | None:
-    """The GPU instance that a MIG-backed profile needs: the smallest that has what its name says.
-
-    `A100-1-10C` needs a `1g.10gb`, `A100-1-5CME` a `1g.5gb+me`. Graphics share an instance's memory
-    between several: `DC-1-2Q` and eleven others sit in one `1g.24gb+gfx`.
-    """
-    choices = tuple(offered)
-    for attributes in _attributes(vgpu):
-        found = [
-            (gib, one)
-            for one, (slices, gib, has) in ((one, _parts(one.name)) for one in choices)
-            if slices == vgpu.slices and has == attributes
-            if gib * MIB_PER_GIB >= vgpu.framebuffer_mib
-        ]
-        if found:
-            return min(found, key=lambda pair: pair[0])[1]
-    return None
-
-
-def _attributes(vgpu: Profile) -> tuple[str, ...]:
-    if vgpu.graphics:
-        return ("+gfx",)
-    named = _ATTRIBUTES[vgpu.variant]
-    # A compute profile of a board that the catalogue lacks may sit in either kind.
-    return (named,) if named or vgpu.fraction else (named, "+gfx")
-
-
-def _parts(name: str) -> tuple[int, int, str]:
-    """Compute slices, GiB and attributes of an instance profile; zeros for an odd name."""
-    match = _NAME.fullmatch(name)
-    return (int(match[1]), int(match[2]), match[3] or "") if match else (0, 0, "")
-
-
-def per_instance(vgpu: Profile, instance: GpuInstanceProfile) -> int:
-    """How many vGPUs of a profile one GPU instance takes."""
-    if vgpu.maximum and instance.total:
-        return max(1, min(MOST_PER_INSTANCE, vgpu.maximum // instance.total))
-    if not vgpu.graphics:
-        return 1
-    gib = _parts(instance.name)[1]
-    return max(1, min(MOST_PER_INSTANCE, gib * MIB_PER_GIB // vgpu.framebuffer_mib))
+# ------------------------------------------------------------------------- which ones are needed
 
 
 def instances_needed(
@@ -118,7 +64,7 @@ def instances_needed(
     return dict(needed)
 
 
-class Host(msgspec.Struct, frozen=True):
+class Home(msgspec.Struct, frozen=True):
     """A GPU instance as the home of vGPUs."""
 
     profile: str
@@ -130,7 +76,7 @@ class Host(msgspec.Struct, frozen=True):
 def creation_order(
     wanted: Mapping[str, int],
     offered: Iterable[GpuInstanceProfile],
-    lines: Iterable[Sequence[Host]],
+    lines: Iterable[Sequence[Home]],
 ) -> tuple[str, ...] | None:
     """In which order vGPUs must be made so that all of them find a GPU instance.
 
@@ -157,15 +103,15 @@ def creation_order(
     return None
 
 
-def _all_served(sizes: Iterable[tuple[tuple[str, int], int, int]], line: Iterable[Host]) -> bool:
-    hosts = list(line)
+def _all_served(sizes: Iterable[tuple[tuple[str, int], int, int]], line: Iterable[Home]) -> bool:
+    homes = list(line)
     for (instance, framebuffer), most, count in sizes:
         left = count
-        for at, host in enumerate(hosts):
-            if host.profile == instance and host.framebuffer_mib in (0, framebuffer):
-                more = min(left, most - host.count)
+        for at, home in enumerate(homes):
+            if home.profile == instance and home.framebuffer_mib in (0, framebuffer):
+                more = min(left, most - home.count)
                 if more > 0:
-                    hosts[at] = Host(instance, framebuffer, host.count + more)
+                    homes[at] = Home(instance, framebuffer, home.count + more)
                     left -= more
         if left:
             return False
@@ -254,11 +200,11 @@ def _run(start: int, size: int) -> int:
 
 
 def _slices(counts: Mapping[str, int]) -> int:
-    return sum(_parts(name)[0] * count for name, count in counts.items())
+    return sum(compute_slices(name) * count for name, count in counts.items())
 
 
 def _all_slices(profiles: Mapping[str, GpuInstanceProfile]) -> int:
-    return max((_parts(name)[0] for name in profiles), default=0)
+    return max((compute_slices(name) for name in profiles), default=0)
 
 
 def _obstacle(
@@ -280,44 +226,3 @@ def _obstacle(
         stay = ", ".join(f"{one.profile} at {one.start}" for one in there if one.start in pinned)
         return f"instances in use are in the way: {stay}"
     return "they overlap wherever they are put"
-
-
-# ------------------------------------------------------------------------------ before MIG is on
-
-
-@lru_cache(maxsize=32)
-def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
-    """The instance profiles of a board by PCI device id, as far as its vGPU profiles show them.
-
-    For judging a wish only: they have no ids that the driver would take. Empty for a board that the
-    catalogue lacks.
-    """
-    vgpus = [one for one in profiles_on(device) if one.mig_backed and one.fraction]
-    alike: dict[tuple[int, int], int] = {}
-    for vgpu in vgpus:
-        total = vgpu.fraction if vgpu.graphics else vgpu.maximum or 1
-        alike[_kind(vgpu)] = max(alike.get(_kind(vgpu), 0), total)
-    full = max((vgpu.framebuffer_mib for vgpu in vgpus), default=0) // MIB_PER_GIB
-    found: dict[str, GpuInstanceProfile] = {}
-    for vgpu in vgpus:
-        total = alike[_kind(vgpu)]
-        size = _MEMORY_SLICES // vgpu.fraction
-        gib = full // vgpu.fraction if vgpu.graphics else vgpu.framebuffer_mib // MIB_PER_GIB
-        name = f"{vgpu.slices}g.{gib}gb{_attributes(vgpu)[0]}"
-        # Of those with media engines there are fewer than there are places.
-        most = vgpu.maximum or 1 if vgpu.variant else total
-        found[name] = GpuInstanceProfile(
-            name=name,
-            id=-1,
-            free=most,
-            total=most,
-            starts=tuple(size * index for index in range(total)),
-            size=size,
-            memory_gib=float(gib),
-        )
-    return tuple(found.values())
-
-
-def _kind(vgpu: Profile) -> tuple[int, int]:
-    """Profiles with the same compute slices and memory differ only in their engines."""
-    return vgpu.slices, vgpu.fraction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from laneway.core.layout import plan_layout
-from laneway.core.mig import expected_profiles
+from laneway.core.mig_profiles import expected_profiles
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from laneway.core.catalogue import profiles_of
 from laneway.core.mig import (
-    Host,
+    Home,
     InstanceSet,
     Obstacle,
     arrange_instances,
     creation_order,
-    expected_profiles,
-    instance_profile,
     instances_needed,
-    per_instance,
 )
+from laneway.core.mig_profiles import expected_profiles, instance_profile, per_instance
 from laneway.core.profiles import Profile, profile
 from laneway.core.situation import GpuInstance, GpuInstanceProfile
 
@@ -128,9 +126,9 @@ def test_an_instance_holds_one_size_and_twelve_vgpus() -> None:
 
 def test_vgpus_are_made_in_an_order_in_which_the_driver_finds_room_for_all() -> None:
     small, middle = (f"NVIDIA RTX Pro 6000 Blackwell DC-1-{size}Q" for size in (2, 6))
-    begun, empty = Host("1g.24gb+gfx", 6144, 2), Host("1g.24gb+gfx")
+    begun, empty = Home("1g.24gb+gfx", 6144, 2), Home("1g.24gb+gfx")
 
-    def order(*lines: list[Host]) -> tuple[str, ...] | None:
+    def order(*lines: list[Home]) -> tuple[str, ...] | None:
         wanted = {middle: 2, small: 1}
         return creation_order(wanted, expected_profiles(RTX_PRO), lines)
 
@@ -138,7 +136,7 @@ def test_vgpus_are_made_in_an_order_in_which_the_driver_finds_room_for_all() -> 
     assert order([empty, begun]) == (small, middle, middle)
     assert order([empty, begun], [begun, empty]) == (small, middle, middle)
     assert order([begun]) is None
-    assert order([empty, Host("1g.24gb+gfx", 2048, 12)]) is None
+    assert order([empty, Home("1g.24gb+gfx", 2048, 12)]) is None
 
 
 def test_a_profile_that_no_instance_serves_is_told() -> None:
