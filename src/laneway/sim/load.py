@@ -62,7 +62,7 @@ def uninstall(tree: Tree, block: Block) -> None:
     """Take a device away with everything that points to it."""
     tree.discard("/sys" + block.path)
     above = "/sys" + block.path.rpartition("/")[0]
-    if tree.get(above) == {}:
+    if not tree.get(above) and not block.path.startswith("/devices/virtual/"):
         tree.discard(above)  # the directory of a class, `net`, goes with its last device
     for path, _ in _links(block):
         tree.discard(path)
