@@ -99,11 +99,9 @@ def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
         found[name] = GpuInstanceProfile(
             name=name,
             id=-1,
-            free=most,
             total=most,
             starts=tuple(size * index for index in range(total)),
             size=size,
-            memory_gib=float(gib),
         )
     return tuple(found.values())
 

@@ -78,8 +78,6 @@ class SetVfCount(msgspec.Struct, frozen=True, tag=True):
     function: PciAddress
     count: int
     before: int
-    driver: str = ""
-    """Which every new VF must have before the next step. Empty: it does not matter."""
 
 
 class SwitchGpuVfs(msgspec.Struct, frozen=True, tag=True):

@@ -43,13 +43,12 @@ class GpuInstanceProfile(msgspec.Struct, frozen=True):
     name: str
     """`1g.5gb`, without the word MIG"""
     id: int
-    free: int
     total: int
+    """On an empty card."""
     starts: tuple[int, ...]
     """Placements at which one may begin, used or not."""
     size: int
     """Memory slices that one takes."""
-    memory_gib: float = 0.0
 
 
 class GpuInstance(msgspec.Struct, frozen=True):

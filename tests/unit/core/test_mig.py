@@ -101,8 +101,8 @@ def test_the_geometry_of_an_a100_follows_from_its_vgpu_profiles() -> None:
 
 def test_a_board_that_the_catalogue_lacks_is_read_by_name() -> None:
     drivers = (
-        GpuInstanceProfile("1g.12gb", 19, 4, 4, (0, 2, 4, 6), 2, 11.5),
-        GpuInstanceProfile("1g.12gb+gfx", 47, 4, 4, (0, 2, 4, 6), 2, 11.5),
+        GpuInstanceProfile("1g.12gb", 19, 4, (0, 2, 4, 6), 2),
+        GpuInstanceProfile("1g.12gb+gfx", 47, 4, (0, 2, 4, 6), 2),
     )
     graphics = instance_profile(vgpu("NVIDIA Z9-1-3Q"), drivers)
     compute = instance_profile(vgpu("NVIDIA Z9-1-12C"), drivers)
@@ -201,8 +201,8 @@ def test_what_cannot_be_has_a_reason(wanted: dict[str, int], words: str) -> None
 
 def test_compute_slices_are_counted_where_memory_would_do() -> None:
     drivers = (
-        GpuInstanceProfile("4g.10gb", 1, 2, 2, (0, 2), 2, 10.0),
-        GpuInstanceProfile("7g.40gb", 2, 1, 1, (0,), 8, 40.0),
+        GpuInstanceProfile("4g.10gb", 1, 2, (0, 2), 2),
+        GpuInstanceProfile("7g.40gb", 2, 1, (0,), 8),
     )
     found = arrange_instances(drivers, (), {"4g.10gb": 2})
     assert found == Obstacle("they need 8 of 7 compute slices")

@@ -137,10 +137,10 @@ def test_profiles_and_their_placements_are_joined() -> None:
     found = smi.parse_profiles(PROFILES, PLACEMENTS)
 
     assert found == (
-        GpuInstanceProfile("1g.5gb", 19, 5, 7, (0, 1, 2, 3, 4, 5, 6), 1, 4.75),
-        GpuInstanceProfile("1g.5gb+me", 20, 0, 1, (0, 1, 2, 3, 4, 5, 6), 1, 4.75),
-        GpuInstanceProfile("3g.20gb", 9, 1, 2, (0, 4), 4, 19.62),
-        GpuInstanceProfile("7g.40gb", 0, 0, 1, (0,), 8, 39.38),
+        GpuInstanceProfile("1g.5gb", 19, 7, (0, 1, 2, 3, 4, 5, 6), 1),
+        GpuInstanceProfile("1g.5gb+me", 20, 1, (0, 1, 2, 3, 4, 5, 6), 1),
+        GpuInstanceProfile("3g.20gb", 9, 2, (0, 4), 4),
+        GpuInstanceProfile("7g.40gb", 0, 1, (0,), 8),
     )
 
 

@@ -25,8 +25,7 @@ IN_USE = 19
 """Exit code: another client uses the GPU."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_SHARE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
-_DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_SHARE = re.compile(r"[0-9]{1,9}/([0-9]{1,9})")
 _NAME = re.compile(r"[1-9]g\.[0-9]{1,4}gb(?:[+-][a-z0-9.+-]{1,24})?")
 _SPOT = re.compile(r"([0-9]{1,4}):([0-9]{1,4})")
 _PLACEMENTS = re.compile(
@@ -136,8 +135,8 @@ def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, 
     spots = _placements(placements)
     found = {}
     for cells in _lines(profiles):
-        # gpu MIG name id free/total memory …
-        if len(cells) < 6 or cells[1] != "MIG" or not _NAME.fullmatch(cells[2]):
+        # gpu MIG name id free/total …
+        if len(cells) < 5 or cells[1] != "MIG" or not _NAME.fullmatch(cells[2]):
             continue
         share = _SHARE.fullmatch(cells[4])
         if not _NUMBER.fullmatch(cells[3]) or share is None:
@@ -147,11 +146,9 @@ def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, 
         found[number] = GpuInstanceProfile(
             name=cells[2],
             id=number,
-            free=int(share[1]),
-            total=int(share[2]),
+            total=int(share[1]),
             starts=starts,
             size=size,
-            memory_gib=float(cells[5]) if _DECIMAL.fullmatch(cells[5]) else 0.0,
         )
     return tuple(found.values())
 
