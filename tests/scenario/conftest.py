@@ -113,14 +113,14 @@ class Cluster:
         """Wish for no vGPU."""
         return await self.patch(VGPUDevice, name, {"spec": {"enabled": False}})
 
-    async def answer(self, name: str, expected: str) -> Any:
-        """Wait until the present wish of a VGPUDevice is answered with this reason."""
+    async def answer(self, name: str, expected: str, cls: type[Any] = VGPUDevice) -> Any:
+        """Wait until the present wish of a VGPUDevice, or of another, is answered so."""
         return await self.until(
-            VGPUDevice, name, lambda vgpu: vgpu is not None and self.reason(vgpu) == expected
+            cls, name, lambda obj: obj is not None and self.reason(obj) == expected
         )
 
     @staticmethod
-    def reason(vgpu: VGPUDevice) -> str:
+    def reason(vgpu: Any) -> str:
         """The answer to the present wish."""
         condition = find_condition(vgpu.status.conditions, "Ready")
         if condition is None or condition.observed_generation != vgpu.metadata.generation:
@@ -128,7 +128,7 @@ class Cluster:
         return condition.reason
 
     @staticmethod
-    def message(vgpu: VGPUDevice) -> str:
+    def message(vgpu: Any) -> str:
         """The words of the answer."""
         condition = find_condition(vgpu.status.conditions, "Ready")
         return "" if condition is None else condition.message

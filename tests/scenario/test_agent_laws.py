@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.apiserver.server import ApiServer
-from laneway.controllers import vgpus
+from laneway.controllers import acting
 from laneway.controllers.metrics import MetricFamilies
 from laneway.core import names
 from laneway.core.inventory import Inventory
@@ -355,7 +355,7 @@ EVENTS = st.one_of(
 @pytest.fixture
 def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Plays a story; one API server and one event loop serve all stories of a test."""
-    monkeypatch.setattr(vgpus, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     server = ApiServer(str(tmp_path / "state.db"))
     kubeconfig = tmp_path / "kubeconfig"
     with asyncio.Runner() as runner:

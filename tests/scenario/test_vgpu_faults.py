@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
-from laneway.controllers import vgpus
+from laneway.controllers import acting
 from laneway.host.scan import scan
 from laneway.kube.resource import served
 
@@ -162,7 +162,7 @@ async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster,
 @pytest.fixture
 def impatient(monkeypatch):
     """An agent that tries again at once."""
-    monkeypatch.setattr(vgpus, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from laneway.api import VGPUDevice
-from laneway.controllers import vgpus
+from laneway.controllers import acting
 
 VGPU = "node1-000008004"
 SIBLING = "node1-000008005"
@@ -24,7 +24,7 @@ async def events(cluster: Any, name: str) -> list[tuple[str, int]]:
 
 
 async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, gate):
-    monkeypatch.setattr(vgpus, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.01)
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, "NVIDIA A2-99Q")

@@ -31,6 +31,7 @@ def pf(device: str = A2, vfs: int = 16, **more: object) -> PciFunction:
         "device": device,
         "class_code": "030200",
         "driver": "nvidia",
+        "iommu_group": 42,
         "total_vfs": 16,
         "num_vfs": vfs,
         "vfs": VFS[:vfs],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from laneway.core import census
 from laneway.core.inventory import Inventory
 
 
@@ -48,10 +49,35 @@ class MetricFamilies:
             ["node", "verb", "kind"],
             registry=registry,
         )
-        self.plans = Counter(
-            "laneway_plans_total",
-            "Plans carried out on hardware, by result.",
-            ["node", "result"],
+        self.operations = Histogram(
+            "laneway_operation_seconds",
+            "Duration of wishes carried out on hardware, from the look at it to the last step.",
+            ["node", "operation", "result"],
+            registry=registry,
+            buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180),
+        )
+        self.failures = Counter(
+            "laneway_failures_total",
+            "What kept wishes from being fulfilled, by reason.",
+            ["node", "reason"],
+            registry=registry,
+        )
+        self.gpus = Gauge(
+            "laneway_gpus",
+            "NVIDIA GPUs that can have virtual functions, by state.",
+            ["node", "state"],
+            registry=registry,
+        )
+        self.vfs = Gauge(
+            "laneway_virtual_functions",
+            "Virtual functions, by kind of their card and by state.",
+            ["node", "kind", "state"],
+            registry=registry,
+        )
+        self.vgpus = Gauge(
+            "laneway_vgpus",
+            "vGPUs that exist, by profile.",
+            ["node", "profile"],
             registry=registry,
         )
 
@@ -62,6 +88,8 @@ class AgentMetrics:
     def __init__(self, families: MetricFamilies, node: str) -> None:
         self._families = families
         self._node = node
+        self._profiles: set[str] = set()
+        """Every profile that there was a vGPU of."""
 
     def scanned(self, seconds: float, inventory: Inventory) -> None:
         """One scan is complete."""
@@ -75,6 +103,14 @@ class AgentMetrics:
             ("vgpu", sum(vgpu.configured is not None for vgpu in inventory.vgpus)),
         ):
             families.devices.labels(node, kind).set(count)
+        for state, count in census.gpus(inventory).items():
+            families.gpus.labels(node, state).set(count)
+        for of_vf, count in census.vfs(inventory).items():
+            families.vfs.labels(node, *of_vf).set(count)
+        vgpus = census.vgpus(inventory, self._profiles)
+        self._profiles.update(vgpus)
+        for profile, count in vgpus.items():
+            families.vgpus.labels(node, profile).set(count)
 
     def uevent(self, subsystem: str) -> None:
         """One kernel event arrived."""
@@ -84,6 +120,10 @@ class AgentMetrics:
         """One write to the API server succeeded."""
         self._families.writes.labels(self._node, verb, kind).inc()
 
-    def plan(self, result: str) -> None:
+    def operation(self, operation: str, result: str, seconds: float) -> None:
         """A plan ended: `done` or `failed`."""
-        self._families.plans.labels(self._node, result).inc()
+        self._families.operations.labels(self._node, operation, result).observe(seconds)
+
+    def failed(self, reason: str) -> None:
+        """A wish was refused, or failed."""
+        self._families.failures.labels(self._node, reason).inc()

@@ -67,11 +67,33 @@ class WrongDevice(Refusal, frozen=True):
     node: str
 
 
-class NotYetSupported(Refusal, frozen=True):
-    """The wish is valid, but this release does not carry it out."""
+class VfsElsewhere(Refusal, frozen=True):
+    """The card has virtual functions that nobody asked Laneway for."""
 
-    wish: str
-    state: str
+    device: str
+    count: int
+
+
+class OtherVfCount(Refusal, frozen=True):
+    """The card has another number of virtual functions than wished, not because of this object."""
+
+    device: str
+    asked: int
+    count: int
+
+
+class VgpusEnabled(Refusal, frozen=True):
+    """vGPUs are wished on virtual functions that would have to go."""
+
+    device: str
+    names: tuple[str, ...]
+    """Of the VGPUDevices."""
+
+
+class NoIommu(Refusal, frozen=True):
+    """The device is in no IOMMU group, so virtual machines could use nothing of it."""
+
+    device: str
 
 
 class WriteFailed(Refusal, frozen=True):

@@ -36,6 +36,7 @@ from laneway.core.refusals import (
     DeviceQuarantined,
     DeviceUnusable,
     DriverMissing,
+    NoIommu,
     NoSriov,
     NotAVgpuCard,
     Refusal,
@@ -108,6 +109,8 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
         against.append(DriverMissing(str(address), gpu.driver, "NVIDIA's vGPU driver for hosts"))
     if not situation.sriov_manage:
         against.append(ToolMissing(SRIOV_MANAGE))
+    if enabled and gpu.iommu_group is None:
+        against.append(NoIommu(str(address)))
     against += _busy(gpu, situation)
     against += obstacles(gpu, situation)
     steps: list[Step] = []

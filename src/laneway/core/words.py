@@ -48,10 +48,11 @@ from laneway.core.refusals import (
     MigUnsupported,
     MixedSizeUnsupported,
     ModesExclusive,
+    NoIommu,
     NoSriov,
     NotAVgpuCard,
-    NotYetSupported,
     OtherProfileRunning,
+    OtherVfCount,
     ParametersMalformed,
     ProfileExhausted,
     ProfileMissing,
@@ -65,6 +66,8 @@ from laneway.core.refusals import (
     VfCountOutOfRange,
     VfioMissing,
     VfsAllOrNone,
+    VfsElsewhere,
+    VgpusEnabled,
     WriteFailed,
     WrongDevice,
 )
@@ -181,8 +184,29 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 f"{name} stands for, so nothing is done. Delete this object; every device of a "
                 "node has one of its own, which comes back by itself."
             )
-        case NotYetSupported(wish, state):
-            return f"This release of Laneway cannot {wish} yet. {state}"
+        case VfsElsewhere(device, count):
+            return (
+                f"{device} has {count} virtual functions that were not made through this object. "
+                "They are left alone. To take them over, ask for them here; to remove them, ask "
+                "for none afterwards."
+            )
+        case OtherVfCount(device, asked, count):
+            return (
+                f"{device} has {count} virtual functions that were not made through this object, "
+                f"so they do not become {asked}. To keep them, ask for {count}; to have "
+                f"{asked}, ask for {asked} after that."
+            )
+        case VgpusEnabled(device, names):
+            return (
+                f"vGPUs of {device} are enabled, and would go with its virtual functions: set "
+                f"spec.enabled to false first on VGPUDevice {_names(names)}."
+            )
+        case NoIommu(device):
+            return (
+                f"The IOMMU is off: {device} is in no IOMMU group, so no virtual machine could "
+                "use a part of it. Switch on VT-d, AMD-Vi or the SMMU in the firmware, on Intel "
+                "also intel_iommu=on on the kernel command line, and reboot the node."
+            )
         case WriteFailed(step, error, left_over):
             text = f"Could not {step}: {error}."
             if left_over:

@@ -20,13 +20,17 @@ from laneway.api import (
     USBDevice,
     VGPUDevice,
 )
-from laneway.controllers.devices import gpu, network, node, pci, usb
+from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.cards import GpuController, NetworkController
+from laneway.controllers.devices import node as node_device
+from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
 from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
-from laneway.controllers.vgpus import ACTOR, VgpuController
+from laneway.controllers.turns import Turns
+from laneway.controllers.vgpus import VgpuController
 from laneway.core import keys
 from laneway.core.words import explain
 from laneway.host.hardware import Hardware
@@ -59,23 +63,16 @@ class Agent:
         self._observer = Observer(hardware.host, self._metrics)
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
-        gpus = self._of_node(SRIOVGPUDevice)
+        gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
+        cards = self._of_node(SRIOVNetworkDevice)
+        means = Means(hardware, self._observer, self._recorder, self._metrics, Turns())
         self._publishers: list[Publisher[Any]] = [
             self._publisher(self._device_node(), self._by_name(DeviceNode)),
             self._publisher(pci.FAMILY, self._of_node(PCIDevice)),
             self._publisher(usb.FAMILY, self._of_node(USBDevice)),
-            self._publisher(network.FAMILY, self._of_node(SRIOVNetworkDevice)),
-            self._publisher(gpu.FAMILY, gpus),
-            VgpuController(
-                node,
-                client,
-                self._of_node(VGPUDevice),
-                self._metrics,
-                hardware=hardware,
-                observer=self._observer,
-                gpus=gpus,
-                recorder=self._recorder,
-            ),
+            NetworkController(node, client, cards, means),
+            GpuController(node, client, gpus, means, vgpus=vgpus),
+            VgpuController(node, client, vgpus, means, gpus=gpus),
         ]
         self._label = DriverLabel(node, client, self._by_name(CoreNode), self._metrics)
 
@@ -132,6 +129,8 @@ class Agent:
         observer = self._observer
         return Family(
             DeviceNode,
-            lambda inventory, name: node.wanted(inventory, name, observer.uevents_unavailable),
+            lambda inventory, name: node_device.wanted(
+                inventory, name, observer.uevents_unavailable
+            ),
             lambda _stored, wanted: wanted.status,
         )

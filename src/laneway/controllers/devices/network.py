@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from laneway.api import (
     SRIOV_NETWORK_DISABLED,
     SRIOV_NETWORK_ENABLED,
@@ -14,12 +16,18 @@ from laneway.api import (
     SRIOVNetworkDevice,
     SRIOVNetworkDeviceSpec,
     SRIOVNetworkDeviceStatus,
-    Status,
 )
 from laneway.controllers.devices.family import Family, ready, unreadable
-from laneway.controllers.devices.wishes import answer
+from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.vf_wish import VfWish
+
+ANSWERS = Answers(
+    settled={"Enabled", "Disabled", "VfsElsewhere", "OtherVfCount"},
+    absent={"Disabled", "VfsElsewhere"},
+)
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
@@ -44,21 +52,32 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
                 vf_addresses=[str(address) for address in function.vfs],
                 vf_pci_devices=[names.pci_object_name(node, vf) for vf in function.vfs],
                 status=SRIOV_NETWORK_ENABLED if function.num_vfs else SRIOV_NETWORK_DISABLED,
-                conditions=[ready("Observed", f"The card has {function.num_vfs} VFs.")],
             ),
         )
     return objects
 
 
-def status(stored: SRIOVNetworkDevice, wanted: SRIOVNetworkDevice) -> Status:
-    """What is, and whether it is what the spec asks for."""
-    return answer(
-        wanted.status,
-        asked=stored.spec.num_vfs,
-        actual=wanted.spec.num_vfs,
-        wish=f"change the number of VFs to {stored.spec.num_vfs}",
-        state=f"The card has {wanted.spec.num_vfs}; set spec.numVFs back to that.",
+def wish(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
+    """What the object asks for in view of what is."""
+    return VfWish(
+        address=PciAddress.parse(shown.spec.address),
+        count=stored.spec.num_vfs,
+        explicit=explicit(
+            stored,
+            ANSWERS,
+            asks=stored.spec.num_vfs != 0,
+            seen=list(stored.status.vf_addresses) == list(shown.status.vf_addresses),
+        ),
     )
+
+
+def status(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> SRIOVNetworkDeviceStatus:
+    """What is, where that is what the spec asks for."""
+    if stored.spec.num_vfs:
+        condition = ready("Enabled", f"The card has {stored.spec.num_vfs} virtual functions.")
+    else:
+        condition = ready("Disabled", "No virtual functions are asked for, and there are none.")
+    return msgspec.structs.replace(shown.status, conditions=[condition])
 
 
 def keep(stored: SRIOVNetworkDevice, inventory: Inventory) -> bool:

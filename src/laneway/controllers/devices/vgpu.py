@@ -12,25 +12,19 @@ from laneway.api import (
     VGPUDevice,
     VGPUDeviceSpec,
     VGPUDeviceStatus,
-    find_condition,
 )
 from laneway.controllers.devices.family import ready, unreadable
+from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.plan import (
-    Plan,
-)
-from laneway.core.refusals import (
-    Refusal,
-    WriteFailed,
-    WrongDevice,
-)
+from laneway.core.refusals import WrongDevice
 from laneway.core.vgpu import VgpuWish
-from laneway.core.words import describe, explain
 
-IN_PROGRESS = "InProgress"
-"""Reason of the Ready condition while a plan is carried out."""
+ANSWERS = Answers(
+    settled={"Configured", "NotConfigured", "ConfiguredElsewhere", "OtherProfileRunning"},
+    absent={"NotConfigured", "ConfiguredElsewhere"},
+)
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
@@ -84,94 +78,38 @@ def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
     return WrongDevice(stored.metadata.name, spec.address, spec.node_name)
 
 
-def wish(stored: VGPUDevice, observed: VGPUDeviceStatus, our_uuid: str) -> VgpuWish:
+def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuid: str) -> VgpuWish:
     """What the object asks for in view of what is. Raises ValueError when its address is none.
 
     `our_uuid`: of an mdev that Laneway makes here.
     """
+    observed = shown.status
     return VgpuWish(
         address=PciAddress.parse(stored.spec.address),
         enabled=stored.spec.enabled,
         profile=stored.spec.vgpu_type_name,
-        explicit=_explicit(stored, observed, our_uuid),
+        explicit=explicit(
+            stored,
+            ANSWERS,
+            asks=stored.spec.enabled,
+            seen=_vgpu(stored.status) == _vgpu(observed),
+            ours=observed.framework != "mdev" or observed.uuid == our_uuid,
+        ),
     )
-
-
-_SETTLED = {"Configured", "NotConfigured", "ConfiguredElsewhere", "OtherProfileRunning"}
-"""Answers to a wish after which nothing is left to be done for it."""
-_TO_ABSENCE = {"NotConfigured", "ConfiguredElsewhere"}
-"""Answers that are given only to objects that ask for no vGPU."""
-
-
-def _explicit(stored: VGPUDevice, observed: VGPUDeviceStatus, our_uuid: str) -> bool:
-    """Whether the object asks for what runs to be taken away.
-
-    The last answer is the journal. An object that was never answered proves no wish: it may come
-    from a backup, written while another vGPU was here. One that asked for no vGPU then and asks for
-    none now does not either, whatever else changed in it. Any other wish speaks of what the last
-    answer shows, or of what an attempt made that was interrupted before it could be answered.
-    """
-    status = stored.status
-    answer = find_condition(status.conditions, "Ready")
-    if answer is None or status.observed_generation == 0:
-        return False
-    seen = _vgpu(status) == _vgpu(observed)
-    if status.observed_generation != stored.metadata.generation:
-        ours = answer.reason == IN_PROGRESS and (
-            observed.framework != "mdev" or observed.uuid == our_uuid
-        )
-        return (seen or ours) and (stored.spec.enabled or answer.reason not in _TO_ABSENCE)
-    return answer.reason not in _SETTLED and seen
 
 
 def _vgpu(status: VGPUDeviceStatus) -> tuple[str, str]:
     return status.uuid, status.configure_vgpu_type_name
 
 
-def status(
-    stored: VGPUDevice, wanted: VGPUDevice | None, refusal: Refusal | None
-) -> VGPUDeviceStatus:
-    """What is, and whether it is what the spec asks for."""
-    observed = observed_of(wanted)
-    if refusal is not None:
-        condition = ready(refusal.reason, explain(refusal), status=False)
-    elif stored.spec.enabled:
+def status(stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
+    """What is, where that is what the spec asks for."""
+    observed = shown.status
+    if stored.spec.enabled:
         condition = ready("Configured", f"{_profile(observed)} is configured.")
     else:
         condition = ready("NotConfigured", "No vGPU is asked for, and there is none.")
     return msgspec.structs.replace(observed, conditions=[condition])
-
-
-def in_progress(wanted: VGPUDevice | None, plan: Plan) -> VGPUDeviceStatus:
-    """What is while a plan is carried out; stored before it begins, so that a restart knows."""
-    steps = "; ".join(describe(step) for step in plan.steps)
-    condition = ready(IN_PROGRESS, f"Being done: {steps}.", status=False)
-    return msgspec.structs.replace(observed_of(wanted), conditions=[condition])
-
-
-def begun(stored: VGPUDevice) -> bool:
-    """Whether the stored status tells already that the present wish is being carried out."""
-    answer = find_condition(stored.status.conditions, "Ready")
-    return (
-        answer is not None
-        and answer.observed_generation == stored.metadata.generation
-        and answer.reason in (IN_PROGRESS, WriteFailed.__name__)
-    )
-
-
-def answered(stored: VGPUDevice, refusal: Refusal) -> bool:
-    """Whether the present wish has been refused with this reason already."""
-    answer = find_condition(stored.status.conditions, "Ready")
-    return (
-        answer is not None
-        and answer.observed_generation == stored.metadata.generation
-        and answer.reason == refusal.reason
-    )
-
-
-def observed_of(wanted: VGPUDevice | None) -> VGPUDeviceStatus:
-    """What hardware shows; nothing where the function is not there."""
-    return VGPUDeviceStatus() if wanted is None else wanted.status
 
 
 def _profile(observed: VGPUDeviceStatus) -> str:

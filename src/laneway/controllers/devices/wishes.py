@@ -1,25 +1,85 @@
-"""The answer to a wish that an object may state but this release does not carry out."""
+"""What an object's stored answer proves about its wish, and the answers that all families share.
+
+The last answer is the journal: it says what a wish was made in view of. What runs may be taken away
+only for a wish that is made in view of it and that is not answered yet.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Collection
 
 import msgspec
 
-from laneway.api import Status
-from laneway.controllers.devices.family import ready
-from laneway.core.refusals import (
-    NotYetSupported,
-)
-from laneway.core.words import explain
+from laneway.api import Condition, find_condition
+from laneway.controllers.devices.family import DeviceObject, ready
+from laneway.core.plan import Plan
+from laneway.core.refusals import Refusal, WriteFailed
+from laneway.core.words import describe, explain
 
-S = TypeVar("S", bound=Status)
+IN_PROGRESS = "InProgress"
+"""Reason of the Ready condition while a plan is carried out."""
 
 
-def answer(observed: S, *, asked: object, actual: object, wish: str, state: str) -> S:
-    """The observed status, refusing in its Ready condition what was asked beyond it."""
-    if asked == actual:
-        return observed
-    refusal = NotYetSupported(wish, state)
-    condition = ready(refusal.reason, explain(refusal), status=False)
-    return msgspec.structs.replace(observed, conditions=[condition])
+class Answers(msgspec.Struct, frozen=True):
+    """The reasons of one family's answers that say something about a wish."""
+
+    settled: Collection[str]
+    """After these nothing is left to be done for the wish."""
+    absent: Collection[str]
+    """These are given only to objects that ask for nothing to be there."""
+
+
+def explicit(
+    stored: DeviceObject, answers: Answers, *, asks: bool, seen: bool, ours: bool = True
+) -> bool:
+    """Whether the object asks for what runs to be taken away.
+
+    An object that was never answered proves no wish: it may come from a backup, written while
+    something else was here. One that asked for nothing then and asks for nothing now does not
+    either, whatever else changed in it. Any other wish speaks of what the last answer shows, or of
+    what an attempt made that was interrupted before it could be answered.
+
+    `asks`: for something to be there. `seen`: the last answer shows what runs. `ours`: what runs
+    could be what an interrupted attempt made.
+    """
+    answer = find_condition(stored.status.conditions, "Ready")
+    if answer is None or stored.status.observed_generation == 0:
+        return False
+    if stored.status.observed_generation != stored.metadata.generation:
+        made = ours and answer.reason == IN_PROGRESS
+        return (seen or made) and (asks or answer.reason not in answers.absent)
+    return answer.reason not in answers.settled and seen
+
+
+def being_done(plan: Plan) -> Condition:
+    """The answer while a plan is carried out; stored before it begins, so that a restart knows."""
+    steps = "; ".join(describe(step) for step in plan.steps)
+    return ready(IN_PROGRESS, f"Being done: {steps}.", status=False)
+
+
+def refused(refusals: tuple[Refusal, ...]) -> Condition:
+    """The answer that everything which speaks against the wish makes together."""
+    return ready(refusals[0].reason, in_words(refusals), status=False)
+
+
+def in_words(refusals: tuple[Refusal, ...]) -> str:
+    """All refusals as one text."""
+    return " ".join(map(explain, refusals))
+
+
+def begun(stored: DeviceObject) -> bool:
+    """Whether the stored status tells already that the present wish is being carried out."""
+    return _answer(stored) in (IN_PROGRESS, WriteFailed.__name__)
+
+
+def answered(stored: DeviceObject, refusals: tuple[Refusal, ...]) -> bool:
+    """Whether the present wish has been refused with this reason already."""
+    return _answer(stored) == refusals[0].reason
+
+
+def _answer(stored: DeviceObject) -> str:
+    """Reason of the answer to the present wish; empty while there is none."""
+    answer = find_condition(stored.status.conditions, "Ready")
+    if answer is None or answer.observed_generation != stored.metadata.generation:
+        return ""
+    return answer.reason

@@ -1,0 +1,308 @@
+"""What all families do that act on hardware: observation, decision, plan, steps, new observation.
+
+Plans about one card run one after the other; objects that must wait for their turn hold up no
+worker, so a device that blocks in the kernel delays only its own card. Before a plan begins the
+object's status says so, which tells a restarted agent that what it finds was asked for. What the
+driver did is never assumed: the host is scanned again after every plan, which also tells every
+other object of the card what is possible now.
+
+What was refused or failed is tried again once something about the card or the wish changes. In the
+same situation it is tried now and then, for those who hold devices let them go without a word;
+except where steps had to be taken back, because that disturbs what runs. After every failure the
+card rests for a multiple of what the attempt took, whatever changes: an attempt may itself be what
+changes the situation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from laneway.api import Status
+from laneway.controllers.devices.family import Family, T, read_failed
+from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
+from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.observer import Observer
+from laneway.controllers.publisher import Publisher
+from laneway.controllers.turns import Turns
+from laneway.core.decision import Decision, refusals_of
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import Refusal
+from laneway.core.words import describe
+from laneway.host.hardware import Hardware
+from laneway.host.plans.execute import StepError, execute
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.events import EventRecorder
+from laneway.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 30.0
+"""In the same situation. Held devices are let go by people, not by computers."""
+REST = 4.0
+"""Pause after a failed attempt, in durations of that attempt."""
+
+ACTOR = "laneway agent"
+"""Whom events and the audit record name."""
+
+Situation = tuple[object, ...]
+"""Everything that an attempt depends on, so that a failure is repeated only in another one."""
+
+W = TypeVar("W")
+"""A family's wish."""
+
+
+class Means(NamedTuple):
+    """What acting needs; the controllers of one node share it."""
+
+    hardware: Hardware
+    observer: Observer
+    recorder: EventRecorder
+    metrics: AgentMetrics
+    turns: Turns
+
+
+class Deed(NamedTuple):
+    """What carrying out a wish is called."""
+
+    operation: str
+    """For metrics, `configure-vgpu`."""
+    event: str
+    """Reason of the event that tells of its success."""
+    why: str
+    """For the audit record."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    situation: Situation
+    refusals: tuple[Refusal, ...]
+    rests: float
+    """When it may be tried again in another situation, by the loop's clock."""
+    again: float
+    """When to try again in the same situation."""
+
+    def due(self, situation: Situation) -> float:
+        """When to try again, in this situation."""
+        return self.again if situation == self.situation else self.rests
+
+
+class ActingController(Publisher[T], ABC, Generic[T, W]):
+    """The publisher of a family, which also carries out what its objects wish."""
+
+    workers = 4
+
+    def __init__(
+        self,
+        family: Family[T],
+        node: str,
+        client: Client,
+        informer: Informer[T],
+        means: Means,
+    ) -> None:
+        super().__init__(family, node, client, informer, means.metrics)
+        self.means = means
+        self._blank = family.type()
+        self._refused: set[str] = set()
+        self._failures: dict[str, _Failure] = {}
+        self._unreadable: dict[str, str] = {}
+        """What nothing can be decided about now, and why. Its last answer stays, as a journal."""
+
+    # ------------------------------------------------------------------- what a family says
+
+    @abstractmethod
+    def wrong_device(self, stored: T) -> Refusal | None:
+        """What is wrong when an object does not speak of the device that it is named for."""
+
+    @abstractmethod
+    def wish(self, stored: T, shown: T) -> W:
+        """What the object asks for in view of what is."""
+
+    @abstractmethod
+    def card(self, wish: W) -> PciAddress:
+        """Where one plan at a time is carried out."""
+
+    @abstractmethod
+    def situation(self, wish: W) -> Situation:
+        """What decides about the wish, as far as the inventory shows it."""
+
+    @abstractmethod
+    def settled(self, wish: W) -> Satisfied | Refusal | None:
+        """What the inventory alone says to the wish; None where something is to be done."""
+
+    @abstractmethod
+    async def plan(self, wish: W) -> Decision:
+        """What is to be done, as hardware is now."""
+
+    @abstractmethod
+    def deed(self, name: str, wish: W) -> Deed:
+        """What carrying the wish out is called."""
+
+    # ------------------------------------------------------------------------- what all do
+
+    def observed(self, inventory: Inventory) -> None:
+        super().observed(inventory)
+        # What is possible depends on the rest of the card, and so do the facts of a refusal.
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Look once more at everything that was refused."""
+        for name in sorted(self._refused):
+            self.queue.add(name)
+
+    async def report(self, stored: T) -> Retry | None:
+        """Act on the object's wish if it has one that hardware does not meet, then answer it."""
+        name = stored.metadata.name
+        if wrong := self.wrong_device(stored):
+            await self._answer(stored, (wrong,))
+            return None
+        failure = self._failures.get(name)
+        if failure is not None and failure.again <= _now():
+            await self.means.observer.rescan()  # What was held may be gone by now.
+        if error := read_failed(self.inventory, PciAddress.parse(_spec(stored).address)):
+            if self._unreadable.get(name) != error:
+                self._unreadable[name] = error
+                self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
+            return None
+        self._unreadable.pop(name, None)
+        wish = self.wish(stored, self._shown(name))
+        settled = self.settled(wish)
+        if settled is None:
+            return await self._attempt(stored, wish)
+        self._failures.pop(name, None)
+        await self._answer(stored, _refusals(settled))
+        return None
+
+    async def _attempt(self, stored: T, wish: W) -> Retry | None:
+        """Carry out a wish, unless it is another's turn or it has just failed."""
+        name = stored.metadata.name
+        failure = self._failures.get(name)
+        if failure is None or failure.due(self.situation(wish)) <= _now():
+            caller = self.resource.kind, name
+            with self.means.turns.on(
+                self.card(wish), caller, lambda: self.queue.add(name)
+            ) as my_turn:
+                if not my_turn:
+                    return None
+                stored, failure = await self._carry_out(stored, wish)
+        if failure is not None:
+            await self._answer(stored, failure.refusals, told=True)
+            due = failure.due(self.situation(wish))
+            return Retry(max(0.0, due - _now())) if due < math.inf else None
+        settled = self.settled(wish)
+        if settled is None:
+            return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
+        await self._answer(stored, _refusals(settled))
+        return None
+
+    async def _carry_out(self, stored: T, wish: W) -> tuple[T, _Failure | None]:
+        """Do it, and look again. Gives the object as it is then."""
+        name, began = stored.metadata.name, _now()
+        decision = await self.plan(wish)
+        if refusals := refusals_of(decision):
+            if not answered(stored, refusals):
+                self._tell_refusals(stored, refusals)
+            return stored, self._failed(name, wish, refusals, began)
+        if isinstance(decision, Plan):
+            if not begun(stored):
+                stored = await self.write_status(
+                    stored, self._with(name, being_done(decision)), unchanged=True
+                )
+            deed = self.deed(name, wish)
+            try:
+                await execute(self.means.hardware, decision, actor=ACTOR, reason=deed.why)
+            except StepError as error:
+                self.metrics.operation(deed.operation, "failed", _now() - began)
+                self._tell_refusals(stored, (error.refusal,))
+                await self.means.observer.rescan()
+                taken_back = error.undone and not error.left_over
+                return stored, self._failed(
+                    name, wish, (error.refusal,), began, taken_back=taken_back
+                )
+            seconds = _now() - began
+            self.metrics.operation(deed.operation, "done", seconds)
+            steps = "; ".join(describe(step) for step in decision.steps)
+            self._say(stored, deed.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}.")
+        self._failures.pop(name, None)
+        await self.means.observer.rescan()
+        return stored, None
+
+    def _failed(
+        self,
+        name: str,
+        wish: W,
+        refusals: tuple[Refusal, ...],
+        began: float,
+        *,
+        taken_back: bool = False,
+    ) -> _Failure:
+        now = _now()
+        failure = self._failures[name] = _Failure(
+            self.situation(wish),
+            refusals,
+            rests=now + min(RETRY_SECONDS, REST * (now - began)),
+            again=math.inf if taken_back else now + RETRY_SECONDS,
+        )
+        return failure
+
+    async def _answer(
+        self, stored: T, refusals: tuple[Refusal, ...], *, told: bool = False
+    ) -> None:
+        """Write what is, and why it is not as wished; an event once per wish and reason."""
+        name = stored.metadata.name
+        if not refusals:
+            self._refused.discard(name)
+            await self.write_status(stored, self._family.status(stored, self._shown(name)))
+            return
+        self._refused.add(name)
+        if not told and not answered(stored, refusals):
+            self._tell_refusals(stored, refusals)
+        await self.write_status(stored, self._with(name, refused(refusals)))
+
+    def _shown(self, name: str) -> T:
+        """The object as hardware shows it; blank where the device is not there."""
+        return self.wanted.get(name, self._blank)
+
+    def _with(self, name: str, condition: Any) -> Status:
+        """What hardware shows, with an answer that it does not give by itself."""
+        shown: Status = self._shown(name).status
+        return msgspec.structs.replace(shown, conditions=[condition])
+
+    def _tell_refusals(self, stored: T, refusals: tuple[Refusal, ...]) -> None:
+        for refusal in refusals:
+            self.metrics.failed(refusal.reason)
+        # Without a duration, so that a repetition is a count on the event that is there.
+        text = f"{in_words(refusals)} Tried by {ACTOR}."
+        self._say(stored, refusals[0].reason, text, warning=True)
+
+    def _say(self, stored: T, reason: str, text: str, *, warning: bool = False) -> None:
+        self.means.recorder.record(self.resource.ref(stored), reason, text, warning=warning)
+        log.log(
+            logging.WARNING if warning else logging.INFO,
+            "%s %s: %s",
+            self.resource.kind,
+            stored.metadata.name,
+            text,
+            extra={"reason": reason},
+        )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _spec(stored: Any) -> Any:
+    return stored.spec
+
+
+def _refusals(settled: Satisfied | Refusal) -> tuple[Refusal, ...]:
+    return (settled,) if isinstance(settled, Refusal) else ()

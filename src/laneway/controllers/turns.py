@@ -1,0 +1,41 @@
+"""Whose turn it is on a card: plans about one card are carried out one after the other.
+
+A GPU's virtual functions and the vGPUs on them are wishes of different objects about one piece of
+hardware, and each plan changes what the others may do. So the card, by the address of its physical
+function, is what one plan at a time has. Those that must wait hold up no worker: they are called
+once the card is free, in the order in which they came, and decide anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from laneway.core.pci import PciAddress
+
+Caller = tuple[str, str]
+"""Kind and name of the object that asks."""
+
+
+class Turns:
+    """The cards of one node on which plans are being carried out."""
+
+    def __init__(self) -> None:
+        self._busy: set[PciAddress] = set()
+        self._waiting: defaultdict[PciAddress, dict[Caller, Callable[[], None]]] = defaultdict(dict)
+
+    @contextmanager
+    def on(self, card: PciAddress, caller: Caller, wake: Callable[[], None]) -> Iterator[bool]:
+        """Whether the card is the caller's in the block; where not, `wake` is called once."""
+        if card in self._busy:
+            self._waiting[card][caller] = wake
+            yield False
+            return
+        self._busy.add(card)
+        try:
+            yield True
+        finally:
+            self._busy.discard(card)
+            for call in self._waiting.pop(card, {}).values():
+                call()

@@ -1,0 +1,342 @@
+"""Enabling and disabling a GPU by its object, and what becomes of the vGPUs on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
+from laneway.controllers import acting
+from laneway.core.pci import PciAddress
+from laneway.core.sriov import vf_count
+from laneway.host.scan import scan
+from laneway.kube.resource import served
+
+GPU = "node1-000008000"
+ADDRESS = "0000:08:00.0"
+VFS = [str(PciAddress(0, 8, n // 8, n % 8)) for n in range(4, 20)]
+VGPUS = [f"node1-000008{vf[8:10]}{vf[11]}" for vf in VFS]
+FIRST, SECOND = VGPUS[:2]
+Q8 = "NVIDIA A2-8Q"
+MANAGE = "/usr/lib/nvidia/sriov-manage"
+
+
+def number_of_vfs(host: Any) -> int:
+    return vf_count(next(f for f in scan(host).functions if str(f.address) == ADDRESS))
+
+
+async def switch(cluster: Any, *, on: bool) -> Any:
+    return await cluster.patch(SRIOVGPUDevice, GPU, {"spec": {"enabled": on}})
+
+
+async def switched(cluster: Any, *, on: bool) -> Any:
+    """Wish it, and wait until it is so."""
+    await switch(cluster, on=on)
+    return await cluster.answer(GPU, "Enabled" if on else "Disabled", SRIOVGPUDevice)
+
+
+async def refused(cluster: Any, reason: str) -> str:
+    return cluster.message(await cluster.answer(GPU, reason, SRIOVGPUDevice))
+
+
+async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
+    raw = json.loads(await cluster.client.raw("/api/v1/namespaces/default/events"))
+    return [
+        (item["reason"], item["message"])
+        for item in raw["items"]
+        if item["involvedObject"]["name"] == name
+    ]
+
+
+@pytest.fixture
+def bare(simulated: Any) -> Any:
+    """A host whose GPU has no virtual functions, as it is after a boot."""
+
+    def make(model: str = "a2") -> Any:
+        host = simulated(model, "node1")
+        gpus = [str(f.address) for f in scan(host).functions if f.sriov_gpu]
+        for gpu in gpus:
+            done = host.call([MANAGE, "-d", gpu])
+            assert done.status == 0, done
+        return host
+
+    return make
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tries again at once."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
+
+
+# ---------------------------------------------------------------------------- the whole story
+
+
+async def test_from_a_bare_gpu_to_two_vgpus_and_back(cluster, bare):
+    host = bare()
+    await cluster.start_agent("node1", host)
+    gpu = await cluster.get(SRIOVGPUDevice, GPU)
+    assert not gpu.spec.enabled
+    assert cluster.reason(gpu) == "Disabled"
+    assert await cluster.names(VGPUDevice) == set()
+
+    gpu = await switched(cluster, on=True)
+    assert list(gpu.status.vf_addresses) == VFS
+    assert list(gpu.status.vgpu_devices) == VGPUS
+    for name in VGPUS:
+        vgpu = await cluster.until(VGPUDevice, name, lambda v: v and v.status.available_types)
+        assert {"NVIDIA A2-2Q", Q8, "NVIDIA A2-16C"} <= set(vgpu.status.available_types)
+        assert vgpu.spec.parent_gpu_device_address == ADDRESS
+        assert vgpu.metadata.labels["harvesterhci.io/parentSRIOVGPUDevice"] == GPU
+
+    await cluster.ask(FIRST, Q8)
+    await cluster.answer(FIRST, "Configured")
+    sizes = {Q8, "NVIDIA A2-8A", "NVIDIA A2-8C"}
+    for name in VGPUS[1:]:
+        await cluster.until(VGPUDevice, name, lambda v: set(v.status.available_types) == sizes)
+    await cluster.ask(SECOND, Q8)
+    await cluster.answer(SECOND, "Configured")
+    for name in VGPUS[2:]:
+        await cluster.until(VGPUDevice, name, lambda v: not v.status.available_types)
+
+    await switch(cluster, on=False)
+    words = await refused(cluster, "VgpusEnabled")
+    assert FIRST in words
+    assert SECOND in words
+    assert len(cluster.carried(host)) == 2
+    await cluster.disable(FIRST)
+    await cluster.disable(SECOND)
+
+    gpu = await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
+    assert list(gpu.status.vf_addresses) == []
+    assert list(gpu.status.vgpu_devices) == []
+    assert number_of_vfs(host) == 0
+    for name in VGPUS:
+        await cluster.until(VGPUDevice, name, lambda v: v is None)
+        await cluster.until(PCIDevice, name, lambda v: v is None)
+
+
+@pytest.mark.parametrize("model", ["l40s", "a100"])
+async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, model):
+    host = bare(model)
+    await cluster.start_agent("node1", host)
+    first, *others = sorted(await cluster.names(SRIOVGPUDevice))
+
+    await cluster.patch(SRIOVGPUDevice, first, {"spec": {"enabled": True}})
+
+    gpu = await cluster.answer(first, "Enabled", SRIOVGPUDevice)
+    vgpus = list(gpu.status.vgpu_devices)
+    for name in vgpus:
+        await cluster.until(VGPUDevice, name, lambda v: v and v.status.available_types)
+    assert await cluster.names(VGPUDevice) == set(vgpus)
+    for other in others:
+        assert cluster.reason(await cluster.get(SRIOVGPUDevice, other)) == "Disabled"
+
+
+# --------------------------------------------------------------------------------- refusals
+
+
+async def test_a_vgpu_that_is_wished_but_has_no_room_keeps_its_gpu(cluster, simulated):
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    await cluster.ask(FIRST, "NVIDIA A2-99Q")
+    await cluster.answer(FIRST, "ProfileUnknown")
+
+    await switch(cluster, on=False)
+
+    assert FIRST in await refused(cluster, "VgpusEnabled")
+    await cluster.client.delete(served(VGPUDevice), FIRST)
+    await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_who_holds_a_function_is_named_and_the_wish_goes_on_without_him(cluster, simulated):
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    group = host.resolve(f"/sys/bus/pci/devices/{VFS[3]}/iommu_group").rpartition("/")[2]
+    holder = host.hold(f"/dev/vfio/{group}", "qemu-system-x86")
+
+    await switch(cluster, on=False)
+
+    words = await refused(cluster, "DeviceHeld")
+    assert VFS[3] in words
+    assert "qemu-system-x86" in words
+    assert number_of_vfs(host) == 16
+    holder.release()
+    await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
+    await cluster.quiet(agent)
+    assert [reason for reason, _ in await events(cluster, GPU)] == ["DeviceHeld", "Disabled"]
+
+
+async def test_a_program_that_fails_is_quoted(cluster, bare):
+    host = bare()
+    agent = await cluster.start_agent("node1", host)
+    host.faults.fail_command(MANAGE, 3, "Unable to allocate MSI-X", times=100)
+
+    await switch(cluster, on=True)
+
+    words = await refused(cluster, "WriteFailed")
+    assert "sriov-manage ended with status 3: Unable to allocate MSI-X" in words
+    assert number_of_vfs(host) == 0
+    before = host.faults.count
+    await agent._observer.rescan()
+    await cluster.quiet(agent)
+    assert host.faults.count == before  # no retry storm
+    assert [reason for reason, _ in await events(cluster, GPU)] == ["WriteFailed"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_program_that_fails_for_a_while_is_tried_again(cluster, bare):
+    host = bare()
+    await cluster.start_agent("node1", host)
+    host.faults.fail_command(MANAGE, 1, "Unable to allocate MSI-X", times=2)
+
+    await switched(cluster, on=True)
+
+    assert number_of_vfs(host) == 16
+
+
+async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
+    host = bare()
+    await cluster.start_agent("node1", host)
+    host.write(f"/sys/bus/pci/devices/{ADDRESS}/driver/unbind", ADDRESS)
+
+    await switch(cluster, on=True)
+
+    assert "NVIDIA's vGPU driver" in await refused(cluster, "DriverMissing")
+    host.write("/sys/bus/pci/drivers/nvidia/bind", ADDRESS)
+    await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+
+
+async def test_a_gpu_that_a_virtual_machine_has_whole_is_not_divided(cluster, bare):
+    host = bare()
+    home = f"/sys/bus/pci/devices/{ADDRESS}"
+    host.write(f"{home}/driver_override", "vfio-pci")
+    host.write(f"{home}/driver/unbind", ADDRESS)
+    host.write("/sys/bus/pci/drivers_probe", ADDRESS)
+    await cluster.start_agent("node1", host)
+
+    await switch(cluster, on=True)
+
+    assert "vfio-pci" in await refused(cluster, "DriverMissing")
+
+
+async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, bare):
+    host = bare()
+    body = {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "SRIOVGPUDevice",
+        "metadata": {"name": GPU, "labels": {"nodename": "node1"}},
+        "spec": {"address": "0000:09:00.0", "nodeName": "node1", "enabled": True},
+    }
+    await cluster.client.create(served(SRIOVGPUDevice), body)
+
+    await cluster.start_agent("node1", host)
+
+    assert "0000:09:00.0" in await refused(cluster, "WrongDevice")
+    assert number_of_vfs(host) == 0
+
+
+# ------------------------------------------------------------------ what runs, and what is wished
+
+
+async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(cluster, bare):
+    host = bare()
+    await cluster.start_agent("node1", host)
+
+    host.call([MANAGE, "-e", ADDRESS])
+
+    words = await refused(cluster, "VfsElsewhere")
+    assert "16 virtual functions" in words
+    assert number_of_vfs(host) == 16
+    await switched(cluster, on=True)
+    await switched(cluster, on=False)
+    assert number_of_vfs(host) == 0
+
+
+async def test_a_restored_object_that_says_disabled_takes_nothing_away(cluster, bare):
+    host = bare()
+    agent = await cluster.start_agent("node1", host)
+    await cluster.backup()
+    await switched(cluster, on=True)
+    await cluster.stop_agent(agent)
+
+    await cluster.restore()
+    agent = await cluster.start_agent("node1", host)
+
+    await refused(cluster, "VfsElsewhere")
+    await cluster.quiet(agent)
+    assert number_of_vfs(host) == 16
+
+
+async def test_after_a_reboot_gpu_and_vgpus_come_back(cluster, bare):
+    agent = await cluster.start_agent("node1", bare())
+    await switched(cluster, on=True)
+    for name in (FIRST, SECOND):
+        await cluster.until(VGPUDevice, name, lambda v: v is not None)
+        await cluster.ask(name, Q8)
+        before = await cluster.answer(name, "Configured")
+    await cluster.stop_agent(agent)
+
+    rebooted = bare()
+    await cluster.start_agent("node1", rebooted)
+
+    await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+    for name in (FIRST, SECOND):
+        after = await cluster.until(
+            VGPUDevice, name, lambda v: v.status.configure_vgpu_type_name == Q8
+        )
+    assert after.status.uuid == before.status.uuid
+    assert set(cluster.carried(rebooted).values()) == {Q8}
+
+
+async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+
+    host.call([MANAGE, "-d", ADDRESS])
+
+    await cluster.until(SRIOVGPUDevice, GPU, lambda _: number_of_vfs(host) == 16)
+    await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+
+
+# ----------------------------------------------------------------------------- what it tells
+
+
+async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster, bare):
+    agent = await cluster.start_agent("node1", bare())
+    await switched(cluster, on=True)
+    await cluster.quiet(agent)
+
+    ((reason, message),) = await events(cluster, GPU)
+
+    assert reason == "Enabled"
+    assert "by laneway agent in " in message
+    assert "enable the 16 virtual functions of GPU" in message
+    metrics = cluster.families.registry.get_sample_value
+    labels = {"node": "node1", "operation": "enable-gpu", "result": "done"}
+    assert metrics("laneway_operation_seconds_count", labels) == 1
+    assert metrics("laneway_gpus", {"node": "node1", "state": "enabled"}) == 1
+    free = {"node": "node1", "kind": "gpu", "state": "free"}
+    assert metrics("laneway_virtual_functions", free) == 16
+
+
+async def test_at_rest_nothing_is_asked_or_written(cluster, simulated, requests):
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await cluster.ask(FIRST, Q8)
+    await cluster.answer(FIRST, "Configured")
+    await switch(cluster, on=False)
+    await refused(cluster, "VgpusEnabled")
+    await cluster.quiet(agent)
+    requests.clear()
+    before = host.faults.count
+
+    for _ in range(3):
+        await agent._observer.rescan()
+        await cluster.quiet(agent)
+
+    assert requests == []
+    assert host.faults.count == before
