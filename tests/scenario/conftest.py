@@ -30,6 +30,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
+from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.plans import hardware_of, in_thread
@@ -103,6 +104,12 @@ class Cluster:
 
     async def stop_agent(self, agent: Agent) -> None:
         await _cancel(agent.task)  # type: ignore[attr-defined]
+
+    async def died(self, agent: Agent) -> None:
+        """Wait until a fault of its host has killed an agent."""
+        async with asyncio.timeout(SECONDS):
+            await asyncio.wait({agent.task})  # type: ignore[attr-defined]
+        assert agent.task.done()  # type: ignore[attr-defined]
 
     async def ask(self, name: str, profile: str) -> Any:
         """Wish for a vGPU."""
@@ -219,8 +226,13 @@ class Gate:
 
 async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
+    try:
         await task
+    except asyncio.CancelledError:
+        pass
+    except BaseExceptionGroup as died:
+        if died.split(Killed)[1] is not None:
+            raise
 
 
 @contextlib.asynccontextmanager

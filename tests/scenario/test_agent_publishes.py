@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-import pytest
-
 from laneway.api import (
     CoreNode,
     DeviceNode,
@@ -258,26 +256,3 @@ async def test_a_scan_that_fails_proves_nothing_gone(cluster, simulated):
     assert "/sys/bus/pci/devices" in find_condition(node.status.conditions, "Ready").message
     assert await cluster.names(PCIDevice) == before
     assert len(await cluster.names(VGPUDevice)) == 16
-
-
-@pytest.mark.parametrize(
-    ("kind", "wish", "words"),
-    [
-        ((SRIOVGPUDevice, "node1-000008000"), {"enabled": False}, "disable SR-IOV"),
-        ((SRIOVNetworkDevice, "node1-eno2"), {"numVFs": 4}, "number of VFs to 4"),
-    ],
-)
-async def test_a_wish_that_is_not_served_yet_is_answered(cluster, simulated, kind, wish, words):
-    cls, name = kind
-    await cluster.start_agent("node1", simulated("a2", "node1"))
-
-    await cluster.patch(cls, name, {"spec": wish})
-
-    answered = await cluster.until(
-        cls,
-        name,
-        lambda obj: find_condition(obj.status.conditions, "Ready").status == "False",
-    )
-    condition = find_condition(answered.status.conditions, "Ready")
-    assert condition.reason == "NotYetSupported"
-    assert words in condition.message

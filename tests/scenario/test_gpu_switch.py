@@ -27,6 +27,13 @@ def number_of_vfs(host: Any) -> int:
     return vf_count(next(f for f in scan(host).functions if str(f.address) == ADDRESS))
 
 
+def give_to_vfio(host: Any, address: str) -> None:
+    home = f"/sys/bus/pci/devices/{address}"
+    host.write(f"{home}/driver_override", "vfio-pci")
+    host.write(f"{home}/driver/unbind", address)
+    host.write("/sys/bus/pci/drivers_probe", address)
+
+
 async def switch(cluster: Any, *, on: bool) -> Any:
     return await cluster.patch(SRIOVGPUDevice, GPU, {"spec": {"enabled": on}})
 
@@ -155,6 +162,7 @@ async def test_a_vgpu_that_is_wished_but_has_no_room_keeps_its_gpu(cluster, simu
 async def test_who_holds_a_function_is_named_and_the_wish_goes_on_without_him(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
+    give_to_vfio(host, VFS[3])
     group = host.resolve(f"/sys/bus/pci/devices/{VFS[3]}/iommu_group").rpartition("/")[2]
     holder = host.hold(f"/dev/vfio/{group}", "qemu-system-x86")
 
@@ -198,6 +206,19 @@ async def test_a_program_that_fails_for_a_while_is_tried_again(cluster, bare):
     assert number_of_vfs(host) == 16
 
 
+@pytest.mark.usefixtures("impatient")
+async def test_without_its_program_a_gpu_waits_for_it(cluster, bare):
+    host = bare()
+    manage = host.programs.pop(MANAGE)
+    await cluster.start_agent("node1", host)
+
+    await switch(cluster, on=True)
+
+    assert MANAGE in await refused(cluster, "ToolMissing")
+    host.programs[MANAGE] = manage
+    await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+
+
 async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
@@ -212,10 +233,7 @@ async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
 
 async def test_a_gpu_that_a_virtual_machine_has_whole_is_not_divided(cluster, bare):
     host = bare()
-    home = f"/sys/bus/pci/devices/{ADDRESS}"
-    host.write(f"{home}/driver_override", "vfio-pci")
-    host.write(f"{home}/driver/unbind", ADDRESS)
-    host.write("/sys/bus/pci/drivers_probe", ADDRESS)
+    give_to_vfio(host, ADDRESS)
     await cluster.start_agent("node1", host)
 
     await switch(cluster, on=True)
@@ -300,6 +318,45 @@ async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
 
     await cluster.until(SRIOVGPUDevice, GPU, lambda _: number_of_vfs(host) == 16)
     await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+
+
+# ----------------------------------------------------------------------------------- crashes
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("on", [True, False])
+async def test_an_agent_that_is_killed_ends_as_one_that_was_not(cluster, bare, on, when):
+    host = bare()
+    agent = await cluster.start_agent("node1", host)
+    if not on:
+        await switched(cluster, on=True)
+        await cluster.until(VGPUDevice, VGPUS[-1], lambda v: v is not None)
+        await cluster.quiet(agent)
+    host.faults.kill_at(1, when)
+    await switch(cluster, on=on)
+    await cluster.died(agent)
+    host.restart()
+
+    await cluster.start_agent("node1", host)
+
+    gpu = await cluster.answer(GPU, "Enabled" if on else "Disabled", SRIOVGPUDevice)
+    assert list(gpu.status.vgpu_devices) == (VGPUS if on else [])
+    assert number_of_vfs(host) == len(gpu.status.vf_addresses)
+
+
+async def test_a_wish_that_is_taken_back_while_the_agent_is_dead_is_not_lost(cluster, bare):
+    host = bare()
+    agent = await cluster.start_agent("node1", host)
+    host.faults.kill_at(1, "after")
+    await switch(cluster, on=True)
+    await cluster.died(agent)
+    host.restart()
+    await switch(cluster, on=False)
+
+    await cluster.start_agent("node1", host)
+
+    await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
+    assert number_of_vfs(host) == 0
 
 
 # ----------------------------------------------------------------------------- what it tells

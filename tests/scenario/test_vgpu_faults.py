@@ -146,6 +146,22 @@ async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_wish_is_not_taken_away
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
+async def test_a_foreign_vgpu_that_comes_in_the_way_of_an_attempt_is_not_taken_away(cluster, gate):
+    host = gate("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    host.held = "create"
+    await cluster.ask(VGPU, Q4)
+    await host.written(1)
+    make_by_hand(host.host, "0000:08:00.4", Q8)
+    host.held = ""
+    host.open.set()
+
+    await cluster.answer(VGPU, "OtherProfileRunning")
+    await agent._observer.rescan()
+    await cluster.quiet(agent)
+    assert cluster.carried(host) == {"0000:08:00.4": Q8}
+
+
 async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster, simulated):
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)

@@ -184,7 +184,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
 
     async def _attempt(self, stored: T, wish: W) -> Retry | None:
         """Carry out a wish, unless it is another's turn or it has just failed."""
-        name = stored.metadata.name
+        name, before = stored.metadata.name, stored
         failure = self._failures.get(name)
         if failure is None or failure.due(self.situation(wish)) <= _now():
             caller = self.resource.kind, name
@@ -194,13 +194,15 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 if not my_turn:
                     return None
                 stored, failure = await self._carry_out(stored, wish)
-        if failure is not None:
+        # What came in the way of an attempt is not ours to take away, though it failed by that.
+        settled = self.settled(wish if failure is None else self.wish(before, self._shown(name)))
+        if failure is not None and settled is None:
             await self._answer(stored, failure.refusals, told=True)
             due = failure.due(self.situation(wish))
             return Retry(max(0.0, due - _now())) if due < math.inf else None
-        settled = self.settled(wish)
         if settled is None:
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
+        self._failures.pop(name, None)
         await self._answer(stored, _refusals(settled))
         return None
 
