@@ -263,13 +263,19 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
         (pf(physfn=VFS[1]), ["NotAVgpuCard"]),
         (pf(total_vfs=None), ["NoSriov"]),
         (pf(sriov_gpu=False), ["NotAVgpuCard"]),
-        (pf(driver="vfio-pci", vfs=0), ["DeviceUnusable"]),
+        (pf(driver="vfio-pci", vfs=0), ["DriverMissing"]),
         (pf(driver="nouveau", vfs=0), ["DriverMissing"]),
         (pf(driver="", vfs=0), ["DriverMissing"]),
     ],
 )
 def test_cards_that_cannot_be_configured(gpu: PciFunction, expected: list[str]) -> None:
     assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(gpu))) == expected
+
+
+def test_the_remedy_for_a_gpu_on_vfio_pci_is_to_give_it_back() -> None:
+    found = plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(pf(driver="vfio-pci", vfs=0)))
+    assert isinstance(found, tuple)
+    assert "laneway host release 0000:08:00.0" in explain(found[0])
 
 
 def test_a_card_that_is_not_there() -> None:
