@@ -26,7 +26,8 @@ from laneway.host.plans.journal import (
 
 VF = PciAddress.parse("0000:08:00.4")
 STEPS = (Unbind(VF, "nvme"), OverrideDriver(VF, "vfio-pci", ""), Probe(VF, "vfio-pci"))
-INTENT = Intent("boot", "test", "because", Plan(STEPS))
+BOOT = "boot"
+INTENT = Intent(BOOT, "test", "because", Plan(STEPS))
 
 
 def journal(folder: Path, *records: Record) -> str:
@@ -48,7 +49,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         Undone(1, left_over=True),
     )
 
-    written = read(path)
+    written = read(path, BOOT)
 
     assert written is not None
     assert written.intent == INTENT
@@ -61,7 +62,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 def test_an_ended_plan_is_known_and_leaves_no_journal(tmp_path: Path) -> None:
     path = journal(tmp_path, End())
-    written = read(path)
+    written = read(path, BOOT)
     assert written is not None
     assert written.ended
 
@@ -78,9 +79,9 @@ def test_a_torn_last_line_says_nothing_and_is_cut_off(tmp_path: Path, torn: int)
     last = whole.rfind(b"\n", 0, -1) + 1
     path.write_bytes(whole[: max(last, len(whole) - torn)])
 
-    written = read(str(path))
+    written = read(str(path), BOOT)
     Journal(str(path)).add(Begin(1, STEPS[1]))
-    again = read(str(path))
+    again = read(str(path), BOOT)
     path.unlink()
 
     assert written is not None
@@ -93,7 +94,7 @@ def test_a_torn_last_line_says_nothing_and_is_cut_off(tmp_path: Path, torn: int)
 def test_a_torn_first_line_means_that_nothing_was_done(tmp_path: Path) -> None:
     path = Path(journal(tmp_path))
     path.write_bytes(path.read_bytes()[:-1])
-    assert read(str(path)) is None
+    assert read(str(path), BOOT) is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_damage_is_an_error_that_says_where_and_what_to_do(tmp_path: Path, damag
     path.write_bytes(path.read_bytes() + damage)
 
     with pytest.raises(StateError, match="line 2, is damaged") as error:
-        read(str(path))
+        read(str(path), BOOT)
 
     assert str(path) in str(error.value)
     assert "remove that file" in str(error.value)
@@ -125,7 +126,7 @@ def test_whatever_is_in_the_file_it_is_read_or_refused(tmp_path: Path, content: 
     path = tmp_path / "plan-1.jsonl"
     path.write_bytes(content)
     with suppress(StateError):
-        written = read(str(path))
+        written = read(str(path), BOOT)
         assert written is None or isinstance(written.intent, Intent)
 
 
@@ -133,7 +134,7 @@ def test_a_journal_that_does_not_begin_with_a_plan_is_damaged(tmp_path: Path) ->
     path = tmp_path / "plan-1.jsonl"
     path.write_bytes(b'{"is":"done","index":0}\n')
     with pytest.raises(StateError, match="does not start with a plan"):
-        read(str(path))
+        read(str(path), BOOT)
 
 
 def test_a_plan_that_cannot_be_written_down_leaves_nothing_to_be_found(tmp_path: Path) -> None:
@@ -141,3 +142,18 @@ def test_a_plan_that_cannot_be_written_down_leaves_nothing_to_be_found(tmp_path:
     with pytest.raises(FileNotFoundError):
         written.start(INTENT)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_dying_node_tore_stops_nobody_in_the_next_boot(tmp_path: Path) -> None:
+    path = Path(journal(tmp_path, Begin(0, STEPS[0])))
+    path.write_bytes(path.read_bytes() + bytes(40) + b'":3}\n')
+
+    running, ended = read(str(path), "next"), path.read_bytes() + b'{"is":"end"}\n'
+    path.write_bytes(ended)
+    over = read(str(path), "next")
+
+    assert running is not None
+    assert running.intent == INTENT
+    assert not running.ended
+    assert over is not None
+    assert over.ended

@@ -1,8 +1,12 @@
 """The journal of one plan: what a process that is started anew needs to end what another began.
 
-The whole plan is on the disk before its first write, and the start of each step before the step;
-that a step is done need not be, because hardware itself tells. A crash can tear the last line
-only, which then says nothing; anything else that cannot be read is damage and an error.
+The whole plan is on the disk before its first write. What follows is written before the step that
+it is about, but not waited for on its way to the disk: a process that is started later in the same
+boot reads it all the same, however the one before ended. Only a node that dies itself loses it, and
+the next boot asks no more than whose plan it was and whether it had ended, which is on the disk.
+
+A killed process can tear the last line only, which then says nothing; anything else that cannot be
+read is damage and an error.
 """
 
 from __future__ import annotations
@@ -125,9 +129,7 @@ class Journal:
             raise
 
     def add(self, record: Record) -> None:
-        # That a step is done is told by hardware too, and the next record has it on the disk.
-        sync = not isinstance(record, Done | Undone)
-        files.append(self.path, msgspec.json.encode(record), sync=sync)
+        files.append(self.path, msgspec.json.encode(record), sync=isinstance(record, End))
 
     def end(self) -> None:
         """Nothing is left to do. The journal goes; the audit record keeps what happened."""
@@ -142,10 +144,10 @@ class Journal:
 _DECODER = msgspec.json.Decoder(Record)
 
 
-def read(path: str) -> Written | None:
+def read(path: str, boot: str) -> Written | None:
     """A journal; None when its first line is torn, so that nothing had been written to hardware.
 
-    Raises StateError.
+    In one of another boot, lines that were lost with that boot are passed over. Raises StateError.
     """
     written = None
     for number, line in enumerate(_lines(path), 1):
@@ -154,6 +156,8 @@ def read(path: str) -> Written | None:
             written = _start(record) if written is None else written
             written.take(record)
         except (msgspec.MsgspecError, ValueError) as error:
+            if written is not None and written.intent.boot != boot:
+                continue
             raise StateError(
                 f"{path}, line {number}, is damaged ({error}). A plan was interrupted and cannot "
                 "be continued: check the devices that it names, then remove that file"

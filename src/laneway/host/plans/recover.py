@@ -60,7 +60,7 @@ async def recover(
             with state.lock(actor):
                 recovered = []
                 # Read first, all of them: damage is found before anything is done.
-                found = [(path, read(path)) for path in state.interrupted()]
+                found = [(path, read(path, state.boot)) for path in state.interrupted()]
                 for path, written in found:
                     with state.running(path):
                         ended = await _recover(hardware, Journal(path), written, progress, limits)
