@@ -33,9 +33,11 @@ from laneway.core.plan import (
     SwitchGpuVfs,
     Unbind,
 )
+from laneway.host.console import read_consoles
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations import operation_of
 from laneway.host.plans.operations.operation import Limits, State
+from laneway.host.scan import scan
 from laneway.sim.spec import build, parse_spec
 from support.plans import hardware_of
 
@@ -115,3 +117,23 @@ async def test_what_is_no_name_reaches_neither_a_path_nor_a_program(
         await operation_of(step).perform(hardware, step, Limits())
     assert caught.value.errno == errno.EINVAL
     assert hardware.host.faults.count == 0  # type: ignore[attr-defined]
+
+
+async def test_what_has_another_name_or_number_now_is_another_device(tmp_path: Path) -> None:
+    hardware = hardware_of(build(parse_spec("workstation"), "node1"), tmp_path)
+    [console] = [one for one in read_consoles(hardware.host) if one.name.startswith("(M)")]
+    device = scan(hardware.host).usb[0]
+
+    def renamed(name: str) -> SetConsole:
+        return SetConsole(console.number, name, attached=not console.attached)
+
+    def numbered(number: int) -> SetNodeOwner:
+        return SetNodeOwner(device.port, device.bus, number, 107, 107, 0, 0)
+
+    for step, state in (
+        (renamed(console.name), State.BEFORE),
+        (renamed("(M) another driver"), State.OTHER),
+        (numbered(device.number), State.BEFORE),
+        (numbered(device.number + 1), State.OTHER),
+    ):
+        assert (await operation_of(step).state(hardware, step)).state is state
