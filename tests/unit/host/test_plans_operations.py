@@ -137,3 +137,39 @@ async def test_what_has_another_name_or_number_now_is_another_device(tmp_path: P
         (numbered(device.number + 1), State.OTHER),
     ):
         assert (await operation_of(step).state(hardware, step)).state is state
+
+
+async def test_a_type_that_is_not_known_yet_is_told_by_its_profile(tmp_path: Path) -> None:
+    hardware = hardware_of(build(parse_spec("l40s"), "node1"), tmp_path)
+    vgpu = scan(hardware.host).vgpus[0]
+    made, other = vgpu.creatable[:2]
+
+    def configured(profile: str) -> SetVgpuType:
+        return SetVgpuType(vgpu.address, "", "0", profile)
+
+    removed = SetVgpuType(vgpu.address, "0", "", made.name)
+
+    async def states(*steps: SetVgpuType) -> list[State]:
+        return [(await operation_of(step).state(hardware, step)).state for step in steps]
+
+    assert await states(configured(made.name), removed) == [State.BEFORE, State.AFTER]
+    path = f"/sys/bus/pci/devices/{vgpu.address}/nvidia/current_vgpu_type"
+    hardware.host.write(path, made.id)
+    assert await states(configured(made.name), configured(other.name), removed) == [
+        State.AFTER,
+        State.OTHER,
+        State.BEFORE,
+    ]
+
+
+async def test_the_id_of_a_profile_that_is_gone_is_not_written_for_another(
+    hardware: Hardware,
+) -> None:
+    kinds = next(vgpu for vgpu in scan(hardware.host).vgpus if vgpu.address == VF).creatable
+    step = CreateMdev(VF, kinds[0].id, kinds[1].name, UUID)
+    resolved = await operation_of(step).resolve(hardware, step)
+    assert resolved == CreateMdev(VF, kinds[1].id, kinds[1].name, UUID)
+
+    gone = CreateMdev(VF, kinds[0].id, "NVIDIA A2-99Q", UUID)
+    with pytest.raises(OSError, match="offers no NVIDIA A2-99Q any more"):
+        await operation_of(gone).resolve(hardware, gone)
