@@ -148,3 +148,5 @@ class _Printer:
                 click.echo("failed")
             case _:
                 click.echo(f"done ({time.monotonic() - self._began:.2f} s)")
+        if progress.note:
+            click.echo(f"laneway: warning: {one_line(progress.note)}", err=True)

@@ -7,9 +7,12 @@ it ended, so that no way out of a plan can be missed.
 
 from __future__ import annotations
 
+import asyncio
+
 from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, Step, Unbind
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host.hardware import Hardware
+from laneway.host.leaving import read_locked
 from laneway.host.plans.operations.access import driver_of, function_home
 from laneway.host.plans.operations.operation import State
 from laneway.host.plans.operations.pci import override_state
@@ -34,9 +37,12 @@ def before(hardware: Hardware, plan: Plan, step: Step) -> None:
 
 async def settle(hardware: Hardware, plan: Plan) -> None:
     """Forget what is as it was. Raises OSError or StateError."""
+    reserved = {step.function for step in plan.steps if isinstance(step, OverrideDriver)}
+    # A plan may have ended because the kernel waits for a user; to ask would be to wait as well.
+    locked = await asyncio.to_thread(read_locked, hardware.host, reserved)
     for step in plan.steps:
         match step:
-            case OverrideDriver(function):
+            case OverrideDriver(function) if function not in locked:
                 free = OverrideDriver(function, "", VFIO_DRIVER)
                 # Virtual functions go, and another one may come to the address of one that went.
                 there = hardware.host.exists(function_home(function))

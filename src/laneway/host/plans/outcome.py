@@ -27,6 +27,8 @@ class Progress(NamedTuple):
     """From 1."""
     total: int
     phase: Phase
+    note: str = ""
+    """What somebody must know of a step that is done all the same."""
 
 
 Report = Callable[[Progress], None]

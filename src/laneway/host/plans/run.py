@@ -14,24 +14,28 @@ import errno
 import logging
 from collections.abc import Callable
 
+from laneway.core.pci import PciAddress
 from laneway.core.plan import (
+    OverrideDriver,
     Plan,
     Probe,
     ResetFunction,
     Step,
     Unbind,
+    subject,
     undo,
 )
 from laneway.core.refusals import ChangedMeanwhile, DeviceHeld, ResetFailed, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
+from laneway.host.leaving import read_locked
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
 from laneway.host.plans.guard import users_hurt
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.operations import operation_of
-from laneway.host.plans.operations.access import driver_of
+from laneway.host.plans.operations.access import driver_of, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
 from laneway.host.plans.outcome import (
     Failure,
@@ -63,6 +67,8 @@ class Run:
         """Steps to undo if the plan fails, as they were done, in their order."""
         self.left_over: list[str] = []
         self._begun: dict[int, Step] = {}
+        self._kept: dict[str, str] = {}
+        """Devices that are not undone any further, and why: somebody uses them."""
         self._hardware = hardware
         self._plan = plan
         self._journal = journal
@@ -124,11 +130,21 @@ class Run:
             self._record_done(index, step, seen.value, after)
 
     def _record_done(self, index: int, step: Step, before: str, after: Seen) -> None:
+        note = self._note_on(step, after)
         self.done[index] = step
         self._journal.add(Done(index))
-        self._audit.step("done", step, before=before, after=after.value)
-        self._tell(index, step, "done")
+        self._audit.step("done", step, before=before, after=after.value, error=note)
+        self._tell(index, step, "done", note)
         log.info("did: %s", describe(step))
+        if note:
+            log.warning("%s: %s", describe(step), note)
+
+    def _note_on(self, step: Step, seen: Seen) -> str:
+        """A function may go without a driver, but not unsaid when it had one."""
+        if not isinstance(step, Probe) or step.driver or seen.state is State.AFTER:
+            return ""
+        driver = self._hardware.state.originals.get(step.function)
+        return f"no driver has taken {step.function}, which {driver} had before" if driver else ""
 
     async def _once(self, step: Step, *, begun: bool = False) -> Seen:
         """Perform a step and say what it led to. Raises Failure."""
@@ -149,6 +165,10 @@ class Run:
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
         seen = await self._settled(step, self._limits.settle_seconds)
+        if self._note_on(step, seen):  # the driver may take a moment
+            seen = await self._until(
+                step, lambda seen: seen.state is State.AFTER, self._limits.settle_seconds
+            )
         if seen.state not in (State.AFTER, State.EITHER):
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
@@ -236,7 +256,15 @@ class Run:
         return undo(step)
 
     async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
-        """Why a step could not be taken back; empty when it was."""
+        """Why a step could not be taken back; empty when it was.
+
+        Once somebody has a device, or a write to it waits in the kernel, the rest is left too.
+        """
+        device = subject(reverse)
+        if device in self._kept:
+            return self._kept[device]
+        if isinstance(reverse, OverrideDriver) and await self._is_locked(reverse.function):
+            return "the kernel is taking it away from somebody who uses it"
         try:
             with failures():
                 seen = await self._steady(reverse)
@@ -248,8 +276,13 @@ class Run:
                 memory.before(self._hardware, self._plan, resolved)
                 await self._once(resolved, begun=True)
         except Failure as failure:
+            if isinstance(failure.refusal, DeviceHeld) or is_waiting(self._hardware, device):
+                self._kept[device] = failure.error
             return failure.error
         return ""
+
+    async def _is_locked(self, function: PciAddress) -> bool:
+        return bool(await asyncio.to_thread(read_locked, self._hardware.host, [function]))
 
     # ---------------------------------------------------------------------------------------- looks
 
@@ -276,8 +309,8 @@ class Run:
 
     # ---------------------------------------------------------------------------------------- notes
 
-    def _tell(self, index: int, step: Step, phase: Phase) -> None:
-        self._progress(Progress(step, index + 1, len(self._plan.steps), phase))
+    def _tell(self, index: int, step: Step, phase: Phase, note: str = "") -> None:
+        self._progress(Progress(step, index + 1, len(self._plan.steps), phase, note))
 
     def _note(self, record: Record) -> None:
         """To undo matters more than to write down that it is being undone."""
