@@ -49,9 +49,10 @@ class Wish(NamedTuple):
 async def show(hardware: Hardware, wish: Wish) -> None:
     """Print what would be done, or why it cannot be."""
     if interrupted := hardware.state.interrupted():
+        plans = "plan" if len(interrupted) == 1 else "plans"
         click.echo(
-            f"{len(interrupted)} interrupted plan of before is finished or undone first; what "
-            "follows may change with it."
+            f"{len(interrupted)} interrupted {plans} would be finished or undone first; what "
+            "follows may change with that."
         )
     decision = wish.decide(await _look(hardware, wish))
     if isinstance(decision, Plan):
@@ -129,24 +130,23 @@ def _steps(count: int) -> str:
 
 
 class _Printer:
-    """Prints each step as it is done; owns when it began."""
+    """Prints each step as it is done; owns when the one on the last line began."""
 
     def __init__(self) -> None:
-        self._began = 0.0
+        self._began: float | None = None
 
     def __call__(self, progress: Progress) -> None:
         place = f"[{progress.number:>{len(str(progress.total))}}/{progress.total}]"
         text = one_line(describe(progress.step))
-        match progress.phase:
-            case "doing":
-                self._began = time.monotonic()
-                click.echo(f"{place} {text} ... ", nl=False)
-            case "undoing":
-                self._began = time.monotonic()
-                click.echo(f"{place} take back: {text} ... ", nl=False)
-            case "failed":
-                click.echo("failed")
-            case _:
-                click.echo(f"done ({time.monotonic() - self._began:.2f} s)")
+        back = "take back: " if progress.phase == "undoing" else ""
+        if self._began is None:
+            click.echo(f"{place} {back}{text} ... ", nl=False)
+        if progress.phase in ("doing", "undoing"):
+            self._began = time.monotonic()
+            return
+        # A step is not begun when the device is so already, or when it must not be.
+        took = "already" if self._began is None else f"({time.monotonic() - self._began:.2f} s)"
+        click.echo("failed" if progress.phase == "failed" else f"done {took}")
+        self._began = None
         if progress.note:
             click.echo(f"laneway: warning: {one_line(progress.note)}", err=True)
