@@ -6,8 +6,10 @@ exist. So a wish is decided, carried out and decided again, until nothing is lef
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
 import click
@@ -82,6 +84,20 @@ async def carry_out(hardware: Hardware, wish: Wish) -> None:
             click.echo(f"Done: {_steps(done)}.")
         else:
             _end(decision, f"{_steps(done)} done before" if done else "nothing was changed")
+
+
+async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:
+    """Await it; ^C ends it where it waits, and what is left for the next command is said."""
+    task = asyncio.ensure_future(work)
+    # Python's own way could raise in the middle of the event loop's work.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        left = " The next command finishes or undoes what was begun."
+        said = f"laneway: interrupted.{left if hardware.state.interrupted() else ''}"
+        click.echo(f"\n{said}", err=True)
+        raise click.Abort from None
 
 
 async def _look(hardware: Hardware, wish: Wish) -> Situation:
