@@ -17,9 +17,9 @@ from laneway.cli.errors import Failure
 from laneway.cli.explain_device import explain_pci, explain_usb
 from laneway.cli.source import look, simulate_option
 from laneway.core.inventory import Inventory
+from laneway.host.paths import is_usb_port
 
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
-_PORT = re.compile(r"[0-9]+-[0-9]+(?:\.[0-9]+)*")
 
 
 @click.command(
@@ -47,7 +47,7 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
     if address is not None:
         domain = int(address[1] or "0", 16)
         shown = _pci(look(simulate), f"{domain:04x}:{address[2]}")
-    elif _PORT.fullmatch(object_):
+    elif is_usb_port(object_):
         shown = _usb(look(simulate), object_)
     elif simulate is not None:
         raise click.UsageError(
