@@ -10,6 +10,7 @@ from collections import Counter
 
 import click
 
+from laneway.cli.addresses import pci_address
 from laneway.core.pci import PciAddress
 from laneway.host.paths import is_usb_port
 
@@ -19,13 +20,12 @@ _QUOTES = str.maketrans("", "", "\"'")
 
 def address(text: str) -> PciAddress:
     """A PCI address, with or without its domain."""
-    full = text.strip().lower()
-    try:
-        return PciAddress.parse(full if full.count(":") > 1 else f"0000:{full}")
-    except ValueError:
+    found = pci_address(text)
+    if found is None:
         raise click.BadParameter(
             f"{text[:60]!r} is no PCI address; it looks like 0000:08:00.0, as laneway devices shows"
-        ) from None
+        )
+    return found
 
 
 def usb_port(text: str) -> str:
