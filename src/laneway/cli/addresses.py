@@ -1,4 +1,4 @@
-"""PCI addresses as people write them: without domain, in capitals, with the domain of nvidia-smi."""
+"""PCI addresses as people write them: short, in capitals, or as `nvidia-smi` prints them."""
 
 from __future__ import annotations
 
