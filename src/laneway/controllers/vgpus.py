@@ -26,12 +26,8 @@ from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.plan import (
-    Plan,
-)
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.plan import Plan
+from laneway.core.refusals import Refusal
 from laneway.core.vgpu import Decision, VgpuWish, decide, mdev_uuid
 from laneway.core.words import describe, explain
 from laneway.host.hardware import Hardware

@@ -11,10 +11,7 @@ import pytest
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, ResetFunction
-from laneway.core.refusals import (
-    ChangedMeanwhile,
-    ResetFailed,
-)
+from laneway.core.refusals import ChangedMeanwhile, ResetFailed
 from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute

@@ -19,13 +19,8 @@ from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
 from laneway.core.layout import MOST_STAGES
 from laneway.core.pci import PciAddress
-from laneway.core.plan import (
-    Plan,
-    Satisfied,
-)
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.words import describe, explain
 from laneway.host.hardware import Hardware

@@ -18,14 +18,8 @@ from laneway.controllers.devices.family import ready, unreadable
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.plan import (
-    Plan,
-)
-from laneway.core.refusals import (
-    Refusal,
-    WriteFailed,
-    WrongDevice,
-)
+from laneway.core.plan import Plan
+from laneway.core.refusals import Refusal, WriteFailed, WrongDevice
 from laneway.core.vgpu import VgpuWish
 from laneway.core.words import describe, explain
 

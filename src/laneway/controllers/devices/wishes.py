@@ -8,9 +8,7 @@ import msgspec
 
 from laneway.api import Status
 from laneway.controllers.devices.family import ready
-from laneway.core.refusals import (
-    NotYetSupported,
-)
+from laneway.core.refusals import NotYetSupported
 from laneway.core.words import explain
 
 S = TypeVar("S", bound=Status)

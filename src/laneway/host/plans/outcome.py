@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from laneway.core.plan import Step
-from laneway.core.refusals import (
-    Refusal,
-    WriteFailed,
-)
+from laneway.core.refusals import Refusal, WriteFailed
 from laneway.core.words import explain
 from laneway.host.plans.files import StateError
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, NamedTuple
 
-from laneway.core.plan import (
-    Plan,
-)
+from laneway.core.plan import Plan
 from laneway.core.refusals import ChangedMeanwhile, Refusal, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
