@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,11 @@ VF = PciAddress.parse("0000:08:00.4")
 STEPS = (Unbind(VF, "nvme"), OverrideDriver(VF, "vfio-pci", ""), Probe(VF, "vfio-pci"))
 BOOT = "boot"
 INTENT = Intent(BOOT, "test", "because", Plan(STEPS))
+
+
+def sealed(text: bytes) -> bytes:
+    """A line that is as it was written."""
+    return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
 def journal(folder: Path, *records: Record) -> str:
@@ -101,12 +107,15 @@ def test_a_torn_first_line_means_that_nothing_was_done(tmp_path: Path) -> None:
     "damage",
     [
         b"{}\n",
+        b'{"is":"done","index":0}\n',
         b"\xff\xfe\n",
-        b'{"is":"done","index":3}\n',
-        b'{"is":"begin","index":-1,"step":{"type":"LoadModule","module":"x"}}\n',
-        b'{"is":"done"}\n',
-        b'{"is":"plan","boot":"b","actor":"a","reason":"r","plan":{"steps":[]}}\n',
         b"\n",
+        sealed(b"{}"),
+        sealed(b"\xff"),
+        sealed(b'{"is":"done","index":3}'),
+        sealed(b'{"is":"begin","index":-1,"step":{"type":"LoadModule","module":"x"}}'),
+        sealed(b'{"is":"done"}'),
+        sealed(b'{"is":"plan","boot":"b","actor":"a","reason":"r","plan":{"steps":[]}}'),
     ],
 )
 def test_damage_is_an_error_that_says_where_and_what_to_do(tmp_path: Path, damage: bytes) -> None:
@@ -130,9 +139,25 @@ def test_whatever_is_in_the_file_it_is_read_or_refused(tmp_path: Path, content: 
         assert written is None or isinstance(written.intent, Intent)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(place=st.integers(min_value=0), bit=st.integers(0, 7))
+def test_no_wrong_bit_makes_another_plan(tmp_path: Path, place: int, bit: int) -> None:
+    """Else it could be one for another device."""
+    path = Path(journal(tmp_path, Begin(0, STEPS[0]), Done(0)))
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+
+    with suppress(StateError):
+        written = read(str(path), BOOT)
+        assert written is None or written.intent == INTENT
+        assert written is None or set(written.steps.values()) <= {STEPS[0]}
+    path.unlink()
+
+
 def test_a_journal_that_does_not_begin_with_a_plan_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "plan-1.jsonl"
-    path.write_bytes(b'{"is":"done","index":0}\n')
+    path.write_bytes(sealed(b'{"is":"done","index":0}'))
     with pytest.raises(StateError, match="does not start with a plan"):
         read(str(path), BOOT)
 
@@ -148,7 +173,7 @@ def test_what_a_dying_node_tore_stops_nobody_in_the_next_boot(tmp_path: Path) ->
     path = Path(journal(tmp_path, Begin(0, STEPS[0])))
     path.write_bytes(path.read_bytes() + bytes(40) + b'":3}\n')
 
-    running, ended = read(str(path), "next"), path.read_bytes() + b'{"is":"end"}\n'
+    running, ended = read(str(path), "next"), path.read_bytes() + sealed(b'{"is":"end"}')
     path.write_bytes(ended)
     over = read(str(path), "next")
 

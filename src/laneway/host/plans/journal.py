@@ -6,13 +6,15 @@ boot reads it all the same, however the one before ended. Only a node that dies 
 the next boot asks no more than whose plan it was and whether it had ended, which is on the disk.
 
 A killed process can tear the last line only, which then says nothing; anything else that cannot be
-read is damage and an error.
+read is damage and an error. Every line begins with its checksum: a plan with one wrong bit in an
+address would be a plan for another device.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import zlib
 from dataclasses import dataclass, field
 
 import msgspec
@@ -122,14 +124,14 @@ class Journal:
     def start(self, intent: Intent) -> None:
         """Have the plan on the disk; a plan that is not must leave nothing that could be found."""
         try:
-            files.append(self.path, msgspec.json.encode(intent), create=True)
+            files.append(self.path, _sealed(intent), create=True)
             files.sync_folder(os.path.dirname(self.path))
         except OSError:
             self.discard()
             raise
 
     def add(self, record: Record) -> None:
-        files.append(self.path, msgspec.json.encode(record), sync=isinstance(record, End))
+        files.append(self.path, _sealed(record), sync=isinstance(record, End))
 
     def end(self) -> None:
         """Nothing is left to do. The journal goes; the audit record keeps what happened."""
@@ -139,6 +141,20 @@ class Journal:
     def discard(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
+
+
+def _sealed(record: Record) -> bytes:
+    text = msgspec.json.encode(record)
+    return b"%08x %b" % (zlib.crc32(text), text)
+
+
+def _opened(line: bytes) -> Record:
+    """Raises ValueError."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        raise ValueError("it is not as it was written")
+    record: Record = _DECODER.decode(text)
+    return record
 
 
 _DECODER = msgspec.json.Decoder(Record)
@@ -152,7 +168,7 @@ def read(path: str, boot: str) -> Written | None:
     written = None
     for number, line in enumerate(_lines(path), 1):
         try:
-            record = _DECODER.decode(line)
+            record = _opened(line)
             written = _start(record) if written is None else written
             written.take(record)
         except (msgspec.MsgspecError, ValueError) as error:
