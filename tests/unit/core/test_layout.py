@@ -340,6 +340,16 @@ def test_more_than_fits_tells_how_many_would() -> None:
     assert beside == found
 
 
+def test_every_function_can_carry_a_vgpu_and_no_more() -> None:
+    assert len(steps(plan_layout(wish(("NVIDIA A2-1B", 16)), situation()))) == 16
+    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 17)), situation()))
+    eight = situation(pf(vfs=8))
+    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 9)), eight))
+    assert "TooFewFunctions" in reasons(
+        plan_layout(wish(("NVIDIA A2-1B", 17)), situation(pf(vfs=0)))
+    )
+
+
 def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:
     for name in ("NVIDIA A2-3Q", "NVIDIA A40-4Q", "", "A2-4Q"):
         assert reasons(plan_layout(wish((name, 1)), situation())) == ["ProfileUnknown"]
