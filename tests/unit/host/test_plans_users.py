@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -178,3 +181,52 @@ async def test_a_driver_that_takes_its_time_is_waited_for(hardware: Hardware) ->
 
     assert not any(one.note for one in told)
     assert watched(hardware).exists(f"{HOME}/driver")
+
+
+async def test_what_recovery_itself_did_is_taken_back_where_somebody_else_came(
+    hardware: Hardware, tmp_path: Path
+) -> None:
+    await execute(hardware, Plan(TAKEN), **WHO, limits=BRIEF)
+    host = watched(hardware)
+    host.faults.kill_at(2, "before")
+    with pytest.raises(Killed):
+        await execute(hardware, Plan(GIVEN), **WHO, limits=BRIEF)
+    host.restart()
+    host.write("/sys/bus/pci/drivers/nvme/bind", str(NVME))
+
+    [recovery] = await recover(hardware_of(host, tmp_path), actor="next", limits=BRIEF)
+
+    assert recovery.outcome == "left"
+    assert host.read(f"{HOME}/driver_override") == b"(null)\n"
+    assert hardware.state.originals == {}
+
+
+@pytest.mark.parametrize("size", range(0, 2400, 150))
+async def test_a_disk_that_is_full_leaves_all_as_it_was(
+    hardware: Hardware, tmp_path: Path, size: int
+) -> None:
+    await execute(hardware, Plan(TAKEN), **WHO, limits=BRIEF)
+    host = watched(hardware)
+    folder = tmp_path / "full"
+    free = hardware_of(host, folder)
+    with largest_file(size), pytest.raises(StepError):
+        await execute(free, Plan((*GIVEN, LoadModule("nosuch"))), **WHO, limits=BRIEF)
+
+    recovered = await recover(hardware_of(host, folder), actor="next", limits=BRIEF)
+
+    assert {recovery.outcome for recovery in recovered} <= {"undone"}
+    assert host.readlink(f"{HOME}/driver").endswith("/nvme")
+    assert host.read(f"{HOME}/driver_override") == b"(null)\n"
+    assert free.state.originals == {}
+    assert free.state.interrupted() == []
+
+
+@contextlib.contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """As on a full disk, no file of this process grows beyond this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

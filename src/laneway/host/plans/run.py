@@ -67,6 +67,10 @@ class Run:
         """Steps to undo if the plan fails, as they were done, in their order."""
         self.left_over: list[str] = []
         self._begun: dict[int, Step] = {}
+        self._own: list[int] = []
+        """Steps that this process has done."""
+        self._behind = False
+        """Whether hardware has gone on and the journal does not say so."""
         self._kept: dict[str, str] = {}
         """Devices that are not undone any further, and why: somebody uses them."""
         self._hardware = hardware
@@ -127,6 +131,7 @@ class Run:
         with failures():
             self._tell(index, step, "doing")
             after = await self._once(step, begun=begun)
+            self._own.append(index)
             self._record_done(index, step, seen.value, after)
 
     def _record_done(self, index: int, step: Step, before: str, after: Seen) -> None:
@@ -209,8 +214,10 @@ class Run:
         await self._close("closed", begun.error)
 
     async def leave(self, index: int, failure: Failure) -> None:
-        """Somebody else has been at the devices: they are left as they are."""
+        """Somebody else has been at the devices: they are left as they were found."""
         self._say("failed", self._plan.steps[index], error=failure.error)
+        for own in reversed(self._own):
+            await self._undo(own, self.done[own])
         await self._close("closed", failure.error)
 
     async def _close(self, outcome: Outcome, error: str = "") -> None:
@@ -221,6 +228,14 @@ class Run:
             self._journal.end()
         except (OSError, StateError) as problem:
             log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400
+            if self._behind:  # To recover it would do anew what has been undone.
+                self._drop()
+
+    def _drop(self) -> None:
+        try:
+            self._journal.discard()
+        except OSError as problem:
+            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400
 
     def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
         try:
@@ -236,16 +251,24 @@ class Run:
         One step may be named that left hardware neither as before nor as after.
         """
         for index, step in reversed(list(self.done.items())):
-            if reverse := self._reverse(step):
-                self._tell(index, step, "undoing")
-                error = await self._take_back(reverse, even_if_other=index == even_if_other)
-                if error:
-                    log.warning("could not undo: %s: %s", describe(step), error)
-                    self.left_over.append(describe(step))
+            error = await self._undo(index, step, even_if_other=index == even_if_other)
+            if error is not None:
                 self._note(Undone(index, left_over=bool(error)))
-                self._say("left over" if error else "undone", step, error=error)
-                self._tell(index, step, "failed" if error else "undone")
             self.done.pop(index, None)
+
+    async def _undo(self, index: int, step: Step, *, even_if_other: bool = False) -> str | None:
+        """Why a step could not be undone; None where there is nothing to undo."""
+        reverse = self._reverse(step)
+        if reverse is None:
+            return None
+        self._tell(index, step, "undoing")
+        error = await self._take_back(reverse, even_if_other=even_if_other)
+        if error:
+            log.warning("could not undo: %s: %s", describe(step), error)
+            self.left_over.append(describe(step))
+        self._say("left over" if error else "undone", step, error=error)
+        self._tell(index, step, "failed" if error else "undone")
+        return error
 
     def _reverse(self, step: Step) -> Step | None:
         if isinstance(step, Probe) and not step.driver:
@@ -318,6 +341,7 @@ class Run:
             self._journal.add(record)
         except OSError as error:
             log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400
+            self._behind = True
 
     def _say(self, outcome: Outcome, step: Step, *, error: str) -> None:
         try:
