@@ -24,11 +24,12 @@ from laneway.controllers.devices.family import Family, read_failed
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
+from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan
 from laneway.core.refusals import Refusal
-from laneway.core.vgpu import Decision, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
 from laneway.core.words import describe, explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
@@ -137,7 +138,7 @@ class VgpuController(Publisher[VGPUDevice]):
         if isinstance(decision, Plan) and function is not None:
             return await self._attempt(stored, wish, function, decision)
         self._failures.pop(name, None)
-        await self._answer(stored, decision if isinstance(decision, Refusal) else None)
+        await self._answer(stored, next(iter(refusals_of(decision)), None))
         return None
 
     def _function(self, address: PciAddress) -> VgpuFunction | None:
@@ -186,7 +187,7 @@ class VgpuController(Publisher[VGPUDevice]):
         after = self._decide(wish)
         if isinstance(after, Plan):
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
-        await self._answer(stored, after if isinstance(after, Refusal) else None)
+        await self._answer(stored, next(iter(refusals_of(after)), None))
         return None
 
     async def _carry_out(
