@@ -15,9 +15,7 @@ import pytest
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import (
-    DeviceHeld,
-)
+from laneway.core.refusals import DeviceHeld
 from laneway.core.release import release
 from laneway.core.words import explain
 from laneway.host.hardware import Hardware

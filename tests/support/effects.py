@@ -52,7 +52,7 @@ class Kernel:
             situation = self.after(step, situation)
         return situation
 
-    def after(self, step: Step, situation: Situation) -> Situation:  # noqa: C901, PLR0912
+    def after(self, step: Step, situation: Situation) -> Situation:  # noqa: C901, PLR0912 - one case a step
         match step:
             case Unbind(address, driver):
                 assert not situation.holders.get(address), f"{step} waits for ever"

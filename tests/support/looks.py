@@ -7,13 +7,8 @@ import msgspec
 from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
 from laneway.core.layout import GpuWish
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import (
-    Plan,
-    Step,
-)
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.plan import Plan, Step
+from laneway.core.refusals import Refusal
 from laneway.core.situation import GpuModes, Holder, Situation
 from laneway.core.words import explain
 

@@ -8,18 +8,17 @@ name, and none of ours looks like a port.
 from __future__ import annotations
 
 import asyncio
-import re
 
 import click
 
 from laneway.cli import page
+from laneway.cli.addresses import pci_address
 from laneway.cli.errors import Failure
 from laneway.cli.explain_device import explain_pci, explain_usb
 from laneway.cli.source import look, simulate_option
 from laneway.core.inventory import Inventory
-
-_ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
-_PORT = re.compile(r"[0-9]+-[0-9]+(?:\.[0-9]+)*")
+from laneway.core.pci import PciAddress
+from laneway.host.paths import is_usb_port
 
 
 @click.command(
@@ -43,11 +42,9 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
     OBJECT is a PCI address (0000:08:00.0, or short 08:00.0) or a USB port (1-4.2) of this host,
     or an object of the cluster: KIND/NAME, or NAME alone where only one kind has it.
     """
-    address = _ADDRESS.fullmatch(object_.lower())
-    if address is not None:
-        domain = int(address[1] or "0", 16)
-        shown = _pci(look(simulate), f"{domain:04x}:{address[2]}")
-    elif _PORT.fullmatch(object_):
+    if (address := pci_address(object_)) is not None:
+        shown = _pci(look(simulate), address)
+    elif is_usb_port(object_):
         shown = _usb(look(simulate), object_)
     elif simulate is not None:
         raise click.UsageError(
@@ -63,11 +60,11 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
     page.show(shown)
 
 
-def _pci(inventory: Inventory, address: str) -> page.Page:
+def _pci(inventory: Inventory, address: PciAddress) -> page.Page:
     for function in inventory.functions:
-        if str(function.address) == address:
+        if function.address == address:
             return explain_pci(function, inventory)
-    raise _missing(inventory, address, "PCI device")
+    raise _missing(inventory, str(address), "PCI device")
 
 
 def _usb(inventory: Inventory, port: str) -> page.Page:

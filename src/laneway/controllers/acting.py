@@ -136,7 +136,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """What decides about the wish, as far as the inventory shows it."""
 
     @abstractmethod
-    def settled(self, wish: W) -> Satisfied | Refusal | None:
+    def settled(self, wish: W) -> Satisfied | tuple[Refusal, ...] | None:
         """What the inventory alone says to the wish; None where something is to be done."""
 
     @abstractmethod
@@ -179,7 +179,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if settled is None:
             return await self._attempt(stored, wish)
         self._failures.pop(name, None)
-        await self._answer(stored, _refusals(settled))
+        await self._answer(stored, refusals_of(settled))
         return None
 
     async def _attempt(self, stored: T, wish: W) -> Retry | None:
@@ -203,7 +203,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if settled is None:
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
         self._failures.pop(name, None)
-        await self._answer(stored, _refusals(settled))
+        await self._answer(stored, refusals_of(settled))
         return None
 
     async def _carry_out(self, stored: T, wish: W) -> tuple[T, _Failure | None]:
@@ -304,7 +304,3 @@ def _now() -> float:
 
 def _spec(stored: Any) -> Any:
     return stored.spec
-
-
-def _refusals(settled: Satisfied | Refusal) -> tuple[Refusal, ...]:
-    return (settled,) if isinstance(settled, Refusal) else ()

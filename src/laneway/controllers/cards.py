@@ -53,7 +53,7 @@ class CardController(ActingController[C, VfWish]):
     def situation(self, wish: VfWish) -> Situation:
         return facts(wish, self.inventory)
 
-    def settled(self, wish: VfWish) -> Satisfied | Refusal | None:
+    def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
         functions = self.inventory.functions
         return judge(wish, next((one for one in functions if one.address == wish.address), None))
 

@@ -15,7 +15,6 @@ from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal, WrongDevice
-from laneway.core.vgpu import Decision as VgpuDecision
 from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
@@ -65,13 +64,12 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         seen = tuple((v.address, v.creatable, vgpu(v)) for v in self._siblings(wish))
         return wish.enabled, wish.profile, seen
 
-    def settled(self, wish: VgpuWish) -> Satisfied | Refusal | None:
+    def settled(self, wish: VgpuWish) -> Satisfied | tuple[Refusal, ...] | None:
         decision = self._decide(wish)
         return None if isinstance(decision, Plan) else decision
 
     async def plan(self, wish: VgpuWish) -> Decision:
-        decision = self._decide(wish)
-        return (decision,) if isinstance(decision, Refusal) else decision
+        return self._decide(wish)
 
     def deed(self, name: str, wish: VgpuWish) -> Deed:
         if wish.enabled:
@@ -79,7 +77,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             return Deed("configure-vgpu", "Configured", why)
         return Deed("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
 
-    def _decide(self, wish: VgpuWish) -> VgpuDecision:
+    def _decide(self, wish: VgpuWish) -> Decision:
         return decide(wish, self.node, self._function(wish.address), self._siblings(wish))
 
     def _function(self, address: PciAddress) -> VgpuFunction | None:

@@ -37,7 +37,6 @@ from laneway.core.plan import SetMigMode, SetMixedSize, Step, SwitchGpuVfs
 from laneway.core.profiles import profile
 from laneway.core.refusals import (
     CountTooSmall,
-    DeviceUnusable,
     DriverMissing,
     GpuUnreadable,
     MigUnsupported,
@@ -50,7 +49,6 @@ from laneway.core.refusals import (
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import NVIDIA_DRIVER, emptied, switch_gpu, vf_count, vgpu_card
-from laneway.core.usability import VFIO_DRIVER
 
 __all__ = ["MOST_STAGES", "GpuWish", "plan_layout"]
 
@@ -105,11 +103,6 @@ def _wants_mig(view: View) -> bool:
 def _unserved(gpu: PciFunction, situation: Situation) -> list[Refusal]:
     """Why the driver cannot configure this card now."""
     device = str(gpu.address)
-    if gpu.driver == VFIO_DRIVER:
-        reason = "it is given to virtual machines whole (driver vfio-pci)"
-        return [
-            DeviceUnusable(device, (reason,), (f"Give it back: laneway host release {device}",))
-        ]
     if gpu.driver != NVIDIA_DRIVER:
         return [DriverMissing(device, gpu.driver, _NEEDED)]
     if gpu.address not in situation.gpus:

@@ -112,7 +112,7 @@ class DeviceMissing(Refusal, frozen=True):
 
 
 class DeviceUnusable(Refusal, frozen=True):
-    """A device cannot be given to a virtual machine."""
+    """A device cannot be given away, or not even be worked with."""
 
     device: str
     reasons: tuple[str, ...]

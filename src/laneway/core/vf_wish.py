@@ -26,18 +26,18 @@ class VfWish(msgspec.Struct, frozen=True):
     """Whether virtual functions that exist may be taken away for it."""
 
 
-def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | Refusal | None:
+def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
     if card is None:
-        return DeviceMissing(str(wish.address))
+        return (DeviceMissing(str(wish.address)),)
     existing = vf_count(card)
     if existing == wish.count or (wish.count is None and existing):
         return Satisfied()
     if not existing or wish.explicit:
         return None
     if wish.count:
-        return OtherVfCount(str(wish.address), wish.count, existing)
-    return VfsElsewhere(str(wish.address), existing)
+        return (OtherVfCount(str(wish.address), wish.count, existing),)
+    return (VfsElsewhere(str(wish.address), existing),)
 
 
 def facts(wish: VfWish, inventory: Inventory) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from laneway.core.catalogue import VgpuProfile, profile_named
+from laneway.core.decision import Decision
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, Step
@@ -24,7 +25,6 @@ from laneway.core.refusals import (
     ProfileExhausted,
     ProfileMissing,
     ProfileUnknown,
-    Refusal,
 )
 
 NO_VGPU = "0"
@@ -43,9 +43,6 @@ class VgpuWish(msgspec.Struct, frozen=True):
     """Whether what runs may be taken away for it. To make a vGPU where none is needs no proof."""
 
 
-Decision = Satisfied | Plan | Refusal
-
-
 def mdev_uuid(node: str, function: VgpuFunction) -> str:
     """The UUID of a vGPU: a function of where it sits, so it survives reboots and restores."""
     return str(uuid.uuid5(_UUID_NAMESPACE, f"{node}/{function.parent}/{function.address}"))
@@ -56,35 +53,35 @@ def decide(
 ) -> Decision:
     """What to do about one vGPU. `siblings`: all functions of the same GPU, this one included."""
     if function is None:
-        return FunctionMissing(str(wish.address)) if wish.enabled else Satisfied()
+        return (FunctionMissing(str(wish.address)),) if wish.enabled else Satisfied()
     current = function.configured
     if not wish.enabled:
         if current is None:
             return Satisfied()
         if wish.explicit:
             return Plan((removal(function, current),))
-        return ConfiguredElsewhere(current.type_name)
+        return (ConfiguredElsewhere(current.type_name),)
     if current is not None:
         if wish.profile in ("", current.type_name):
             return Satisfied()
         if not wish.explicit:
-            return OtherProfileRunning(wish.profile, current.type_name)
+            return (OtherProfileRunning(wish.profile, current.type_name),)
     return _configure(wish.profile, node, function, tuple(siblings))
 
 
 def _configure(
     profile: str, node: str, function: VgpuFunction, siblings: tuple[VgpuFunction, ...]
-) -> Plan | Refusal:
+) -> Decision:
     offered = tuple(sorted(kind.name for kind in function.creatable))
     if not profile:
-        return ProfileMissing(offered)
+        return (ProfileMissing(offered),)
     known = _find(profile, siblings) or _unlisted(profile, siblings)
     if known is None:
-        return ProfileUnknown(profile, offered)
+        return (ProfileUnknown(profile, offered),)
     creatable = next((kind for kind in function.creatable if kind.name == profile), None)
     if function.configured is None:
         if creatable is None:
-            return ProfileExhausted(profile, _carried(siblings), offered)
+            return (ProfileExhausted(profile, _carried(siblings), offered),)
         return Plan((creation(node, function, creatable),))
     # A function that carries a vGPU offers nothing itself, so whether the change fits is known
     # only once the old one is gone. The plan's undo brings the old one back when it does not.

@@ -215,7 +215,7 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
         case DeviceMissing(device):
             return f"There is no device {device} on this host. laneway devices lists what there is."
         case DeviceUnusable(device, reasons, remedies):
-            text = f"{device} cannot be given to a virtual machine: {'; '.join(reasons)}."
+            text = f"{device} cannot be given away: {'; '.join(reasons)}."
             return " ".join((text, *remedies))
         case DeviceHeld(device, holders):
             return f"{device} is in use: {'; '.join(holders)}. End that use first."

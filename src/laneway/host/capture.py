@@ -16,7 +16,9 @@ import msgspec
 
 from laneway.host.attributes import clean
 from laneway.host.disguise import disguise
-from laneway.host.paths import functions_on, real_path
+from laneway.host.leaving import read_locked
+from laneway.host.paths import as_address, functions_on, real_path
+from laneway.host.pci import DEVICES
 from laneway.host.port import Host
 from laneway.sim.dump import Block
 
@@ -89,6 +91,8 @@ _PROPERTIES = _any(
     "DRIVER MODALIAS PCI_CLASS PCI_ID PCI_SUBSYS_ID PCI_SLOT_NAME DEVTYPE DEVNAME MAJOR MINOR "
     "BUSNUM DEVNUM PRODUCT TYPE INTERFACE IFINDEX PARTN"
 )
+_WAITING = frozenset({"driver_override", "sriov_numvfs"})
+"""What waits, as `uevent` does, while the kernel takes a function away."""
 _STACKED = re.compile("master|lower_|upper_|slaves/")
 """Links to devices that may have been left out."""
 _UNSPEAKABLE = re.compile(r"[=\x00-\x1f\x7f]")
@@ -99,7 +103,15 @@ def capture(host: Host) -> str:
     """The dump, in umockdev's format. What vanishes or cannot be read meanwhile is left out."""
     found = {path: kind for kind in _KINDS for path in _devices(host, kind)}
     kept = _worth_keeping(host, found)
-    return disguise([_block(host, path, kept[path], kept) for path in sorted(kept)], _name(host))
+    locked = _locked(host)
+    blocks = [_block(host, path, kept[path], kept, locked=path in locked) for path in sorted(kept)]
+    return disguise(blocks, _name(host))
+
+
+def _locked(host: Host) -> set[str]:
+    """Functions of which not everything can be read, because the kernel is taking them away."""
+    addresses = filter(None, map(as_address, _names(host, DEVICES)))
+    return {real_path(host, f"{DEVICES}/{address}") for address in read_locked(host, addresses)}
 
 
 def _devices(host: Host, kind: _Kind) -> Iterator[str]:
@@ -136,11 +148,15 @@ def _supports(host: Host, path: str) -> set[str]:
     return found
 
 
-def _block(host: Host, path: str, kind: _Kind, kept: Container[str]) -> Block:
+def _block(
+    host: Host, path: str, kind: _Kind, kept: Container[str], *, locked: bool = False
+) -> Block:
     attributes: dict[str, bytes] = {}
     links: dict[str, str] = {}
     for name in _walk(host, path, kind, ""):
         try:
+            if locked and name in _WAITING:
+                continue
             if kind.attributes.fullmatch(name):
                 attributes[name] = host.read(f"{path}/{name}")
             elif kind.links.fullmatch(name):
@@ -152,7 +168,7 @@ def _block(host: Host, path: str, kind: _Kind, kept: Container[str]) -> Block:
         for name, target in links.items()
         if not _STACKED.match(name) or posixpath.normpath(f"{path}/{target}") in kept
     }
-    properties = _properties(host, path)
+    properties = {} if locked else _properties(host, path)
     node = properties.get("DEVNAME", "").removeprefix("/dev/")
     properties["SUBSYSTEM"] = kind.subsystem
     return Block(

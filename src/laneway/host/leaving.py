@@ -18,6 +18,7 @@ from laneway.host.attributes import clean, decimal_id
 from laneway.host.holders import read_holders
 from laneway.host.pci import DEVICES
 from laneway.host.port import Host
+from laneway.host.scan import scan
 
 _LAST = 1 << 16
 """Routing ids of one domain."""
@@ -53,6 +54,18 @@ def read_users(
             users[pf] = (*users.get(pf, ()), *waiting)
             leaving.add(pf)
     return users, frozenset(leaving & asked)
+
+
+def read_locked(host: Host, addresses: Iterable[PciAddress]) -> frozenset[PciAddress]:
+    """Which of these functions the kernel is taking away from somebody now."""
+    able = [address for address in addresses if _can_be_locked(host, address)]
+    return read_users(host, scan(host), able)[1] if able else frozenset()
+
+
+def _can_be_locked(host: Host, address: PciAddress) -> bool:
+    """Whether a closer look is worth its time: all other functions are with their drivers."""
+    home = f"{DEVICES}/{address}"
+    return not host.exists(f"{home}/driver") or host.exists(f"{home}/sriov_totalvfs")
 
 
 def _lost(address: PciAddress, known: dict[PciAddress, PciFunction]) -> bool:

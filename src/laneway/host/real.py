@@ -59,6 +59,8 @@ class RealHost:
             return {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
 
     def readlink(self, path: str) -> str:
+        if not self._root:
+            return os.readlink(path)
         parent, _, name = path.rpartition("/")
         return os.readlink(f"{self._locate(parent)}/{name}")
 

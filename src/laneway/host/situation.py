@@ -58,7 +58,7 @@ def _look(
 ) -> Situation:
     """All that comes from files."""
     host, state = hardware.host, hardware.state
-    inventory = scan(host)
+    inventory = _named(scan(host), state.profiles)
     concerned = _concerned(inventory, asked)
     users, locked = read_users(host, inventory, concerned)
     originals = state.originals
@@ -86,6 +86,19 @@ def _look(
             host, (vgpu for vgpu in inventory.vgpus if vgpu.address in concerned)
         ),
     )
+
+
+def _named(inventory: Inventory, profiles: dict[str, str]) -> Inventory:
+    """With the names of vGPUs that neither their full card nor the catalogue tells."""
+    vgpus = tuple(
+        msgspec.structs.replace(vgpu, configured=msgspec.structs.replace(carried, type_name=name))
+        if (carried := vgpu.configured)
+        and not carried.type_name
+        and (name := profiles.get(carried.type_id))
+        else vgpu
+        for vgpu in inventory.vgpus
+    )
+    return msgspec.structs.replace(inventory, vgpus=vgpus)
 
 
 def _concerned(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress]:

@@ -44,8 +44,9 @@ def _mounted(host: Host) -> dict[str, str]:
     sources: dict[tuple[str, str], list[str]] = {}
     btrfs = None
     for line in procfs.lines(host, "mountinfo"):
-        match line.split(" - ")[0].split() + line.partition(" - ")[2].split():
-            case [_, _, number, _, mount, *_, kind, source, _]:
+        place, _, what = line.partition(" - ")
+        match place.split(maxsplit=5), what.split(maxsplit=2):
+            case [_, _, number, _, mount, *_], [kind, source, _]:
                 pass
             case _:
                 continue
@@ -55,7 +56,8 @@ def _mounted(host: Host) -> dict[str, str]:
                 btrfs = _btrfs_volumes(host) if btrfs is None else btrfs
                 devices = next((all_ for all_ in btrfs if devices[0] in all_), devices)
             sources[number, source] = devices
-        mount = procfs.unescape(mount)
+        if sources[number, source]:
+            mount = procfs.unescape(mount)
         for path in sources[number, source]:
             if path not in mounts or len(mount) < len(mounts[path]):
                 mounts[path] = mount

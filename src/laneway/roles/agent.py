@@ -106,7 +106,7 @@ class Agent:
         try:
             await recover(self._hardware, actor=ACTOR)
         except StateError as error:
-            log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400
+            log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400 - its text says it all
         except BusyError as error:
             log.warning("%s", explain(error.refusal))
 

@@ -61,7 +61,10 @@ def nic(
 ) -> str:
     """A network port with its interface, given by name and index."""
     name, index = interface
-    path = machine.pci(parent, address, kind.part, numa=numa, sriov=kind.sriov)
+    # The VFs of one port come after all that the port before it can have.
+    behind = int(address[-1]) * (kind.sriov.total - 1)
+    sriov = msgspec.structs.replace(kind.sriov, offset=kind.sriov.offset + behind)
+    path = machine.pci(parent, address, kind.part, numa=numa, sriov=sriov)
     last = f"{int(address[5:7], 16):02x}:{index:02x}"
     machine.add(
         f"{path}/net/{name}",

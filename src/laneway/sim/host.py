@@ -8,7 +8,6 @@ own event loop.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import threading
@@ -17,12 +16,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.core.uevent import Uevent
 from laneway.sim.changes import Change
 from laneway.sim.console import Consoles
 from laneway.sim.devices import Devices
 from laneway.sim.dump import Block
 from laneway.sim.faults import Faults, Killed
+from laneway.sim.listener import Listener
 from laneway.sim.locks import Locks
 from laneway.sim.modules import Modules
 from laneway.sim.nvidia.driver import NvidiaDriver
@@ -36,7 +36,6 @@ from laneway.sim.threads import within
 from laneway.sim.tree import Tree, os_error
 from laneway.sim.vfio import Vfio
 
-_MAX_PENDING = 10_000
 _DEV = "/dev/"
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ class SimulatedHost:
         self._locks = Locks()
         self._lock = self._locks.lock
         self.faults = Faults(self._locks)
-        self._listeners: list[_Listener] = []
+        self._listeners: list[Listener] = []
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
         self._consoles = Consoles(self._devices)
@@ -297,7 +296,7 @@ class SimulatedHost:
 
     @asynccontextmanager
     async def uevents(self) -> AsyncIterator[AsyncIterator[Uevent]]:
-        listener = _Listener()
+        listener = Listener()
         with self._lock:
             self._listeners.append(listener)
         try:
@@ -330,28 +329,3 @@ class SimulatedHost:
 
 def _forget(change: Change) -> None:
     """What changes a host that is not kept is not recorded."""
-
-
-class _Listener:
-    """Events on their way from any thread to the event loop that waits for them."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[Uevent] = asyncio.Queue()
-
-    def put(self, event: Uevent) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended without leaving the context
-            self._loop.call_soon_threadsafe(self._arrive, event)
-
-    def _arrive(self, event: Uevent) -> None:
-        if self._queue.qsize() >= _MAX_PENDING:
-            while not self._queue.empty():
-                self._queue.get_nowait()
-            event = OVERFLOW
-        self._queue.put_nowait(event)
-
-    def __aiter__(self) -> _Listener:
-        return self
-
-    async def __anext__(self) -> Uevent:
-        return await self._queue.get()

@@ -154,8 +154,12 @@ def failing(wish: Wish) -> Callable[[Situation], tuple[Step, ...]]:
     return steps
 
 
-bound = lambda situation: passthrough.bind(GROUP, situation)  # noqa: E731
-released = lambda situation: passthrough.release(GROUP, situation)  # noqa: E731
+def bound(situation: Situation) -> Decision:
+    return passthrough.bind(GROUP, situation)
+
+
+def released(situation: Situation) -> Decision:
+    return passthrough.release(GROUP, situation)
 
 
 def vfs(count: int, *, passthrough: bool = True) -> Wish:

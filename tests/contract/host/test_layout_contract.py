@@ -12,9 +12,7 @@ import pytest
 from laneway.core.decision import Decision
 from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, SwitchGpuVfs
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.words import explain
 from laneway.host.hardware import Hardware

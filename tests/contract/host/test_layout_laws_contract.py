@@ -20,9 +20,7 @@ from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.profiles import profile
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.words import explain
 from laneway.host.plans.execute import Limits, execute

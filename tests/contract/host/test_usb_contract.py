@@ -12,10 +12,7 @@ import pytest
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import (
-    DeviceHeld,
-    DeviceMissing,
-)
+from laneway.core.refusals import DeviceHeld, DeviceMissing
 from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb, usable

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from laneway.core.decision import refusals_of
 from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
@@ -219,7 +220,8 @@ def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu:
     functions = gpu.functions()
     for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileUnknown)):
         wish = VgpuWish(second.address, enabled=True, profile=profile, explicit=True)
-        assert isinstance(decide(wish, "node", functions[1], functions), reason)
+        [refusal] = refusals_of(decide(wish, "node", functions[1], functions))
+        assert isinstance(refusal, reason)
 
 
 async def test_a_change_that_does_not_fit_leaves_the_vgpu_that_was_there(

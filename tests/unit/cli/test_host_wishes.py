@@ -15,7 +15,7 @@ from laneway.core.pci import PciAddress
 A2 = PciAddress.parse("0000:08:00.0")
 
 
-@pytest.mark.parametrize("text", ["0000:08:00.0", "08:00.0", " 0000:08:00.0 "])
+@pytest.mark.parametrize("text", ["0000:08:00.0", "08:00.0", " 0000:08:00.0 ", "00000000:08:00.0"])
 def test_an_address_may_leave_out_its_domain(text: str) -> None:
     assert address(text) == A2
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from laneway.core.fitness import find, unfit
 from laneway.core.inventory import DeviceError, Inventory
-from laneway.core.refusals import (
-    DeviceMissing,
-    DeviceQuarantined,
-)
+from laneway.core.refusals import DeviceMissing, DeviceQuarantined
 from laneway.core.words import explain
 from support.cards import CARD, scene
 

@@ -263,13 +263,19 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
         (pf(physfn=VFS[1]), ["NotAVgpuCard"]),
         (pf(total_vfs=None), ["NoSriov"]),
         (pf(sriov_gpu=False), ["NotAVgpuCard"]),
-        (pf(driver="vfio-pci", vfs=0), ["DeviceUnusable"]),
+        (pf(driver="vfio-pci", vfs=0), ["DriverMissing"]),
         (pf(driver="nouveau", vfs=0), ["DriverMissing"]),
         (pf(driver="", vfs=0), ["DriverMissing"]),
     ],
 )
 def test_cards_that_cannot_be_configured(gpu: PciFunction, expected: list[str]) -> None:
     assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(gpu))) == expected
+
+
+def test_the_remedy_for_a_gpu_on_vfio_pci_is_to_give_it_back() -> None:
+    found = plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(pf(driver="vfio-pci", vfs=0)))
+    assert isinstance(found, tuple)
+    assert "laneway host release 0000:08:00.0" in explain(found[0])
 
 
 def test_a_card_that_is_not_there() -> None:
@@ -332,6 +338,16 @@ def test_more_than_fits_tells_how_many_would() -> None:
         wish(("NVIDIA A2-4Q", 5)), situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
     )
     assert beside == found
+
+
+def test_every_function_can_carry_a_vgpu_and_no_more() -> None:
+    assert len(steps(plan_layout(wish(("NVIDIA A2-1B", 16)), situation()))) == 16
+    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 17)), situation()))
+    eight = situation(pf(vfs=8))
+    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 9)), eight))
+    assert "TooFewFunctions" in reasons(
+        plan_layout(wish(("NVIDIA A2-1B", 17)), situation(pf(vfs=0)))
+    )
 
 
 def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:

@@ -24,11 +24,7 @@ from laneway.core.plan import (
     Unbind,
     undo,
 )
-from laneway.core.refusals import (
-    DeviceHeld,
-    DeviceMissing,
-    DeviceQuarantined,
-)
+from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined
 from laneway.core.release import release
 from laneway.core.situation import GpuInstance, GpuModes, Situation
 from laneway.core.sriov import set_vfs

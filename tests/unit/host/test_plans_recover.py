@@ -11,10 +11,7 @@ import pytest
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, ResetFunction
-from laneway.core.refusals import (
-    ChangedMeanwhile,
-    ResetFailed,
-)
+from laneway.core.refusals import ChangedMeanwhile, ResetFailed
 from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
@@ -22,7 +19,7 @@ from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
 from laneway.host.plans.state import BusyError
 from laneway.host.scan import scan
-from laneway.sim.faults import Killed
+from laneway.sim.faults import Killed, When
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.plans import BRIEF, audited, hardware_of
@@ -48,10 +45,12 @@ def carried(host: SimulatedHost) -> dict[PciAddress, str]:
     return {v.address: v.configured.uuid for v in scan(host).vgpus if v.configured}
 
 
-async def interrupted(host: SimulatedHost, folder: Path, plan: Plan, kill: int) -> None:
-    """A process that was killed at its n-th write, before it had any effect."""
+async def interrupted(
+    host: SimulatedHost, folder: Path, plan: Plan, kill: int, when: When = "before"
+) -> None:
+    """A process that was killed at its n-th write."""
     hardware = hardware_of(host, folder)
-    host.faults.kill_at(kill, "before")
+    host.faults.kill_at(kill, when)
     with pytest.raises(Killed):
         await execute(hardware, plan, actor="killed", reason="because", limits=BRIEF)
     host.restart()
@@ -153,6 +152,30 @@ async def test_a_step_that_has_become_impossible_undoes_the_plan(
 
     assert recovery.outcome == "undone"
     assert "EIO" in explain(recovery.refusal)
+    assert carried(host) == {}
+
+
+async def test_steps_that_nobody_had_begun_are_done_too(
+    host: SimulatedHost, tmp_path: Path
+) -> None:
+    await interrupted(host, tmp_path, Plan(creations(host, 3)), 1)
+
+    [recovery] = await recovered(hardware_of(host, tmp_path))
+
+    assert recovery.outcome == "finished"
+    assert len(carried(host)) == 3
+
+
+async def test_what_was_done_without_being_noted_is_undone_with_the_rest(
+    host: SimulatedHost, tmp_path: Path
+) -> None:
+    await interrupted(host, tmp_path, Plan(creations(host)), 1, "after")
+    assert len(carried(host)) == 1
+    host.faults.refuse("/create", errno.EIO)
+
+    [recovery] = await recovered(hardware_of(host, tmp_path))
+
+    assert recovery.outcome == "undone"
     assert carried(host) == {}
 
 

@@ -80,7 +80,14 @@ def test_what_was_done_to_devices_is_gone_with_a_reboot(state: StateFolder) -> N
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"\xff", b'{"boot":"boot 1","originals":{"../../etc":"x"}}'],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"boot":"\xff"}',
+        b'{"boot":"boot 1","originals":{"../../etc":"x"}}',
+    ],
 )
 def test_a_damaged_memory_says_so(state: StateFolder, content: bytes) -> None:
     with state.lock("test"):

@@ -427,6 +427,17 @@ def test_before_linux_6_a_framebuffer_keeps_the_memory_of_the_boot_gpu(
     host.hold(f"{PCI}/{GPU}").release()
 
 
+def test_the_ports_of_a_card_have_vfs_beside_each_other(server: SimulatedHost) -> None:
+    other = f"{NIC[:-1]}1"
+    addresses: list[str] = []
+    for port in (NIC, other):
+        server.write(f"{PCI}/{port}/sriov_numvfs", text(server, f"{PCI}/{port}/sriov_totalvfs"))
+        links = [name for name in server.names(f"{PCI}/{port}") if name.startswith("virtfn")]
+        addresses += [server.readlink(f"{PCI}/{port}/{name}") for name in links]
+
+    assert len(set(addresses)) == len(addresses) == 256
+
+
 def test_the_directory_of_interfaces_goes_and_comes_with_the_driver(server: SimulatedHost) -> None:
     """An empty one would say that the interface is in another network namespace."""
     name = driver(server, NIC)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from laneway.core.uevent import OVERFLOW, Uevent
-from laneway.sim import host as sim_host
+from laneway.sim import listener
 from laneway.sim.dump import Block
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
@@ -73,7 +73,7 @@ async def test_writes_from_another_thread_are_announced_in_order(a2: SimulatedHo
 
 
 async def test_lost_events_are_told(a2: SimulatedHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sim_host, "_MAX_PENDING", 5)
+    monkeypatch.setattr(listener, "_MAX_PENDING", 5)
     async with a2.uevents() as events:
         a2.write(CREATE, UUID)
         a2.write(REMOVE, "1")

@@ -6,8 +6,10 @@ exist. So a wish is decided, carried out and decided again, until nothing is lef
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
 import click
@@ -17,13 +19,8 @@ from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
 from laneway.core.layout import MOST_STAGES
 from laneway.core.pci import PciAddress
-from laneway.core.plan import (
-    Plan,
-    Satisfied,
-)
-from laneway.core.refusals import (
-    Refusal,
-)
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.words import describe, explain
 from laneway.host.hardware import Hardware
@@ -49,9 +46,10 @@ class Wish(NamedTuple):
 async def show(hardware: Hardware, wish: Wish) -> None:
     """Print what would be done, or why it cannot be."""
     if interrupted := hardware.state.interrupted():
+        plans = "plan" if len(interrupted) == 1 else "plans"
         click.echo(
-            f"{len(interrupted)} interrupted plan of before is finished or undone first; what "
-            "follows may change with it."
+            f"{len(interrupted)} interrupted {plans} would be finished or undone first; what "
+            "follows may change with that."
         )
     decision = wish.decide(await _look(hardware, wish))
     if isinstance(decision, Plan):
@@ -81,6 +79,20 @@ async def carry_out(hardware: Hardware, wish: Wish) -> None:
             click.echo(f"Done: {_steps(done)}.")
         else:
             _end(decision, f"{_steps(done)} done before" if done else "nothing was changed")
+
+
+async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:
+    """Await it; ^C ends it where it waits, and what is left for the next command is said."""
+    task = asyncio.ensure_future(work)
+    # Python's own way could raise in the middle of the event loop's work.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        left = " The next command finishes or undoes what was begun."
+        said = f"laneway: interrupted.{left if hardware.state.interrupted() else ''}"
+        click.echo(f"\n{said}", err=True)
+        raise click.Abort from None
 
 
 async def _look(hardware: Hardware, wish: Wish) -> Situation:
@@ -129,22 +141,23 @@ def _steps(count: int) -> str:
 
 
 class _Printer:
-    """Prints each step as it is done; owns when it began."""
+    """Prints each step as it is done; owns when the one on the last line began."""
 
     def __init__(self) -> None:
-        self._began = 0.0
+        self._began: float | None = None
 
     def __call__(self, progress: Progress) -> None:
         place = f"[{progress.number:>{len(str(progress.total))}}/{progress.total}]"
         text = one_line(describe(progress.step))
-        match progress.phase:
-            case "doing":
-                self._began = time.monotonic()
-                click.echo(f"{place} {text} ... ", nl=False)
-            case "undoing":
-                self._began = time.monotonic()
-                click.echo(f"{place} take back: {text} ... ", nl=False)
-            case "failed":
-                click.echo("failed")
-            case _:
-                click.echo(f"done ({time.monotonic() - self._began:.2f} s)")
+        back = "take back: " if progress.phase == "undoing" else ""
+        if self._began is None:
+            click.echo(f"{place} {back}{text} ... ", nl=False)
+        if progress.phase in ("doing", "undoing"):
+            self._began = time.monotonic()
+            return
+        # A step is not begun when the device is so already, or when it must not be.
+        took = "already" if self._began is None else f"({time.monotonic() - self._began:.2f} s)"
+        click.echo("failed" if progress.phase == "failed" else f"done {took}")
+        self._began = None
+        if progress.note:
+            click.echo(f"laneway: warning: {one_line(progress.note)}", err=True)

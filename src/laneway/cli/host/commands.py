@@ -13,7 +13,7 @@ import click
 
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host import wishes
-from laneway.cli.host.carry_out import Wish, carry_out, show
+from laneway.cli.host.carry_out import Wish, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
 from laneway.core import layout, passthrough, release, sriov, usb_claims
@@ -50,7 +50,7 @@ def _host_options(command: _Command) -> _Command:
 
 def _fulfil(wish: Wish, simulate: str | None, state_dir: str | None, *, dry_run: bool) -> None:
     with opened(simulate, state_dir) as hardware:
-        asyncio.run((show if dry_run else carry_out)(hardware, wish))
+        asyncio.run(until_interrupted((show if dry_run else carry_out)(hardware, wish), hardware))
 
 
 @click.group(

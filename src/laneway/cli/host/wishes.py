@@ -10,27 +10,27 @@ from collections import Counter
 
 import click
 
+from laneway.cli.addresses import pci_address
 from laneway.core.pci import PciAddress
+from laneway.host.paths import is_usb_port
 
-_USB_PORT = re.compile(r"[0-9]{1,5}-[0-9]{1,5}(?:\.[0-9]{1,5})*")
 _PART = re.compile(r"(?:([0-9]{1,4})\s*[xX]\s*)?([!-~](?:[ -~]*[!-~])?)")
 _QUOTES = str.maketrans("", "", "\"'")
 
 
 def address(text: str) -> PciAddress:
     """A PCI address, with or without its domain."""
-    full = text.strip().lower()
-    try:
-        return PciAddress.parse(full if full.count(":") > 1 else f"0000:{full}")
-    except ValueError:
+    found = pci_address(text)
+    if found is None:
         raise click.BadParameter(
             f"{text[:60]!r} is no PCI address; it looks like 0000:08:00.0, as laneway devices shows"
-        ) from None
+        )
+    return found
 
 
 def usb_port(text: str) -> str:
     """The port of a USB device."""
-    if _USB_PORT.fullmatch(text) is None:
+    if not is_usb_port(text):
         raise click.BadParameter(
             f"{text[:60]!r} is no USB port; it looks like 1-4 or 3-1.2, as laneway devices shows"
         )
@@ -39,7 +39,7 @@ def usb_port(text: str) -> str:
 
 def device(text: str) -> PciAddress | str:
     """A PCI address, or the port of a USB device."""
-    return text if _USB_PORT.fullmatch(text) else address(text)
+    return text if is_usb_port(text) else address(text)
 
 
 def vgpus(text: str) -> tuple[tuple[str, int], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
@@ -11,8 +10,7 @@ from laneway.api import Condition, ObjectMeta, Status, USBDevice, USBDeviceStatu
 from laneway.controllers.devices.family import Family, ready, unreadable
 from laneway.core import ids, keys, names, usability
 from laneway.core.inventory import Inventory, UsbDevice
-
-_PORT = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
+from laneway.host.paths import is_usb_port
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, USBDevice]:
@@ -66,7 +64,7 @@ def keep(stored: USBDevice, inventory: Inventory) -> bool:
 
     An object does not know its port, so a port that cannot be read keeps every object.
     """
-    failed = any(_PORT.fullmatch(error.device) for error in inventory.errors)
+    failed = any(is_usb_port(error.device) for error in inventory.errors)
     return stored.status.enabled or failed or unreadable(inventory, ())
 
 

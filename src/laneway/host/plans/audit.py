@@ -12,10 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from laneway.core.plan import (
-    Step,
-    subject,
-)
+from laneway.core.plan import Step, subject
 from laneway.core.words import describe
 from laneway.host.plans import files
 

@@ -7,9 +7,7 @@ device, so nothing is undone, and the device goes into quarantine.
 
 from __future__ import annotations
 
-from laneway.core.plan import (
-    Plan,
-)
+from laneway.core.plan import Plan
 from laneway.core.refusals import WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware

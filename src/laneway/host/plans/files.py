@@ -73,7 +73,7 @@ def read(path: str, kind: type[T]) -> T | None:
         return None
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StateError(
             f"{path} is damaged ({error}). Check the devices that Laneway changed on this node "
             "(audit.jsonl beside it lists them), then remove that file"

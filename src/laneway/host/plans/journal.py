@@ -1,14 +1,20 @@
 """The journal of one plan: what a process that is started anew needs to end what another began.
 
-The whole plan is on the disk before its first write, and the start of each step before the step;
-that a step is done need not be, because hardware itself tells. A crash can tear the last line
-only, which then says nothing; anything else that cannot be read is damage and an error.
+The whole plan is on the disk before its first write. What follows is written before the step that
+it is about, but not waited for on its way to the disk: a process that is started later in the same
+boot reads it all the same, however the one before ended. Only a node that dies itself loses it, and
+the next boot asks no more than whose plan it was and whether it had ended, which is on the disk.
+
+A killed process can tear the last line only, which then says nothing; anything else that cannot be
+read is damage and an error. Every line begins with its checksum: a plan with one wrong bit in an
+address would be a plan for another device.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import zlib
 from dataclasses import dataclass, field
 
 import msgspec
@@ -118,16 +124,14 @@ class Journal:
     def start(self, intent: Intent) -> None:
         """Have the plan on the disk; a plan that is not must leave nothing that could be found."""
         try:
-            files.append(self.path, msgspec.json.encode(intent), create=True)
+            files.append(self.path, _sealed(intent), create=True)
             files.sync_folder(os.path.dirname(self.path))
         except OSError:
             self.discard()
             raise
 
     def add(self, record: Record) -> None:
-        # That a step is done is told by hardware too, and the next record has it on the disk.
-        sync = not isinstance(record, Done | Undone)
-        files.append(self.path, msgspec.json.encode(record), sync=sync)
+        files.append(self.path, _sealed(record), sync=isinstance(record, End))
 
     def end(self) -> None:
         """Nothing is left to do. The journal goes; the audit record keeps what happened."""
@@ -139,21 +143,37 @@ class Journal:
             os.unlink(self.path)
 
 
+def _sealed(record: Record) -> bytes:
+    text = msgspec.json.encode(record)
+    return b"%08x %b" % (zlib.crc32(text), text)
+
+
+def _opened(line: bytes) -> Record:
+    """Raises ValueError."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        raise ValueError("it is not as it was written")
+    record: Record = _DECODER.decode(text)
+    return record
+
+
 _DECODER = msgspec.json.Decoder(Record)
 
 
-def read(path: str) -> Written | None:
+def read(path: str, boot: str) -> Written | None:
     """A journal; None when its first line is torn, so that nothing had been written to hardware.
 
-    Raises StateError.
+    In one of another boot, lines that were lost with that boot are passed over. Raises StateError.
     """
     written = None
     for number, line in enumerate(_lines(path), 1):
         try:
-            record = _DECODER.decode(line)
+            record = _opened(line)
             written = _start(record) if written is None else written
             written.take(record)
         except (msgspec.MsgspecError, ValueError) as error:
+            if written is not None and written.intent.boot != boot:
+                continue
             raise StateError(
                 f"{path}, line {number}, is damaged ({error}). A plan was interrupted and cannot "
                 "be continued: check the devices that it names, then remove that file"

@@ -1,15 +1,20 @@
 """What must be remembered of devices while plans change them.
 
 A driver is noted before its function is reserved for vfio-pci, the owner of a USB device's node
-before it is given away. What may be forgotten is read from hardware once a plan has ended, however
-it ended, so that no way out of a plan can be missed.
+before it is given away, and the name of a vGPU type before a card may be full of it. What may be
+forgotten is read from hardware once a plan has ended, however it ended, so that no way out of a
+plan can be missed.
 """
 
 from __future__ import annotations
 
-from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, Step, Unbind
+import asyncio
+
+from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, SetVgpuType, Step, Unbind
 from laneway.core.usability import VFIO_DRIVER
+from laneway.core.vgpu import NO_VGPU
 from laneway.host.hardware import Hardware
+from laneway.host.leaving import read_locked
 from laneway.host.plans.operations.access import driver_of, function_home
 from laneway.host.plans.operations.operation import State
 from laneway.host.plans.operations.pci import override_state
@@ -28,15 +33,20 @@ def before(hardware: Hardware, plan: Plan, step: Step) -> None:
                 (name for name in (*taken, driver_now) if name not in ("", VFIO_DRIVER)), ""
             )
             hardware.state.remember(function, original)
+        case SetVgpuType(_, type_id, _, profile) if type_id != NO_VGPU:
+            hardware.state.remember_profile(type_id, profile)
         case SetNodeOwner():
             hardware.state.remember_usb(step.port, (step.before_uid, step.before_gid))
 
 
 async def settle(hardware: Hardware, plan: Plan) -> None:
     """Forget what is as it was. Raises OSError or StateError."""
+    reserved = {step.function for step in plan.steps if isinstance(step, OverrideDriver)}
+    # A plan may have ended because the kernel waits for a user; to ask would be to wait as well.
+    locked = await asyncio.to_thread(read_locked, hardware.host, reserved)
     for step in plan.steps:
         match step:
-            case OverrideDriver(function):
+            case OverrideDriver(function) if function not in locked:
                 free = OverrideDriver(function, "", VFIO_DRIVER)
                 # Virtual functions go, and another one may come to the address of one that went.
                 there = hardware.host.exists(function_home(function))

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from laneway.core.plan import Step
-from laneway.core.refusals import (
-    Refusal,
-    WriteFailed,
-)
+from laneway.core.refusals import Refusal, WriteFailed
 from laneway.core.words import explain
 from laneway.host.plans.files import StateError
 
@@ -27,6 +24,8 @@ class Progress(NamedTuple):
     """From 1."""
     total: int
     phase: Phase
+    note: str = ""
+    """What somebody must know of a step that is done all the same."""
 
 
 Report = Callable[[Progress], None]

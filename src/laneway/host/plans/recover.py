@@ -11,9 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, NamedTuple
 
-from laneway.core.plan import (
-    Plan,
-)
+from laneway.core.plan import Plan
 from laneway.core.refusals import ChangedMeanwhile, Refusal, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
@@ -60,7 +58,7 @@ async def recover(
             with state.lock(actor):
                 recovered = []
                 # Read first, all of them: damage is found before anything is done.
-                found = [(path, read(path)) for path in state.interrupted()]
+                found = [(path, read(path, state.boot)) for path in state.interrupted()]
                 for path, written in found:
                     with state.running(path):
                         ended = await _recover(hardware, Journal(path), written, progress, limits)

@@ -14,24 +14,28 @@ import errno
 import logging
 from collections.abc import Callable
 
+from laneway.core.pci import PciAddress
 from laneway.core.plan import (
+    OverrideDriver,
     Plan,
     Probe,
     ResetFunction,
     Step,
     Unbind,
+    subject,
     undo,
 )
 from laneway.core.refusals import ChangedMeanwhile, DeviceHeld, ResetFailed, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
+from laneway.host.leaving import read_locked
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
 from laneway.host.plans.guard import users_hurt
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.operations import operation_of
-from laneway.host.plans.operations.access import driver_of
+from laneway.host.plans.operations.access import driver_of, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
 from laneway.host.plans.outcome import (
     Failure,
@@ -63,6 +67,12 @@ class Run:
         """Steps to undo if the plan fails, as they were done, in their order."""
         self.left_over: list[str] = []
         self._begun: dict[int, Step] = {}
+        self._own: list[int] = []
+        """Steps that this process has done."""
+        self._behind = False
+        """Whether hardware has gone on and the journal does not say so."""
+        self._kept: dict[str, str] = {}
+        """Devices that are not undone any further, and why: somebody uses them."""
         self._hardware = hardware
         self._plan = plan
         self._journal = journal
@@ -121,14 +131,25 @@ class Run:
         with failures():
             self._tell(index, step, "doing")
             after = await self._once(step, begun=begun)
+            self._own.append(index)
             self._record_done(index, step, seen.value, after)
 
     def _record_done(self, index: int, step: Step, before: str, after: Seen) -> None:
+        note = self._note_on(step, after)
         self.done[index] = step
         self._journal.add(Done(index))
-        self._audit.step("done", step, before=before, after=after.value)
-        self._tell(index, step, "done")
+        self._audit.step("done", step, before=before, after=after.value, error=note)
+        self._tell(index, step, "done", note)
         log.info("did: %s", describe(step))
+        if note:
+            log.warning("%s: %s", describe(step), note)
+
+    def _note_on(self, step: Step, seen: Seen) -> str:
+        """A function may go without a driver, but not unsaid when it had one."""
+        if not isinstance(step, Probe) or step.driver or seen.state is State.AFTER:
+            return ""
+        driver = self._hardware.state.originals.get(step.function)
+        return f"no driver has taken {step.function}, which {driver} had before" if driver else ""
 
     async def _once(self, step: Step, *, begun: bool = False) -> Seen:
         """Perform a step and say what it led to. Raises Failure."""
@@ -149,6 +170,10 @@ class Run:
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
         seen = await self._settled(step, self._limits.settle_seconds)
+        if self._note_on(step, seen):  # the driver may take a moment
+            seen = await self._until(
+                step, lambda seen: seen.state is State.AFTER, self._limits.settle_seconds
+            )
         if seen.state not in (State.AFTER, State.EITHER):
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
@@ -189,8 +214,10 @@ class Run:
         await self._close("closed", begun.error)
 
     async def leave(self, index: int, failure: Failure) -> None:
-        """Somebody else has been at the devices: they are left as they are."""
+        """Somebody else has been at the devices: they are left as they were found."""
         self._say("failed", self._plan.steps[index], error=failure.error)
+        for own in reversed(self._own):
+            await self._undo(own, self.done[own])
         await self._close("closed", failure.error)
 
     async def _close(self, outcome: Outcome, error: str = "") -> None:
@@ -201,6 +228,14 @@ class Run:
             self._journal.end()
         except (OSError, StateError) as problem:
             log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400
+            if self._behind:  # To recover it would do anew what has been undone.
+                self._drop()
+
+    def _drop(self) -> None:
+        try:
+            self._journal.discard()
+        except OSError as problem:
+            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400
 
     def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
         try:
@@ -216,16 +251,24 @@ class Run:
         One step may be named that left hardware neither as before nor as after.
         """
         for index, step in reversed(list(self.done.items())):
-            if reverse := self._reverse(step):
-                self._tell(index, step, "undoing")
-                error = await self._take_back(reverse, even_if_other=index == even_if_other)
-                if error:
-                    log.warning("could not undo: %s: %s", describe(step), error)
-                    self.left_over.append(describe(step))
+            error = await self._undo(index, step, even_if_other=index == even_if_other)
+            if error is not None:
                 self._note(Undone(index, left_over=bool(error)))
-                self._say("left over" if error else "undone", step, error=error)
-                self._tell(index, step, "failed" if error else "undone")
             self.done.pop(index, None)
+
+    async def _undo(self, index: int, step: Step, *, even_if_other: bool = False) -> str | None:
+        """Why a step could not be undone; None where there is nothing to undo."""
+        reverse = self._reverse(step)
+        if reverse is None:
+            return None
+        self._tell(index, step, "undoing")
+        error = await self._take_back(reverse, even_if_other=even_if_other)
+        if error:
+            log.warning("could not undo: %s: %s", describe(step), error)
+            self.left_over.append(describe(step))
+        self._say("left over" if error else "undone", step, error=error)
+        self._tell(index, step, "failed" if error else "undone")
+        return error
 
     def _reverse(self, step: Step) -> Step | None:
         if isinstance(step, Probe) and not step.driver:
@@ -236,7 +279,15 @@ class Run:
         return undo(step)
 
     async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
-        """Why a step could not be taken back; empty when it was."""
+        """Why a step could not be taken back; empty when it was.
+
+        Once somebody has a device, or a write to it waits in the kernel, the rest is left too.
+        """
+        device = subject(reverse)
+        if device in self._kept:
+            return self._kept[device]
+        if isinstance(reverse, OverrideDriver) and await self._is_locked(reverse.function):
+            return "the kernel is taking it away from somebody who uses it"
         try:
             with failures():
                 seen = await self._steady(reverse)
@@ -248,8 +299,13 @@ class Run:
                 memory.before(self._hardware, self._plan, resolved)
                 await self._once(resolved, begun=True)
         except Failure as failure:
+            if isinstance(failure.refusal, DeviceHeld) or is_waiting(self._hardware, device):
+                self._kept[device] = failure.error
             return failure.error
         return ""
+
+    async def _is_locked(self, function: PciAddress) -> bool:
+        return bool(await asyncio.to_thread(read_locked, self._hardware.host, [function]))
 
     # ---------------------------------------------------------------------------------------- looks
 
@@ -276,8 +332,8 @@ class Run:
 
     # ---------------------------------------------------------------------------------------- notes
 
-    def _tell(self, index: int, step: Step, phase: Phase) -> None:
-        self._progress(Progress(step, index + 1, len(self._plan.steps), phase))
+    def _tell(self, index: int, step: Step, phase: Phase, note: str = "") -> None:
+        self._progress(Progress(step, index + 1, len(self._plan.steps), phase, note))
 
     def _note(self, record: Record) -> None:
         """To undo matters more than to write down that it is being undone."""
@@ -285,6 +341,7 @@ class Run:
             self._journal.add(record)
         except OSError as error:
             log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400
+            self._behind = True
 
     def _say(self, outcome: Outcome, step: Step, *, error: str) -> None:
         try:

@@ -46,6 +46,7 @@ class _Memory(msgspec.Struct, omit_defaults=True):
     originals: dict[str, str] = {}
     usb_originals: dict[str, tuple[int, int]] = {}
     quarantined: dict[str, str] = {}
+    profiles: dict[str, str] = {}
 
 
 class StateFolder:
@@ -149,6 +150,11 @@ class StateFolder:
         """Functions whose reset failed since the node was booted, and how."""
         return {_address(name): error for name, error in self._memory().quarantined.items()}
 
+    @property
+    def profiles(self) -> dict[str, str]:
+        """Names of the vGPU types that were configured, by the id that the driver has for each."""
+        return self._memory().profiles
+
     def remember(self, function: PciAddress, driver: str) -> None:
         """Note the driver that a function has now, unless an earlier one is noted."""
         memory = self._memory()
@@ -173,6 +179,13 @@ class StateFolder:
         """The node of the USB device is no longer given away."""
         memory = self._memory()
         if memory.usb_originals.pop(port, None) is not None:
+            self._store(memory)
+
+    def remember_profile(self, type_id: str, name: str) -> None:
+        """Note what a vGPU type is called: a card that is full of it lists it no more."""
+        memory = self._memory()
+        if memory.profiles.get(type_id) != name:
+            memory.profiles[type_id] = name
             self._store(memory)
 
     def quarantine(self, function: PciAddress, error: str) -> None:

@@ -79,6 +79,11 @@ async def write(hardware: Hardware, device: object, path: str, data: str, limits
     task.result()
 
 
+def is_waiting(hardware: Hardware, device: object) -> bool:
+    """Whether a write to a device has not come back: what reads it may wait as well."""
+    return str(device) in _waiting.get(hardware.host, {})
+
+
 def _returned(waiting: dict[str, asyncio.Task[None]], key: str, task: asyncio.Task[None]) -> None:
     waiting.pop(key, None)
     if not task.cancelled():

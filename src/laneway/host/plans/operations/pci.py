@@ -14,6 +14,7 @@ from laneway.host.plans.operations.access import (
     component,
     driver_of,
     function_home,
+    is_waiting,
     text,
     write,
 )
@@ -42,6 +43,8 @@ async def unbind(hardware: Hardware, step: Unbind, limits: Limits) -> None:
 
 
 async def override_state(hardware: Hardware, step: OverrideDriver) -> Seen:
+    if is_waiting(hardware, step.function):
+        return Seen(State.OTHER, "an earlier write still waits in the kernel")
     try:
         name = text(hardware, f"{function_home(step.function)}/driver_override")
     except FileNotFoundError:

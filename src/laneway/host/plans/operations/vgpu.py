@@ -137,7 +137,7 @@ def _current(function: PciAddress) -> str:
 
 
 def _profile_of(hardware: Hardware, function: PciAddress, type_id: str) -> str:
-    """What the driver or else the catalogue calls a type that a function carries.
+    """What the driver, or else our memory or the catalogue calls a type that a function carries.
 
     The function itself lists what could be created, which is less than what exists.
     """
@@ -147,7 +147,8 @@ def _profile_of(hardware: Hardware, function: PciAddress, type_id: str) -> str:
         vendor_vfio.read_types(Attributes(hardware.host, sibling, str(function)), names)
         if type_id in names:
             return names[type_id]
-    return profile_name(text(hardware, f"{home}/device").removeprefix("0x"), type_id)
+    known = hardware.state.profiles.get(type_id, "")
+    return known or profile_name(text(hardware, f"{home}/device").removeprefix("0x"), type_id)
 
 
 # --------------------------------------------------------------------------------------------- both

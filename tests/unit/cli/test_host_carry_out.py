@@ -1,0 +1,52 @@
+"""What somebody at the terminal is told while a wish is carried out."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import click
+import pytest
+
+from laneway.cli.host.carry_out import Wish, carry_out, until_interrupted
+from laneway.core import passthrough
+from laneway.core.pci import PciAddress
+from laneway.host.hardware import Hardware
+from laneway.sim.changes import Change
+from laneway.sim.host import SimulatedHost
+from laneway.sim.spec import build, parse_spec
+from support.plans import hardware_of
+
+NVME = PciAddress.parse("0000:0a:00.0")
+BIND = Wish("bind", lambda seen: passthrough.bind(NVME, seen), (NVME,))
+
+
+@pytest.fixture
+def hardware(tmp_path: Path) -> Hardware:
+    return hardware_of(build(parse_spec("workstation"), "node"), tmp_path)
+
+
+def simulated(hardware: Hardware) -> SimulatedHost:
+    assert isinstance(hardware.host, SimulatedHost)
+    return hardware.host
+
+
+async def test_an_interrupt_says_what_becomes_of_the_rest(
+    hardware: Hardware, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(change: Change) -> None:
+        if change.path.endswith("/unbind"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    simulated(hardware).record_changes(interrupt)
+
+    with pytest.raises(click.Abort):
+        await until_interrupted(carry_out(hardware, BIND), hardware)
+
+    assert "interrupted. The next command finishes or undoes" in capsys.readouterr().err
+    simulated(hardware).record_changes(lambda change: None)
+    await carry_out(hardware, BIND)
+    said = capsys.readouterr().out
+    assert "An interrupted plan (bind) was finished." in said
+    assert hardware.state.interrupted() == []
