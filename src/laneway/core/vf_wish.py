@@ -52,6 +52,10 @@ def facts(wish: VfWish, inventory: Inventory) -> tuple[object, ...]:
         for one in inventory.functions
         if one.address in family
     )
-    vgpus = tuple((one.address, one.configured) for one in inventory.vgpus if one.configured)
+    vgpus = tuple(
+        (one.address, one.configured)
+        for one in inventory.vgpus
+        if one.configured and one.parent == wish.address
+    )
     needed = tuple(sorted((a, why) for a, why in inventory.critical.items() if a in family))
-    return wish, functions, vgpus, needed, inventory.nvidia_driver
+    return wish.count, functions, vgpus, needed, inventory.nvidia_driver

@@ -1,0 +1,45 @@
+"""One plan at a time on a card; whoever waits is called, in order and once."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.controllers.turns import Turns
+from laneway.core.pci import PciAddress
+
+CARD, OTHER = PciAddress(0, 8, 0, 0), PciAddress(0, 9, 0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from("abcd")), max_size=20))
+def test_whoever_comes_while_a_card_is_busy_is_called_once_it_is_free(
+    callers: list[tuple[int, str]],
+) -> None:
+    turns, called = Turns(), list[str]()
+    with turns.on(CARD, ("GPU", "first"), lambda: called.append("first")) as mine:
+        assert mine
+        waiting = []
+        for card, name in callers:
+            with turns.on(
+                (CARD, OTHER)[card], ("vGPU", name), lambda n=name: called.append(n)
+            ) as free:  # type: ignore[misc]
+                assert free is (card == 1)
+            if card == 0 and name not in waiting:
+                waiting.append(name)
+        assert called == []
+    assert called == waiting
+    with turns.on(CARD, ("vGPU", "later"), lambda: None) as free:
+        assert free
+
+
+def test_a_turn_that_fails_is_over() -> None:
+    turns, called = Turns(), list[str]()
+    with ExitStack() as stack:
+        stack.enter_context(pytest.raises(RuntimeError))
+        stack.enter_context(turns.on(CARD, ("GPU", "one"), lambda: None))
+        stack.enter_context(turns.on(CARD, ("GPU", "two"), lambda: called.append("two")))
+        raise RuntimeError
+    assert called == ["two"]
