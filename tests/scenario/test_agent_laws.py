@@ -1,8 +1,8 @@
 """Laws of a whole agent, whatever users, the hardware, the API and the kill signal do.
 
-Random stories happen to one A2 and its agent, with faults in between. Once things have calmed
+Random stories happen to GPUs and their agent, with faults in between. Once things have calmed
 down, hardware is as wished or the object says why not, and the status tells the hardware. At no
-time is a vGPU taken away that nobody asked to take away.
+time is a vGPU taken away that nobody asked to take away, nor are the functions of a GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import errno
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from laneway.controllers.metrics import MetricFamilies
 from laneway.core import names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.programs import SRIOV_MANAGE, Completed
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -82,6 +83,8 @@ class Machine:
         self.loop = asyncio.get_running_loop()
         self.allowed: set[str] = set()
         """Functions where a user has asked for a change since somebody else made a vGPU."""
+        self.may_disable = True
+        """Whether a user has asked for it since somebody else enabled the GPU."""
         self.wrong: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -103,6 +106,25 @@ class Machine:
     async def write_within(self, path: str, data: str, _seconds: float) -> None:
         """`write`, for a plan that does not wait for ever."""
         await in_thread(self.write, path, data)
+
+    async def run(self, argv: Sequence[str], seconds: float) -> Any:
+        """The agent's commands; those that change something count as writes."""
+        if argv[0] != SRIOV_MANAGE:
+            return await self.host.run(argv, seconds)
+        if self.faults.count("write"):
+            return Completed(1, "a fault")
+        dies = self.faults.count("kill")
+        before = scan(self.host).vgpus
+        done = await self.host.run(argv, seconds)
+        after = scan(self.host)
+        lost = {v.address for v in before} - {v.address for v in after.vgpus}
+        self.wrong += [str(v.address) for v in before if v.configured and v.address in lost]
+        if lost and not self.may_disable:
+            self.wrong.append(str(argv))
+        if dies:
+            self.faults.killed.set()
+            await asyncio.Event().wait()
+        return done
 
     def foreign(self, function: str, profile: str) -> None:
         """Somebody else makes a vGPU, or removes the one that is there."""
@@ -174,7 +196,8 @@ class Story:
         self.faults = faults
         self.machine = Machine(model, faults)
         found = scan(self.machine.host).vgpus
-        self.gpu = f"/sys/bus/pci/devices/{found[0].parent}"
+        self.address = str(found[0].parent)
+        self.gpu = f"/sys/bus/pci/devices/{self.address}"
         self.functions = [str(v.address) for v in found][:FUNCTIONS]
         self.unplugged: list[Any] = []
         self.task: asyncio.Task[None] | None = None
@@ -239,6 +262,30 @@ class Story:
                 served(VGPUDevice), object_name(self.model, self.functions[number])
             )
 
+    async def _gpu(self, on: bool) -> None:
+        resource, name = served(SRIOVGPUDevice), object_name(self.model, self.address)
+        with contextlib.suppress(KubeError):
+            before = await self.client.get(resource, name)
+            if before.spec.enabled or on:
+                self.machine.may_disable = True
+            await self.client.patch(resource, name, {"spec": {"enabled": on}})
+
+    async def _manage(self, on: bool) -> None:
+        """Somebody else switches the GPU."""
+        functions = scan(self.machine.host).functions
+        if str(self.address) not in {str(f.address) for f in functions}:
+            return
+        with contextlib.suppress(KubeError):
+            resource, name = served(SRIOVGPUDevice), object_name(self.model, self.address)
+            gpu = await self.client.get(resource, name)
+            answer = find_condition(gpu.status.conditions, "Ready")
+            # Functions that come back while the wish is worked on look no different.
+            rests = answer is not None and answer.reason == "Disabled"
+            rests = rests and answer.observed_generation == gpu.metadata.generation
+            done = self.machine.host.call([SRIOV_MANAGE, "-e" if on else "-d", self.address])
+            if on and rests and not done.status and "already" not in done.output:
+                self.machine.may_disable = False
+
     async def _unplug(self) -> None:
         if not self.unplugged:
             self.unplugged = self.machine.host.unplug(self.gpu)
@@ -294,6 +341,13 @@ class Story:
         for address in found.keys() & objects.keys():
             if wrong := _wrong(objects[address], found[address].configured, inventory):
                 said.append(f"{address}: {wrong}")
+        resource = served(SRIOVGPUDevice)
+        pages = [page async for page in self.client.list(resource)]
+        gpus = [resource.decode(item) for page in pages for item in page.items]
+        wished = {o.spec.parent_gpu_device_address for o in objects.values() if o.spec.enabled}
+        for gpu in gpus:
+            if gpu.spec.node_name == self.model and (wrong := _wrong_gpu(gpu, inventory, wished)):
+                said.append(f"{gpu.spec.address}: {wrong}")
         return said
 
     async def calm(self) -> None:
@@ -336,6 +390,27 @@ def _wrong(vgpu: Any, current: Any, inventory: Inventory) -> str:
     return "" if ready.reason in allowed else f"says {ready.reason}"
 
 
+def _wrong_gpu(gpu: Any, inventory: Inventory, wished: set[str]) -> str:
+    ready = find_condition(gpu.status.conditions, "Ready")
+    if ready is None or ready.observed_generation != gpu.metadata.generation:
+        return "not answered"
+    address = gpu.spec.address
+    vfs = [str(vf) for f in inventory.functions if str(f.address) == address for vf in f.vfs]
+    if list(gpu.status.vf_addresses) != vfs:
+        return f"status {gpu.status.vf_addresses}, hardware {vfs}"
+    if (bool(vfs) is gpu.spec.enabled) != (ready.status == "True"):
+        return f"wishes {gpu.spec.enabled}, has {len(vfs)}, says {ready.reason}"
+    carrying = {str(v.parent) for v in inventory.vgpus if v.configured}
+    right = {
+        "Enabled": True,
+        "Disabled": True,
+        "VfsElsewhere": True,
+        "VgpusEnabled": address in wished,
+        "DeviceHeld": address in carrying,
+    }
+    return "" if right.get(ready.reason) else f"says {ready.reason}"
+
+
 NUMBERS = st.integers(0, FUNCTIONS - 1)
 CHOICES = st.integers(0, 4)
 EVENTS = st.one_of(
@@ -345,6 +420,9 @@ EVENTS = st.one_of(
     st.tuples(st.just("prepare"), NUMBERS, CHOICES),
     st.tuples(st.just("foreign"), NUMBERS, st.integers(0, 2)),
     st.tuples(st.just("delete"), NUMBERS),
+    st.tuples(st.just("gpu"), st.booleans()),
+    st.tuples(st.just("gpu"), st.booleans()),
+    st.tuples(st.just("manage"), st.booleans()),
     st.tuples(st.sampled_from(["unplug", "plug", "restart", "settle", "settle"])),
     st.tuples(st.just("fail_request"), st.integers(1, 8), st.booleans()),
     st.tuples(st.just("fail_write"), st.integers(1, 3)),
