@@ -142,6 +142,49 @@ async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, m
         assert cluster.reason(await cluster.get(SRIOVGPUDevice, other)) == "Disabled"
 
 
+# -------------------------------------------------------------------------------- while it runs
+
+
+async def test_what_is_being_done_is_told_and_a_change_of_mind_is_not_lost(cluster, gate):
+    host = gate("a2", "node1")
+    await cluster.start_agent("node1", host)
+    host.held = "sriov-manage"
+    await switch(cluster, on=False)
+    await host.written(1)
+
+    words = await refused(cluster, "InProgress")
+    await switch(cluster, on=True)
+    host.held = ""
+    host.open.set()
+
+    assert "disable the 16 virtual functions" in words
+    gpu = await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+    assert list(gpu.status.vf_addresses) == VFS
+    assert number_of_vfs(host) == 16
+
+
+async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
+    host = gate("a2", "node1")
+    await cluster.start_agent("node1", host)
+    await cluster.ask(FIRST, Q8)
+    await cluster.answer(FIRST, "Configured")
+    host.held = "/remove"
+    await cluster.disable(FIRST)
+    await host.written(2)
+
+    await switch(cluster, on=False)
+
+    await cluster.ask(SECOND, "NVIDIA A2-99Q")  # answered after the GPU's wish has been seen
+    await cluster.answer(SECOND, "ProfileUnknown")
+    gpu = await cluster.get(SRIOVGPUDevice, GPU)
+    assert cluster.reason(gpu) == "not answered yet"
+    await cluster.disable(SECOND)
+    host.held = ""
+    host.open.set()
+    await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
+    assert number_of_vfs(host) == 0
+
+
 # --------------------------------------------------------------------------------- refusals
 
 
