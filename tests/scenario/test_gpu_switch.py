@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -165,7 +166,7 @@ async def test_what_is_being_done_is_told_and_a_change_of_mind_is_not_lost(clust
 
 async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
     host = gate("a2", "node1")
-    await cluster.start_agent("node1", host)
+    agent = await cluster.start_agent("node1", host)
     await cluster.ask(FIRST, Q8)
     await cluster.answer(FIRST, "Configured")
     host.held = "/remove"
@@ -174,11 +175,13 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
 
     await switch(cluster, on=False)
 
-    await cluster.ask(SECOND, "NVIDIA A2-99Q")  # answered after the GPU's wish has been seen
-    await cluster.answer(SECOND, "ProfileUnknown")
+    gpus = next(one for one in agent._publishers if one.resource.kind == "SRIOVGPUDevice")
+    async with asyncio.timeout(20):
+        while gpus.informer.store.get(GPU).spec.enabled:
+            await asyncio.sleep(0.01)
+        await gpus.queue.join()
     gpu = await cluster.get(SRIOVGPUDevice, GPU)
     assert cluster.reason(gpu) == "not answered yet"
-    await cluster.disable(SECOND)
     host.held = ""
     host.open.set()
     await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
