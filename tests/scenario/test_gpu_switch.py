@@ -172,13 +172,14 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
     host.held = "/remove"
     await cluster.disable(FIRST)
     await host.written(2)
+    seen = asyncio.Event()
+    gpus = next(one for one in agent._publishers if one.resource.kind == "SRIOVGPUDevice")
+    gpus.informer.subscribe(lambda _, after: None if after.spec.enabled else seen.set())
 
     await switch(cluster, on=False)
 
-    gpus = next(one for one in agent._publishers if one.resource.kind == "SRIOVGPUDevice")
     async with asyncio.timeout(20):
-        while gpus.informer.store.get(GPU).spec.enabled:
-            await asyncio.sleep(0.01)
+        await seen.wait()
         await gpus.queue.join()
     gpu = await cluster.get(SRIOVGPUDevice, GPU)
     assert cluster.reason(gpu) == "not answered yet"

@@ -36,6 +36,7 @@ from laneway.core.refusals import (
     DeviceQuarantined,
     DeviceUnusable,
     DriverMissing,
+    GpuUnreadable,
     NoIommu,
     NoSriov,
     NotAVgpuCard,
@@ -111,6 +112,8 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
         against.append(ToolMissing(SRIOV_MANAGE))
     if enabled and gpu.iommu_group is None:
         against.append(NoIommu(str(address)))
+    if (error := situation.unasked.get(address)) is not None:
+        against.append(GpuUnreadable(str(address), error))  # it may have GPU instances
     against += _busy(gpu, situation)
     against += obstacles(gpu, situation)
     steps: list[Step] = []

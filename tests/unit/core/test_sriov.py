@@ -319,6 +319,19 @@ def test_driver_and_program_must_be_there() -> None:
     ]
 
 
+def test_without_an_iommu_functions_can_go_but_not_come() -> None:
+    without = scene(gpu=True).where(CARD, iommu_group=None)
+    assert reasons(switch_gpu(CARD, True, without.situation)) == ["NoIommu"]
+    assert "intel_iommu=on" in words(switch_gpu(CARD, True, without.situation))
+    made = scene(gpu=True, existing=16).where(CARD, iommu_group=None)
+    assert isinstance(switch_gpu(CARD, False, made.situation), Plan)
+
+
+def test_a_gpu_that_does_not_tell_its_instances_keeps_its_driver() -> None:
+    one = scene(gpu=True).but(gpus={}, unasked={CARD: "nvidia-smi ended with status 9"})
+    assert "nvidia-smi ended with status 9" in words(switch_gpu(CARD, True, one.situation))
+
+
 def test_a_gpu_on_vfio_pci_is_with_a_vm() -> None:
     one = scene(gpu=True).where(CARD, driver="vfio-pci")
     assert f"laneway host release {CARD}" in words(switch_gpu(CARD, True, one.situation))
