@@ -46,16 +46,16 @@ RETRY_SECONDS = 30.0
 ACTOR = "laneway agent"
 """Whom the audit record names."""
 
-Situation = tuple[object, ...]
+Circumstances = tuple[object, ...]
 """Everything that an attempt depends on, so that a failure is repeated only in another one."""
 
 
 @dataclass(frozen=True)
 class _Failure:
-    situation: Situation
+    circumstances: Circumstances
     refusal: Refusal
     again: float
-    """When to try again in the same situation, by the loop's clock."""
+    """When to try again in the same circumstances, by the loop's clock."""
 
 
 def _reason(name: str, wish: VgpuWish) -> str:
@@ -152,7 +152,7 @@ class VgpuController(Publisher[VGPUDevice]):
     def _siblings(self, function: VgpuFunction) -> tuple[VgpuFunction, ...]:
         return tuple(v for v in self.inventory.vgpus if v.parent == function.parent)
 
-    def _situation(self, wish: VgpuWish, function: VgpuFunction) -> Situation:
+    def _circumstances(self, wish: VgpuWish, function: VgpuFunction) -> Circumstances:
         def vgpu(one: VgpuFunction) -> tuple[str, str] | None:
             return (one.configured.type_id, one.configured.uuid) if one.configured else None
 
@@ -172,7 +172,7 @@ class VgpuController(Publisher[VGPUDevice]):
         if (
             failure is None
             or failure.again <= now
-            or (failure.situation != self._situation(wish, function))
+            or (failure.circumstances != self._circumstances(wish, function))
         ):
             self._busy.add(gpu)
             try:
@@ -205,7 +205,7 @@ class VgpuController(Publisher[VGPUDevice]):
             await self._observer.rescan()
             taken_back = error.undone and not error.left_over
             failure = self._failures[name] = _Failure(
-                self._situation(wish, function),
+                self._circumstances(wish, function),
                 error.refusal,
                 math.inf if taken_back else asyncio.get_running_loop().time() + RETRY_SECONDS,
             )
