@@ -13,6 +13,7 @@ import contextlib
 import errno
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
@@ -48,6 +49,15 @@ from laneway.host.plans.outcome import (
 )
 
 log = logging.getLogger(__name__)
+
+
+class _TakenBack(NamedTuple):
+    """What became of undoing one step."""
+
+    error: str
+    """Why it could not be; empty when it was."""
+    before: str = ""
+    after: str = ""
 
 
 class Run:
@@ -227,7 +237,7 @@ class Run:
             self._audit.plan(outcome, error=error)
             self._journal.end()
         except (OSError, StateError) as problem:
-            log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400
+            log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400 - its text is all
             if self._behind:  # To recover it would do anew what has been undone.
                 self._drop()
 
@@ -235,13 +245,13 @@ class Run:
         try:
             self._journal.discard()
         except OSError as problem:
-            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400
+            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400 - its text is all
 
     def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
         try:
             self._hardware.state.quarantine(step.function, failure.error)
         except (OSError, StateError) as problem:
-            log.error("the quarantine of %s cannot be noted: %s", step.function, problem)  # noqa: TRY400
+            log.error("the quarantine of %s cannot be noted: %s", step.function, problem)  # noqa: TRY400 - its text is all
 
     # ------------------------------------------------------------------------------------- backward
 
@@ -262,11 +272,12 @@ class Run:
         if reverse is None:
             return None
         self._tell(index, step, "undoing")
-        error = await self._take_back(reverse, even_if_other=even_if_other)
+        error, before, after = await self._take_back(reverse, even_if_other=even_if_other)
         if error:
             log.warning("could not undo: %s: %s", describe(step), error)
             self.left_over.append(describe(step))
-        self._say("left over" if error else "undone", step, error=error)
+        outcome: Outcome = "left over" if error else "undone"
+        self._say(outcome, step, error=error, before=before, after=after)
         self._tell(index, step, "failed" if error else "undone")
         return error
 
@@ -278,31 +289,33 @@ class Run:
                 return Unbind(step.function, driver) if driver else None
         return undo(step)
 
-    async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
-        """Why a step could not be taken back; empty when it was.
+    async def _take_back(self, reverse: Step, *, even_if_other: bool) -> _TakenBack:
+        """Take a step back by the step that does so.
 
         Once somebody has a device, or a write to it waits in the kernel, the rest is left too.
         """
         device = subject(reverse)
         if device in self._kept:
-            return self._kept[device]
+            return _TakenBack(self._kept[device])
         if isinstance(reverse, OverrideDriver) and await self._is_locked(reverse.function):
-            return "the kernel is taking it away from somebody who uses it"
+            return _TakenBack("the kernel is taking it away from somebody who uses it")
+        before = ""
         try:
             with failures():
                 seen = await self._steady(reverse)
+                before = seen.value
                 if seen.state is State.AFTER:
-                    return ""
+                    return _TakenBack("", before, before)
                 if seen.state is State.OTHER and not even_if_other:
-                    return f"the device shows {seen.value or 'nothing'}"
+                    return _TakenBack(f"the device shows {before or 'nothing'}", before, before)
                 resolved = await operation_of(reverse).resolve(self._hardware, reverse)
                 memory.before(self._hardware, self._plan, resolved)
-                await self._once(resolved, begun=True)
+                after = await self._once(resolved, begun=True)
         except Failure as failure:
             if isinstance(failure.refusal, DeviceHeld) or is_waiting(self._hardware, device):
                 self._kept[device] = failure.error
-            return failure.error
-        return ""
+            return _TakenBack(failure.error, before)
+        return _TakenBack("", before, after.value)
 
     async def _is_locked(self, function: PciAddress) -> bool:
         return bool(await asyncio.to_thread(read_locked, self._hardware.host, [function]))
@@ -340,11 +353,13 @@ class Run:
         try:
             self._journal.add(record)
         except OSError as error:
-            log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400
+            log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400 - its text is all
             self._behind = True
 
-    def _say(self, outcome: Outcome, step: Step, *, error: str) -> None:
+    def _say(
+        self, outcome: Outcome, step: Step, *, error: str, before: str = "", after: str = ""
+    ) -> None:
         try:
-            self._audit.step(outcome, step, error=error)
+            self._audit.step(outcome, step, before=before, after=after, error=error)
         except OSError as problem:
-            log.error("the audit record cannot be written: %s", describe_error(problem))  # noqa: TRY400
+            log.error("the audit record cannot be written: %s", describe_error(problem))  # noqa: TRY400 - its text is all
