@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Container
 from typing import NamedTuple
 
 from laneway.core.pci import PciAddress
@@ -35,6 +35,7 @@ from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
 from laneway.host.plans.guard import users_hurt
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
+from laneway.host.plans.looks import DONE, STEADY, look
 from laneway.host.plans.operations import operation_of
 from laneway.host.plans.operations.access import driver_of, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
@@ -106,7 +107,7 @@ class Run:
         """Do a step that nobody has begun. Raises Failure."""
         operation = operation_of(step)
         with failures():
-            seen = await self._steady(step)
+            seen = await self._look(step, STEADY)
             if seen.state is State.AFTER:
                 self._journal.add(Done(index, found=True))
                 self._audit.step("found done", step, after=seen.value)
@@ -126,7 +127,7 @@ class Run:
     async def redo(self, index: int, step: Step) -> None:
         """Have a step done that another process has begun. Raises Failure."""
         with failures():
-            seen = await self._steady(step)
+            seen = await self._look(step, STEADY)
             if seen.state is State.OTHER:
                 raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
             if seen.state is not State.AFTER:
@@ -174,17 +175,15 @@ class Run:
             if error.errno == errno.ETIMEDOUT:
                 raise Failure(words) from error  # Whatever it shows now, the kernel is not done.
             # One that another process began may still be under way, and refuse ours for that.
-            seen = await self._settled(step, self._limits.aftermath_seconds if begun else 0.0)
+            seen = await self._look(step, DONE, self._limits.aftermath_seconds if begun else 0.0)
             if seen.state is not State.AFTER:
                 raise Failure(words, dirty=seen.state is State.OTHER) from error
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
-        seen = await self._settled(step, self._limits.settle_seconds)
+        seen = await self._look(step, DONE)
         if self._note_on(step, seen):  # the driver may take a moment
-            seen = await self._until(
-                step, lambda seen: seen.state is State.AFTER, self._limits.settle_seconds
-            )
-        if seen.state not in (State.AFTER, State.EITHER):
+            seen = await self._look(step, {State.AFTER})
+        if seen.state not in DONE:
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
                 f"the driver accepted the write, but nothing changed{shown} (EIO)",
@@ -302,7 +301,7 @@ class Run:
         before = ""
         try:
             with failures():
-                seen = await self._steady(reverse)
+                seen = await self._look(reverse, STEADY)
                 before = seen.value
                 if seen.state is State.AFTER:
                     return _TakenBack("", before, before)
@@ -320,28 +319,11 @@ class Run:
     async def _is_locked(self, function: PciAddress) -> bool:
         return bool(await asyncio.to_thread(read_locked, self._hardware.host, [function]))
 
-    # ---------------------------------------------------------------------------------------- looks
-
-    async def _steady(self, step: Step) -> Seen:
-        """What hardware shows once it is not half way any more, or will not be."""
-        return await self._until(
-            step, lambda seen: seen.state is not State.OTHER, self._limits.settle_seconds
-        )
-
-    async def _settled(self, step: Step, seconds: float) -> Seen:
-        """What hardware shows once the step has had its effect, or will not have it."""
-        return await self._until(
-            step, lambda seen: seen.state in (State.AFTER, State.EITHER), seconds
-        )
-
-    async def _until(self, step: Step, enough: Callable[[Seen], bool], seconds: float) -> Seen:
-        # Hardware announces some of it and nothing else; a few looks cost less than to listen.
-        end = asyncio.get_running_loop().time() + seconds
-        while not enough(seen := await operation_of(step).state(self._hardware, step)):
-            if asyncio.get_running_loop().time() >= end:
-                return seen
-            await asyncio.sleep(self._limits.poll_seconds)
-        return seen
+    async def _look(
+        self, step: Step, states: Container[State], seconds: float | None = None
+    ) -> Seen:
+        limit = self._limits.settle_seconds if seconds is None else seconds
+        return await look(self._hardware, step, self._limits, states, limit)
 
     # ---------------------------------------------------------------------------------------- notes
 
