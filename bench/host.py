@@ -111,15 +111,17 @@ class Tally:
         self.steps = 0
         self.observe = self.decide = self.execute = 0.0
 
-    @property
-    def total(self) -> float:
-        return self.observe + self.decide + self.execute
-
 
 class Cost(NamedTuple):
-    tally: Tally
+    """Seconds of one run, and how many steps it had."""
+
+    steps: int
     kernel: float
     asking: float
+    observe: float
+    decide: float
+    execute: float
+    """The kernel's time included."""
 
 
 class Case(NamedTuple):
@@ -153,7 +155,7 @@ async def reach(hardware: Hardware, address: PciAddress, wish: Wish) -> Tally:
 
 
 async def measure(hardware: Hardware, case: Case, runs: int) -> Cost:
-    """One case, from the state that its opposite leaves; of all runs the least disturbed one."""
+    """One case, from the state that its opposite leaves; of each part the least disturbed run."""
     found = []
     for _ in range(runs):
         await reach(hardware, case.address, case.opposite)
@@ -164,11 +166,12 @@ async def measure(hardware: Hardware, case: Case, runs: int) -> Cost:
         began = time.perf_counter()
         for change in changes.made:
             await change()
-        found.append(Cost(tally, time.perf_counter() - began, changes.asking))
+        kernel, asking = time.perf_counter() - began, changes.asking
+        looking = tally.observe - asking
+        found.append(Cost(tally.steps, kernel, asking, looking, tally.decide, tally.execute))
         if (await reach(hardware, case.address, case.wish)).steps:
             sys.exit(f"{case.name}: the bare writes did not lead to the same state")
-    best = min(found, key=lambda one: one.tally.total)
-    return best._replace(kernel=min(one.kernel for one in found))
+    return Cost(*map(min, zip(*found, strict=True)))
 
 
 def _layout(address: PciAddress) -> Wish:
@@ -227,10 +230,10 @@ async def inside(name: str, host: Host, executor: Executor, runs: int) -> list[t
 
 
 def _row(name: str, cost: Cost) -> tuple[str, ...]:
-    tally, kernel, asking = cost
-    parts = tally.observe - asking, tally.decide, tally.execute - kernel
-    times = tally.total, kernel, asking, sum(parts), *parts
-    return (name, str(tally.steps), *map(ms, times), f"{sum(parts) / kernel:.2f}")
+    parts = cost.observe, cost.decide, cost.execute - cost.kernel
+    ours = sum(parts)
+    times = ours + cost.kernel + cost.asking, cost.kernel, cost.asking, ours, *parts
+    return (name, str(cost.steps), *map(ms, times), f"{ours / cost.kernel:.2f}")
 
 
 def _scan(name: str, host: Host, runs: int) -> tuple[str, ...]:

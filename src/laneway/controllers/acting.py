@@ -10,7 +10,7 @@ What was refused or failed is tried again once something about the card or the w
 same situation it is tried now and then, for those who hold devices let them go without a word;
 except where steps had to be taken back, because that disturbs what runs. After every failure the
 card rests for a multiple of what the attempt took, whatever changes: an attempt may itself be what
-changes the situation.
+changes them.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from laneway.kube.informer import Informer
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
-"""In the same situation. Held devices are let go by people, not by computers."""
+"""In the same circumstances. Held devices are let go by people, not by computers."""
 REST = 4.0
 """Pause after a failed attempt, in durations of that attempt."""
 
 ACTOR = "laneway agent"
 """Whom events and the audit record name."""
 
-Situation = tuple[object, ...]
-"""Everything that an attempt depends on, so that a failure is repeated only in another one."""
+Circumstances = tuple[object, ...]
+"""Everything that an attempt depends on, so that a failure is repeated only in others."""
 
 W = TypeVar("W")
 """A family's wish."""
@@ -84,16 +84,16 @@ class Deed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Failure:
-    situation: Situation
+    circumstances: Circumstances
     refusals: tuple[Refusal, ...]
     rests: float
-    """When it may be tried again in another situation, by the loop's clock."""
+    """When it may be tried again in other circumstances, by the loop's clock."""
     again: float
-    """When to try again in the same situation."""
+    """When to try again in the same circumstances."""
 
-    def due(self, situation: Situation) -> float:
-        """When to try again, in this situation."""
-        return self.again if situation == self.situation else self.rests
+    def due(self, circumstances: Circumstances) -> float:
+        """When to try again, in these circumstances."""
+        return self.again if circumstances == self.circumstances else self.rests
 
 
 class ActingController(Publisher[T], ABC, Generic[T, W]):
@@ -132,7 +132,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """Where one plan at a time is carried out."""
 
     @abstractmethod
-    def situation(self, wish: W) -> Situation:
+    def circumstances(self, wish: W) -> Circumstances:
         """What decides about the wish, as far as the inventory shows it."""
 
     @abstractmethod
@@ -186,7 +186,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """Carry out a wish, unless it is another's turn or it has just failed."""
         name, before = stored.metadata.name, stored
         failure = self._failures.get(name)
-        if failure is None or failure.due(self.situation(wish)) <= _now():
+        if failure is None or failure.due(self.circumstances(wish)) <= _now():
             caller = self.resource.kind, name
             with self.means.turns.on(
                 self.card(wish), caller, lambda: self.queue.add(name)
@@ -198,7 +198,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         settled = self.settled(wish if failure is None else self.wish(before, self._shown(name)))
         if failure is not None and settled is None:
             await self._answer(stored, failure.refusals, told=True)
-            due = failure.due(self.situation(wish))
+            due = failure.due(self.circumstances(wish))
             return Retry(max(0.0, due - _now())) if due < math.inf else None
         if settled is None:
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
@@ -249,7 +249,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     ) -> _Failure:
         now = _now()
         failure = self._failures[name] = _Failure(
-            self.situation(wish),
+            self.circumstances(wish),
             refusals,
             rests=now + min(RETRY_SECONDS, REST * (now - began)),
             again=math.inf if taken_back else now + RETRY_SECONDS,

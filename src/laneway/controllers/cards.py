@@ -11,7 +11,7 @@ from abc import abstractmethod
 from typing import TypeVar
 
 from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice, VGPUDevice
-from laneway.controllers.acting import ActingController, Deed, Means, Situation
+from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
 from laneway.controllers.devices import gpu, network
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.core import names
@@ -19,7 +19,7 @@ from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal, VgpusEnabled, WrongDevice
-from laneway.core.situation import Situation as Look
+from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
 from laneway.core.vf_wish import VfWish, facts, judge
 from laneway.host.situation import observe
@@ -34,7 +34,7 @@ class CardController(ActingController[C, VfWish]):
     """What the two kinds of cards have in common."""
 
     @abstractmethod
-    def decide(self, wish: VfWish, look: Look) -> Decision:
+    def decide(self, wish: VfWish, situation: Situation) -> Decision:
         """What is to be done, by a closer look."""
 
     async def report(self, stored: C) -> Retry | None:
@@ -50,7 +50,7 @@ class CardController(ActingController[C, VfWish]):
     def card(self, wish: VfWish) -> PciAddress:
         return wish.address
 
-    def situation(self, wish: VfWish) -> Situation:
+    def circumstances(self, wish: VfWish) -> Circumstances:
         return facts(wish, self.inventory)
 
     def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
@@ -58,8 +58,8 @@ class CardController(ActingController[C, VfWish]):
         return judge(wish, next((one for one in functions if one.address == wish.address), None))
 
     async def plan(self, wish: VfWish) -> Decision:
-        look = await observe(self.means.hardware, self.node, [wish.address])
-        return self.decide(wish, look)
+        situation = await observe(self.means.hardware, self.node, [wish.address])
+        return self.decide(wish, situation)
 
 
 class GpuController(CardController[SRIOVGPUDevice]):
@@ -84,12 +84,12 @@ class GpuController(CardController[SRIOVGPUDevice]):
     def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> VfWish:
         return gpu.wish(stored, shown)
 
-    def situation(self, wish: VfWish) -> Situation:
-        return *super().situation(wish), self._enabled(wish.address)
+    def circumstances(self, wish: VfWish) -> Circumstances:
+        return *super().circumstances(wish), self._enabled(wish.address)
 
-    def decide(self, wish: VfWish, look: Look) -> Decision:
+    def decide(self, wish: VfWish, situation: Situation) -> Decision:
         enable = wish.count != 0
-        decision = switch_gpu(wish.address, enable, look)
+        decision = switch_gpu(wish.address, enable, situation)
         wished = () if enable else self._enabled(wish.address)
         against = (VgpusEnabled(str(wish.address), wished),) if wished else ()
         return conclude((*against, *refusals_of(decision)), steps_of(decision))
@@ -129,8 +129,8 @@ class NetworkController(CardController[SRIOVNetworkDevice]):
     def wish(self, stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
         return network.wish(stored, shown)
 
-    def decide(self, wish: VfWish, look: Look) -> Decision:
-        return set_vfs(wish.address, wish.count or 0, look)
+    def decide(self, wish: VfWish, situation: Situation) -> Decision:
+        return set_vfs(wish.address, wish.count or 0, situation)
 
     def deed(self, name: str, wish: VfWish) -> Deed:
         why = f"SRIOVNetworkDevice {name} asks for {wish.count} virtual functions"

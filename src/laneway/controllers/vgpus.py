@@ -7,7 +7,7 @@ of one GPU, its own switch included, take turns.
 from __future__ import annotations
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice
-from laneway.controllers.acting import ActingController, Deed, Means, Situation
+from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family
 from laneway.core.decision import Decision
@@ -57,7 +57,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         function = self._function(wish.address)
         return function.parent if function else wish.address
 
-    def situation(self, wish: VgpuWish) -> Situation:
+    def circumstances(self, wish: VgpuWish) -> Circumstances:
         def vgpu(one: VgpuFunction) -> tuple[str, str] | None:
             return (one.configured.type_id, one.configured.uuid) if one.configured else None
 

@@ -96,7 +96,7 @@ _WAITING = frozenset({"driver_override", "sriov_numvfs"})
 _STACKED = re.compile("master|lower_|upper_|slaves/")
 """Links to devices that may have been left out."""
 _UNSPEAKABLE = re.compile(r"[=\x00-\x1f\x7f]")
-"""What the format cannot hold in a name."""
+"""What the format cannot hold in a name or in where a link leads."""
 
 
 def capture(host: Host) -> str:
@@ -160,7 +160,8 @@ def _block(
             if kind.attributes.fullmatch(name):
                 attributes[name] = host.read(f"{path}/{name}")
             elif kind.links.fullmatch(name):
-                links[name] = host.readlink(f"{path}/{name}")
+                target = host.readlink(f"{path}/{name}")
+                links |= {} if _UNSPEAKABLE.search(target) else {name: target}
         except OSError:
             continue
     links = {

@@ -63,9 +63,17 @@ def read_locked(host: Host, addresses: Iterable[PciAddress]) -> frozenset[PciAdd
 
 
 def _can_be_locked(host: Host, address: PciAddress) -> bool:
-    """Whether a closer look is worth its time: all other functions are with their drivers."""
-    home = f"{DEVICES}/{address}"
-    return not host.exists(f"{home}/driver") or host.exists(f"{home}/sriov_totalvfs")
+    """Whether a closer look is worth its time: not where all have their drivers, or are gone."""
+    if not host.exists(f"{DEVICES}/{address}/driver"):
+        return True
+    total = _number(host, address, "sriov_totalvfs")
+    homes = (f"{DEVICES}/{vf}" for vf in _vf_addresses(host, address, total or 0))
+    return any(
+        host.exists(home)
+        and not host.exists(f"{home}/physfn")
+        and not host.exists(f"{home}/driver")
+        for home in homes
+    )
 
 
 def _lost(address: PciAddress, known: dict[PciAddress, PciFunction]) -> bool:

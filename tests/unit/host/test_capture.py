@@ -133,6 +133,7 @@ def test_what_the_format_cannot_hold_is_left_out(host_of: MakeHost) -> None:
     host._tree.put(f"{home}/address", b"\n")
     host._tree.link("/sys/class/net/a\x7fb", home)
     host._tree.link("/sys/devices/virtual/net/bond0/lower_a=b", home)
+    host._tree.link("/sys/devices/pci0000:00/0000:00:03.0/iommu_group", "/sys/a\nb")
     dump.parse(capture(host))
 
 

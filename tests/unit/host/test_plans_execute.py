@@ -394,6 +394,21 @@ async def test_the_audit_record_tells_every_write(a2: Hardware) -> None:
     assert entries[1].plan == entries[0].plan != entries[3].plan
 
 
+async def test_the_audit_record_tells_what_is_undone(a2: Hardware) -> None:
+    create = creation(a2, "NVIDIA A2-4Q")
+    simulated(a2).faults.fail_write(2, errno.EIO)
+    gone = removal(create)
+
+    with pytest.raises(StepError):
+        await execute(a2, Plan((create, gone)), **WHO)
+
+    entries = audited(a2)
+    assert [entry.outcome for entry in entries] == ["planned", "done", "failed", "undone", "closed"]
+    assert entries[3].step == create
+    assert (entries[3].before, entries[3].after) == (create.type_id, "")
+    assert "EIO" in entries[2].error
+
+
 async def test_nothing_is_written_where_nothing_can_be_remembered(
     a2: Hardware, tmp_path: Path
 ) -> None:

@@ -152,6 +152,14 @@ def test_a_folder_that_cannot_be_listed_says_so(state: StateFolder) -> None:
         state.interrupted()
 
 
+def test_a_folder_in_which_others_could_leave_a_plan_is_not_used(state: StateFolder) -> None:
+    with state.lock("test"):
+        pass
+    os.chmod(state.path, 0o777)
+    with pytest.raises(PermissionError, match="others can write to it"), state.lock("test"):
+        pass
+
+
 def test_the_boot_is_what_the_node_says(tmp_path: Path) -> None:
     host = build(parse_spec("a2"), "node1")
     state = open_state(str(tmp_path), host)

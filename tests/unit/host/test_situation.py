@@ -10,7 +10,7 @@ import pytest
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.situation import Situation
-from laneway.host.leaving import read_users
+from laneway.host.leaving import read_locked, read_users
 from laneway.host.real import RealHost
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
@@ -164,6 +164,35 @@ def test_any_other_function_is_no_vf_that_is_being_lost(
 def test_a_vf_that_nobody_holds_is_not_being_lost(files: Files) -> None:
     host = RealHost(files(in_sysfs(PF, VF)))
     assert users(host, function(PF, "ice", total_vfs=8), function(VF, "")) == ({}, frozenset())
+
+
+def on_a_node(address: PciAddress, **links: str) -> dict[str, str]:
+    home = f"/sys/devices/pci0000:00/{address}"
+    ids = {"vendor": "0x8086\n", "device": "0x1\n", "class": "0x020000\n"}
+    attributes = {f"{home}/{name}": value for name, value in ids.items()}
+    return attributes | {f"{home}/{name}": f"-> {target}" for name, target in links.items()}
+
+
+@pytest.mark.parametrize(
+    ("links", "locked"),
+    [({}, True), ({"physfn": f"../{PF}"}, False), ({"driver": "/sys/bus/pci/drivers/ice"}, False)],
+)
+def test_a_pf_is_locked_while_it_loses_a_held_vf(
+    files: Files, links: dict[str, str], locked: bool
+) -> None:
+    host = RealHost(
+        files(
+            {
+                **in_sysfs(PF, VF),
+                **on_a_node(PF, driver="/sys/bus/pci/drivers/ice"),
+                **on_a_node(VF, **links),
+                f"/sys/devices/pci0000:00/{PF}/sriov_totalvfs": "8\n",
+                "/sys/bus/pci/drivers/ice/bind": "",
+                **USER,
+            }
+        )
+    )
+    assert read_locked(host, [PF]) == (frozenset({PF}) if locked else frozenset())
 
 
 def test_what_shows_no_driver_but_has_a_user_is_being_taken_away(files: Files) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -123,3 +124,21 @@ def test_a_write_that_reached_no_driver_is_not_kept(log: Path) -> None:
 def test_a_log_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(HostLogError, match=r"cannot read .*Is a directory"):
         open_simulated(A2, "node", str(tmp_path))
+
+
+def test_a_full_disk_tears_no_line_in_the_middle(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    host = open_simulated(A2, "node", str(log))
+    override = f"{PCI}/0000:08:00.4/driver_override"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 20, hard))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            host.write(override, "vfio-pci")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    host.write(override, "nvidia")
+
+    again = open_simulated(A2, "node", str(log))
+    assert again.read(override) == b"nvidia\n"

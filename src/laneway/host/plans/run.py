@@ -12,7 +12,8 @@ import asyncio
 import contextlib
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Container
+from typing import NamedTuple
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
@@ -34,6 +35,7 @@ from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
 from laneway.host.plans.guard import users_hurt
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
+from laneway.host.plans.looks import DONE, STEADY, look
 from laneway.host.plans.operations import operation_of
 from laneway.host.plans.operations.access import driver_of, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
@@ -48,6 +50,15 @@ from laneway.host.plans.outcome import (
 )
 
 log = logging.getLogger(__name__)
+
+
+class _TakenBack(NamedTuple):
+    """What became of undoing one step."""
+
+    error: str
+    """Why it could not be; empty when it was."""
+    before: str = ""
+    after: str = ""
 
 
 class Run:
@@ -96,7 +107,7 @@ class Run:
         """Do a step that nobody has begun. Raises Failure."""
         operation = operation_of(step)
         with failures():
-            seen = await self._steady(step)
+            seen = await self._look(step, STEADY)
             if seen.state is State.AFTER:
                 self._journal.add(Done(index, found=True))
                 self._audit.step("found done", step, after=seen.value)
@@ -116,7 +127,7 @@ class Run:
     async def redo(self, index: int, step: Step) -> None:
         """Have a step done that another process has begun. Raises Failure."""
         with failures():
-            seen = await self._steady(step)
+            seen = await self._look(step, STEADY)
             if seen.state is State.OTHER:
                 raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
             if seen.state is not State.AFTER:
@@ -164,17 +175,15 @@ class Run:
             if error.errno == errno.ETIMEDOUT:
                 raise Failure(words) from error  # Whatever it shows now, the kernel is not done.
             # One that another process began may still be under way, and refuse ours for that.
-            seen = await self._settled(step, self._limits.aftermath_seconds if begun else 0.0)
+            seen = await self._look(step, DONE, self._limits.aftermath_seconds if begun else 0.0)
             if seen.state is not State.AFTER:
                 raise Failure(words, dirty=seen.state is State.OTHER) from error
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
-        seen = await self._settled(step, self._limits.settle_seconds)
+        seen = await self._look(step, DONE)
         if self._note_on(step, seen):  # the driver may take a moment
-            seen = await self._until(
-                step, lambda seen: seen.state is State.AFTER, self._limits.settle_seconds
-            )
-        if seen.state not in (State.AFTER, State.EITHER):
+            seen = await self._look(step, {State.AFTER})
+        if seen.state not in DONE:
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
                 f"the driver accepted the write, but nothing changed{shown} (EIO)",
@@ -227,7 +236,7 @@ class Run:
             self._audit.plan(outcome, error=error)
             self._journal.end()
         except (OSError, StateError) as problem:
-            log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400
+            log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400 - its text is all
             if self._behind:  # To recover it would do anew what has been undone.
                 self._drop()
 
@@ -235,13 +244,13 @@ class Run:
         try:
             self._journal.discard()
         except OSError as problem:
-            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400
+            log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400 - its text is all
 
     def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
         try:
             self._hardware.state.quarantine(step.function, failure.error)
         except (OSError, StateError) as problem:
-            log.error("the quarantine of %s cannot be noted: %s", step.function, problem)  # noqa: TRY400
+            log.error("the quarantine of %s cannot be noted: %s", step.function, problem)  # noqa: TRY400 - its text is all
 
     # ------------------------------------------------------------------------------------- backward
 
@@ -262,11 +271,12 @@ class Run:
         if reverse is None:
             return None
         self._tell(index, step, "undoing")
-        error = await self._take_back(reverse, even_if_other=even_if_other)
+        error, before, after = await self._take_back(reverse, even_if_other=even_if_other)
         if error:
             log.warning("could not undo: %s: %s", describe(step), error)
             self.left_over.append(describe(step))
-        self._say("left over" if error else "undone", step, error=error)
+        outcome: Outcome = "left over" if error else "undone"
+        self._say(outcome, step, error=error, before=before, after=after)
         self._tell(index, step, "failed" if error else "undone")
         return error
 
@@ -278,57 +288,42 @@ class Run:
                 return Unbind(step.function, driver) if driver else None
         return undo(step)
 
-    async def _take_back(self, reverse: Step, *, even_if_other: bool) -> str:
-        """Why a step could not be taken back; empty when it was.
+    async def _take_back(self, reverse: Step, *, even_if_other: bool) -> _TakenBack:
+        """Take a step back by the step that does so.
 
         Once somebody has a device, or a write to it waits in the kernel, the rest is left too.
         """
         device = subject(reverse)
         if device in self._kept:
-            return self._kept[device]
+            return _TakenBack(self._kept[device])
         if isinstance(reverse, OverrideDriver) and await self._is_locked(reverse.function):
-            return "the kernel is taking it away from somebody who uses it"
+            return _TakenBack("the kernel is taking it away from somebody who uses it")
+        before = ""
         try:
             with failures():
-                seen = await self._steady(reverse)
+                seen = await self._look(reverse, STEADY)
+                before = seen.value
                 if seen.state is State.AFTER:
-                    return ""
+                    return _TakenBack("", before, before)
                 if seen.state is State.OTHER and not even_if_other:
-                    return f"the device shows {seen.value or 'nothing'}"
+                    return _TakenBack(f"the device shows {before or 'nothing'}", before, before)
                 resolved = await operation_of(reverse).resolve(self._hardware, reverse)
                 memory.before(self._hardware, self._plan, resolved)
-                await self._once(resolved, begun=True)
+                after = await self._once(resolved, begun=True)
         except Failure as failure:
             if isinstance(failure.refusal, DeviceHeld) or is_waiting(self._hardware, device):
                 self._kept[device] = failure.error
-            return failure.error
-        return ""
+            return _TakenBack(failure.error, before)
+        return _TakenBack("", before, after.value)
 
     async def _is_locked(self, function: PciAddress) -> bool:
         return bool(await asyncio.to_thread(read_locked, self._hardware.host, [function]))
 
-    # ---------------------------------------------------------------------------------------- looks
-
-    async def _steady(self, step: Step) -> Seen:
-        """What hardware shows once it is not half way any more, or will not be."""
-        return await self._until(
-            step, lambda seen: seen.state is not State.OTHER, self._limits.settle_seconds
-        )
-
-    async def _settled(self, step: Step, seconds: float) -> Seen:
-        """What hardware shows once the step has had its effect, or will not have it."""
-        return await self._until(
-            step, lambda seen: seen.state in (State.AFTER, State.EITHER), seconds
-        )
-
-    async def _until(self, step: Step, enough: Callable[[Seen], bool], seconds: float) -> Seen:
-        # Hardware announces some of it and nothing else; a few looks cost less than to listen.
-        end = asyncio.get_running_loop().time() + seconds
-        while not enough(seen := await operation_of(step).state(self._hardware, step)):
-            if asyncio.get_running_loop().time() >= end:
-                return seen
-            await asyncio.sleep(self._limits.poll_seconds)
-        return seen
+    async def _look(
+        self, step: Step, states: Container[State], seconds: float | None = None
+    ) -> Seen:
+        limit = self._limits.settle_seconds if seconds is None else seconds
+        return await look(self._hardware, step, self._limits, states, limit)
 
     # ---------------------------------------------------------------------------------------- notes
 
@@ -340,11 +335,13 @@ class Run:
         try:
             self._journal.add(record)
         except OSError as error:
-            log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400
+            log.error("the journal cannot be written: %s", describe_error(error))  # noqa: TRY400 - its text is all
             self._behind = True
 
-    def _say(self, outcome: Outcome, step: Step, *, error: str) -> None:
+    def _say(
+        self, outcome: Outcome, step: Step, *, error: str, before: str = "", after: str = ""
+    ) -> None:
         try:
-            self._audit.step(outcome, step, error=error)
+            self._audit.step(outcome, step, before=before, after=after, error=error)
         except OSError as problem:
-            log.error("the audit record cannot be written: %s", describe_error(problem))  # noqa: TRY400
+            log.error("the audit record cannot be written: %s", describe_error(problem))  # noqa: TRY400 - its text is all

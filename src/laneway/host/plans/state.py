@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 
@@ -82,6 +84,7 @@ class StateFolder:
 
     def _take(self, actor: str) -> int:
         os.makedirs(self.path, mode=0o700, exist_ok=True)
+        _check_private(self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(os.path.join(self.path, "lock"), flags, 0o600)
         try:
@@ -218,6 +221,18 @@ def open_state(path: str, host: Host) -> StateFolder:
     """
     boot = host.read(_BOOT_ID).decode("ascii", "replace").strip()
     return StateFolder(path, boot)
+
+
+def _check_private(path: str) -> None:
+    """A plan that somebody else could leave here would be carried out with our rights."""
+    found = os.stat(path)
+    if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
+        raise OSError(
+            errno.EPERM,
+            "others can write to it, and what is in it is carried out: take it from them "
+            "(chown, chmod 700), or name another folder",
+            path,
+        )
 
 
 def _address(name: str) -> PciAddress:
