@@ -475,7 +475,9 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 @given(st.sampled_from(sorted(PROFILES)), st.lists(EVENTS, max_size=14))
 @example("a2", [("kill", 1), ("enable", 0, 0), ("enable", 0, 2), ("foreign", 0, 0)])
 @example("a2", [("settle",), ("gpu", False), ("settle",), ("manage", True)])
-@example("l40s", [("settle",), ("kill", 2), ("gpu", False), ("settle",), ("gpu", True), ("enable", 0, 0)])
+@example(
+    "l40s", [("settle",), ("kill", 2), ("gpu", False), ("settle",), ("gpu", True), ("enable", 0, 0)]
+)
 @settings(
     max_examples=12,
     deadline=None,

@@ -6,11 +6,11 @@ object's status says so, which tells a restarted agent that what it finds was as
 driver did is never assumed: the host is scanned again after every plan, which also tells every
 other object of the card what is possible now.
 
-What was refused or failed is tried again once something about the card or the wish changes. In the
-same situation it is tried now and then, for those who hold devices let them go without a word;
+What was refused or failed is tried again once something about the card or the wish changes. As long
+as nothing does it is tried now and then, for those who hold devices let them go without a word;
 except where steps had to be taken back, because that disturbs what runs. After every failure the
 card rests for a multiple of what the attempt took, whatever changes: an attempt may itself be what
-changes them.
+changes something.
 """
 
 from __future__ import annotations
