@@ -222,7 +222,7 @@ async def test_who_holds_a_function_is_named_and_the_wish_goes_on_without_him(cl
     holder.release()
     await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
     await cluster.quiet(agent)
-    assert [reason for reason, _ in await events(cluster, GPU)] == ["DeviceHeld", "Disabled"]
+    assert sorted(reason for reason, _ in await events(cluster, GPU)) == ["DeviceHeld", "Disabled"]
 
 
 async def test_a_program_that_fails_is_quoted(cluster, bare):
