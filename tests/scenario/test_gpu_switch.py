@@ -266,6 +266,21 @@ async def test_without_its_program_a_gpu_waits_for_it(cluster, bare):
     await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
 
 
+async def test_a_function_that_no_driver_has_is_named_until_one_has(cluster, bare):
+    host = bare()
+    await cluster.start_agent("node1", host)
+    await switched(cluster, on=True)
+
+    host.write(f"/sys/bus/pci/devices/{VFS[15]}/driver/unbind", VFS[15])
+
+    words = await refused(cluster, "VfsUndriven")
+    assert VFS[15] in words
+    assert VFS[14] not in words
+    assert number_of_vfs(host) == 16
+    host.write("/sys/bus/pci/drivers/nvidia/bind", VFS[15])
+    await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
+
+
 async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)

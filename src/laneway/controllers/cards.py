@@ -21,7 +21,7 @@ from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal, VgpusEnabled, WrongDevice
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
-from laneway.core.vf_wish import VfWish, facts, judge
+from laneway.core.vf_wish import VfWish, facts, judge, undriven
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -83,6 +83,12 @@ class GpuController(CardController[SRIOVGPUDevice]):
 
     def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> VfWish:
         return gpu.wish(stored, shown)
+
+    def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
+        settled = super().settled(wish)
+        if isinstance(settled, Satisfied) and (wrong := undriven(wish, self.inventory)):
+            return (wrong,)
+        return settled
 
     def circumstances(self, wish: VfWish) -> Circumstances:
         return *super().circumstances(wish), self._enabled(wish.address)

@@ -90,6 +90,13 @@ class VgpusEnabled(Refusal, frozen=True):
     """Of the VGPUDevices."""
 
 
+class VfsUndriven(Refusal, frozen=True):
+    """The GPU has its virtual functions, but no driver has taken some of them."""
+
+    device: str
+    functions: tuple[str, ...]
+
+
 class NoIommu(Refusal, frozen=True):
     """The device is in no IOMMU group, so virtual machines could use nothing of it."""
 

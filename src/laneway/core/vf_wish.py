@@ -12,7 +12,7 @@ import msgspec
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import DeviceMissing, OtherVfCount, Refusal, VfsElsewhere
+from laneway.core.refusals import DeviceMissing, OtherVfCount, Refusal, VfsElsewhere, VfsUndriven
 from laneway.core.sriov import vf_count
 
 
@@ -38,6 +38,16 @@ def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | tuple[Refusal, 
     if wish.count:
         return (OtherVfCount(str(wish.address), wish.count, existing),)
     return (VfsElsewhere(str(wish.address), existing),)
+
+
+def undriven(wish: VfWish, inventory: Inventory) -> VfsUndriven | None:
+    """What is wrong with a GPU that has the virtual functions which were asked for."""
+    found = tuple(
+        str(one.address)
+        for one in inventory.functions
+        if one.physfn == wish.address and not one.driver
+    )
+    return VfsUndriven(str(wish.address), found) if found else None
 
 
 def facts(wish: VfWish, inventory: Inventory) -> tuple[object, ...]:

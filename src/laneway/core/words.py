@@ -67,6 +67,7 @@ from laneway.core.refusals import (
     VfioMissing,
     VfsAllOrNone,
     VfsElsewhere,
+    VfsUndriven,
     VgpusEnabled,
     WriteFailed,
     WrongDevice,
@@ -195,6 +196,12 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 f"{device} has {count} virtual functions that were not made through this object, "
                 f"so they do not become {asked}. To keep them, ask for {count}; to have "
                 f"{asked}, ask for {asked} after that."
+            )
+        case VfsUndriven(device, functions):
+            return (
+                f"{device} has its virtual functions, but the driver has not taken "
+                f"{_names(functions)}, so they can carry no vGPU. Its errors are in the kernel "
+                "log. Disable the GPU and enable it again."
             )
         case VgpusEnabled(device, names):
             return (
