@@ -15,6 +15,7 @@ from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Entry
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.state import StateFolder
+from laneway.sim.pci_core import LATE_DRIVER
 
 BOOT = "00000000-0000-4000-8000-00000000b007"
 BRIEF = Limits(settle_seconds=0.0, aftermath_seconds=0.0, poll_seconds=0.0, unbind_lock_seconds=0.0)
@@ -24,6 +25,13 @@ BRIEF = Limits(settle_seconds=0.0, aftermath_seconds=0.0, poll_seconds=0.0, unbi
 def hardware_of(host: Any, folder: Path, *, boot: str = BOOT) -> Hardware:
     """A node as plans see it, with its state in a folder."""
     return Hardware(host, host, StateFolder(str(folder), boot))
+
+
+def await_late_drivers() -> None:
+    """Wait for what probes asynchronously on simulated hosts: no step of a plan need do so."""
+    for thread in threading.enumerate():
+        if thread.name == LATE_DRIVER:
+            thread.join(60)
 
 
 async def in_thread(write: Callable[[str, str], None], path: str, data: str) -> None:

@@ -25,6 +25,9 @@ WRITE_ONLY = Attribute()
 
 _DRIVERS = "/sys/bus/pci/drivers"
 
+LATE_DRIVER = "simulated driver that finds a device late"
+"""Name of the threads in which asynchronous probing goes on."""
+
 
 class Driver(Protocol):
     """A driver of PCI functions. It is called with the host's lock held."""
@@ -134,7 +137,9 @@ class PciCore:
         """What a write to `drivers_probe` does: give it to the first driver that takes it."""
         if self.faults.asynchronous_probing:
             # It waits for the host's lock, which the writer still has.
-            threading.Thread(target=self._probe_later, args=(path,), daemon=True).start()
+            threading.Thread(
+                target=self._probe_later, args=(path,), name=LATE_DRIVER, daemon=True
+            ).start()
         else:
             self._attach(path)
 

@@ -58,7 +58,7 @@ from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.processes import Holder
 from laneway.sim.spec import build, parse_spec
-from support.plans import audited, hardware_of
+from support.plans import audited, await_late_drivers, hardware_of
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
 
@@ -402,6 +402,7 @@ def clean(text: str) -> bool:
 
 def picture(hardware: Hardware) -> Any:
     """Everything that a plan can change, as the kernel shows it, and what is remembered of it."""
+    await_late_drivers()
     host, inventory = hardware.host, scan(hardware.host)
     functions = {str(f.address): f"/sys/bus/pci/devices/{f.address}" for f in inventory.functions}
     attributes = (

@@ -101,7 +101,7 @@ async def test_undoing_stops_at_an_unbind_that_waits(hardware: Hardware) -> None
     error = await taken_by_a_vm_meanwhile(hardware, plan)
 
     assert locked_attributes(watched(hardware)) == []
-    assert len(error.left_over) == 2  # it has no driver already, as before it had vfio-pci
+    assert len(error.left_over) == 3
 
 
 async def test_a_successor_does_not_ask_about_what_is_being_taken_away(

@@ -206,6 +206,8 @@ class Run:
             self._quarantine(step, failure)
             await self._close("closed", failure.error)
             return StepError(failure.refusal, undone=False)
+        if is_waiting(self._hardware, subject(step)):
+            self._kept[subject(step)] = failure.error
         self._note(Undo(failure.error, index, failure.dirty))
         undone = bool(self.done)
         if failure.dirty:
