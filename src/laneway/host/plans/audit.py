@@ -73,7 +73,7 @@ class Audit:
             actor=self._actor,
             reason=self._reason,
             outcome=outcome,
-            **details,  # type: ignore[arg-type] - fields of Entry, as the callers name them
+            **details,  # type: ignore[arg-type]  # fields of Entry
         )
 
     def _add(self, entry: Entry, *, sync: bool) -> None:
