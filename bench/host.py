@@ -301,7 +301,7 @@ def main() -> None:
     cache = os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "laneway/rig"
     )
-    if os.path.isdir(cache):
+    if os.path.isdir(cache) and os.listdir(cache):
         rows += guests(cache, options.runs)
     else:
         print("\nNothing on a real kernel: make test-kernel fetches the kernels")

@@ -136,5 +136,5 @@ def test_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
             with connection:
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors

@@ -239,3 +239,16 @@ def test_a_state_folder_that_cannot_be_used_is_told_before_anything_is_done(
     [line] = done.stderr.splitlines()
     assert line.startswith("laneway: ")
     assert str(tmp_path / "file") in line
+
+
+def test_an_empty_state_folder_is_no_folder() -> None:
+    done = subprocess.run(
+        command("host", "plan", "passthrough", "08:00.0", "--simulate", "plain", "--state-dir", ""),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode == 2
+    assert "--state-dir is empty" in done.stderr

@@ -86,6 +86,8 @@ def agent(
     address = _ADDRESS.fullmatch(health_address)
     if address is None or int(address["port"]) > 65535:
         raise click.UsageError(f"--health-address must be HOST:PORT, not {health_address!r}")
+    if not state_dir:
+        raise click.UsageError("--state-dir is empty; name a folder, or leave the option out")
     host = address["host"].removeprefix("[").removesuffix("]")
     port = int(address["port"])
     try:

@@ -32,8 +32,8 @@ def look(simulate: str | None) -> Inventory:
 
 def _simulated(text: str) -> Host:
     # The simulation is a third of the start of a command that does not simulate.
-    from laneway.sim.dump import DumpError  # noqa: PLC0415
-    from laneway.sim.spec import build  # noqa: PLC0415
+    from laneway.sim.dump import DumpError  # noqa: PLC0415 - as said above
+    from laneway.sim.spec import build  # noqa: PLC0415 - as said above
 
     spec = one_simulated(text)
     try:
@@ -44,7 +44,7 @@ def _simulated(text: str) -> Host:
 
 def one_simulated(text: str) -> Spec:
     """What `--simulate` describes, for a command that looks at one host."""
-    from laneway.sim.spec import SpecError, parse_spec  # noqa: PLC0415
+    from laneway.sim.spec import SpecError, parse_spec  # noqa: PLC0415 - slow to import
 
     try:
         spec = parse_spec(text)

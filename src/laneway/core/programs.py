@@ -24,3 +24,7 @@ class Completed(NamedTuple):
     output: str
     """What it printed, standard output first, bounded, as text without control characters other
     than tab and newline."""
+
+
+class CommandMissingError(FileNotFoundError):
+    """The program is not there (ENOENT); `strerror` says where it was looked for."""

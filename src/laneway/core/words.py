@@ -274,9 +274,11 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
         case GpuUnreadable(device, error):
             return f"The driver tells nothing about {device}: {error}."
         case NotAVgpuCard(device):
-            return f"{device} is no NVIDIA GPU that can carry vGPUs."
+            return (
+                f"{device} is no NVIDIA GPU that can carry vGPUs. laneway devices shows which can."
+            )
         case MigUnsupported(device):
-            return f"{device} has no MIG mode."
+            return f"{device} has no MIG mode. Ask for profiles that need none."
         case MixedSizeUnsupported(device):
             return (
                 f"{device} cannot carry vGPUs of different sizes at once: card or driver lack the "
@@ -290,14 +292,14 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
         case LayoutDoesNotFit(device, profile, count, possible):
             return (
                 f"{count} x {profile} do not fit on {device} beside the rest: {possible} of them "
-                "would."
+                "would. Ask for that many, or for fewer of the others."
             )
         case CountTooSmall(profile, count):
             return f"{count} x {profile} is no number of vGPUs: ask for one at least, or leave it."
         case TooFewFunctions(device, count, functions):
             return (
                 f"{count} vGPUs need {count} virtual functions of {device}, and {functions} of "
-                "them can carry one."
+                "them can carry one. Ask for fewer."
             )
         case ModesExclusive(device, sliced, mig_backed):
             return (
@@ -310,7 +312,10 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 "separated by commas, such as frame_rate_limiter=0."
             )
         case InstancesDoNotFit(device, asked, obstacle):
-            return f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}."
+            return (
+                f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}. Ask for "
+                "fewer or smaller ones."
+            )
         case DeviceReplaced(port, seen, now):
             return (
                 f"The device at USB port {port} has been plugged in anew since: it was {seen} and "

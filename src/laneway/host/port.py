@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from laneway.core.programs import Completed
+from laneway.core.programs import CommandMissingError, Completed
 from laneway.core.uevent import Uevent
 
 __all__ = ["CommandMissingError", "Completed", "Executor", "Host", "UeventsUnavailableError"]
@@ -64,10 +64,6 @@ class Host(Protocol):
 
         Raises UeventsUnavailableError on entry. Yields OVERFLOW when events were lost.
         """
-
-
-class CommandMissingError(FileNotFoundError):
-    """The program is not there (ENOENT)."""
 
 
 class Executor(Protocol):

@@ -100,6 +100,7 @@ class Connection:
         try:
             response = await self._ask(request)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            _unless_cancelled()
             text = f"no answer from {self._host}: {failure_text(error)}"
             raise UnreachableError(text) from error
         async with response:
@@ -230,6 +231,13 @@ class Connection:
             if text not in self._warned and len(self._warned) < _WARNINGS_KEPT:
                 self._warned.add(text)
                 log.warning("%s warns: %s", self._host, text)
+
+
+def _unless_cancelled() -> None:
+    """A connection that is closed because we are cancelled must not pass for a broken one."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiError:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from laneway.core.programs import CommandMissingError
 from laneway.core.uevent import Uevent
 from laneway.sim.changes import Change
 from laneway.sim.console import Consoles
@@ -191,7 +192,8 @@ class SimulatedHost:
             self._check_alive()
             program = self.programs.get(argv[0])
             if program is None:
-                raise os_error(errno.ENOENT, argv[0])
+                name = argv[0].rpartition("/")[2]
+                raise CommandMissingError(errno.ENOENT, f"{name} is not installed")
 
             def deed() -> Completed:
                 fault = self.faults.command(argv[0])

@@ -49,11 +49,13 @@ def test_a_profile_names_its_instance(name: str, instance: str, most: int) -> No
 
 @pytest.mark.parametrize("device", MIG_CARDS)
 def test_every_mig_backed_profile_has_an_instance_that_gives_its_maximum(device: str) -> None:
-    for row in profiles_of(device):
-        if row.mig_backed:
-            found = instance_profile(vgpu(row.name), expected_profiles(device))
-            assert found is not None, row.name
-            assert per_instance(vgpu(row.name), found) * found.total == row.max_per_gpu, row.name
+    rows = [row for row in profiles_of(device) if row.mig_backed]
+
+    assert rows
+    for row in rows:
+        found = instance_profile(vgpu(row.name), expected_profiles(device))
+        assert found is not None, row.name
+        assert per_instance(vgpu(row.name), found) * found.total == row.max_per_gpu, row.name
 
 
 def test_the_geometry_of_an_a100_follows_from_its_vgpu_profiles() -> None:

@@ -287,7 +287,7 @@ async def test_an_argument_is_a_plain_word(argument: str) -> None:
 
 async def test_the_drivers_programs_are_known() -> None:
     for program in (SRIOV_MANAGE, NVIDIA_SMI, MODPROBE):
-        await LocalExecutor("/nowhere").has(program)
+        assert not await LocalExecutor("/nowhere").has(program)
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ async def test_nothing_is_waited_for_after_the_status() -> None:
 
 async def test_a_program_may_run_for_longer_than_a_request() -> None:
     async def behave(socket: web.WebSocketResponse) -> None:
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.6)  # twice what a request may take
         await sends((3, SUCCESS))(socket)
 
     async with serving(Kubelet(behave)) as kubelet:

@@ -124,6 +124,8 @@ Examples:
         wanted = layout.GpuWish(address, vgpus, mixed_size=mixed_size, parameters=parameters)
         asked = ", ".join(f"{count} x {profile}" for profile, count in vgpus)
         text = f"gpu {address}: {asked}"
+        text += ", mixed sizes" if mixed_size else ""
+        text += f", parameters {parameters[:100]}" if parameters else ""
         wish = Wish(text, lambda seen: layout.plan_layout(wanted, seen), (address,))
         fulfil(wish, simulate, state_dir, dry_run)
 

@@ -7,7 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import click
+
 from laneway.cli.errors import Failure
+from laneway.cli.source import one_simulated
 from laneway.core.words import explain
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
@@ -24,6 +27,8 @@ def opened(simulate: str | None, state_folder: str | None) -> Iterator[Hardware]
 
     A simulated host without a state folder is as it comes out of the box, and forgotten afterwards.
     """
+    if state_folder == "":
+        raise click.UsageError("--state-dir is empty; name a folder, or leave the option out")
     try:
         with ExitStack() as stack:
             if simulate is None:
@@ -42,9 +47,11 @@ def opened(simulate: str | None, state_folder: str | None) -> Iterator[Hardware]
 
 def _simulated(text: str, folder: str) -> Hardware:
     # The simulation is a third of the start of a command that does not simulate.
-    from laneway.cli.source import one_simulated  # noqa: PLC0415
-    from laneway.sim.dump import DumpError  # noqa: PLC0415
-    from laneway.sim.persistence import HostLogError, open_simulated  # noqa: PLC0415
+    from laneway.sim.dump import DumpError  # noqa: PLC0415 - as said above
+    from laneway.sim.persistence import (  # noqa: PLC0415 - as said above
+        HostLogError,
+        open_simulated,
+    )
 
     spec = one_simulated(text)
     try:

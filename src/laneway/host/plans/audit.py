@@ -73,7 +73,7 @@ class Audit:
             actor=self._actor,
             reason=self._reason,
             outcome=outcome,
-            **details,  # type: ignore[arg-type]
+            **details,  # type: ignore[arg-type]  # fields of Entry
         )
 
     def _add(self, entry: Entry, *, sync: bool) -> None:

@@ -21,6 +21,7 @@ from laneway.sim.nvidia.mdev import TYPES, Mdevs
 from laneway.sim.nvidia.names import product_name
 from laneway.sim.nvidia.types import CURRENT, CardType, card_types, hex_id
 from laneway.sim.pci_core import PciCore
+from laneway.sim.sriov import disable_vfs
 from laneway.sim.tree import Attribute, os_error
 
 _NVIDIA = "10de"
@@ -87,6 +88,8 @@ class NvidiaDriver:
         """Let go of a function; waits for a VM that has its vGPU open."""
         physical = self._physical.pop(path, None)
         if physical is None:
+            # As the rig's driver: VFs do not outlive it, and neither does what they carry.
+            disable_vfs(self.core, path)
             self._hide_gpu(path)
             self._cards[path].rebound()
             return
