@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.gpu_modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.situation import GpuInstance, GpuModes, Holder, Situation
+from laneway.core.situation import Holder, Situation
 from support.effects import Kernel
 
 CARD = PciAddress.parse("0000:08:00.0")

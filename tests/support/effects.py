@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from laneway.core.gpu_modes import GpuInstance
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
@@ -33,7 +34,7 @@ from laneway.core.plan import (
     SwitchGpuVfs,
     Unbind,
 )
-from laneway.core.situation import GpuInstance, Situation
+from laneway.core.situation import Situation
 
 
 @dataclass(frozen=True)

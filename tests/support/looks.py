@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
 from laneway.core.layout import GpuWish
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Step
 from laneway.core.refusals import Refusal
-from laneway.core.situation import GpuModes, Holder, Situation
+from laneway.core.situation import Holder, Situation
 from laneway.core.words import explain
 
 GPU = PciAddress.parse("0000:08:00.0")

@@ -76,6 +76,11 @@ _COLUMNS: dict[str, Columns] = {
         "Status": ".status.status",
         "Message": ".status.message",
     },
+    "VGPULayout": {
+        "Mode": ".spec.mode",
+        "GPUs": ".status.summary",
+        "Ready": '.status.conditions[?(@.type=="Ready")].status',
+    },
 }
 
 _WIDE_COLUMNS: dict[str, Columns] = {
@@ -85,6 +90,7 @@ _WIDE_COLUMNS: dict[str, Columns] = {
         "NUMA Node": ".status.numaNode",
         "Claimable": ".status.claimable",
     },
+    "SRIOVGPUDevice": {"Mode": ".status.mode"},
     "VGPUDevice": {"Framework": ".status.framework"},
 }
 
@@ -143,8 +149,10 @@ def _crd(info: KindInfo) -> dict[str, Any]:
 def _columns(kind: str) -> list[dict[str, Any]]:
     # A kind without columns of its own would show its age, so the wide ones must not hide that.
     first = [_column(*item) for item in _COLUMNS[kind].items()] or [_AGE]
+    shown = {column["name"] for column in first}
     wide = _WIDE_COLUMNS.get(kind, {}) | _READY_COLUMNS
-    return first + [_column(*item) | {"priority": 1} for item in wide.items()]
+    rest = (item for item in wide.items() if item[0] not in shown)
+    return first + [_column(*item) | {"priority": 1} for item in rest]
 
 
 def _column(name: str, path: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress
 from laneway.api.meta import ObjectMeta, Status
+from laneway.core.gpu_modes import Mode
 
 VGPU_CONFIGURED = "vGPUConfigured"
 """`VGPUDevice.status.vgpu_status` while a vGPU exists; else empty."""
@@ -20,6 +21,19 @@ VGPU_CONFIGURED = "vGPUConfigured"
 MIG_SYNCED = "synced"
 MIG_OUT_OF_SYNC = "out-of-sync"
 MIG_DISABLED = "disabled"
+
+GpuMode = Annotated[
+    str,
+    Meta(
+        description=(
+            "How the GPU is shared. Passthrough: whole, for one virtual machine. SameSize: vGPUs "
+            "of one size, by time. MixedSize: vGPUs of different sizes, by time. MIG: GPU "
+            "instances. MIGBacked: vGPUs in GPU instances. Empty: SameSize, unless the card is in "
+            "MIG mode already, which is left as it is."
+        ),
+        extra_json_schema={"enum": ["", *Mode]},
+    ),
+]
 
 
 class SRIOVGPUDeviceSpec(
@@ -32,6 +46,7 @@ class SRIOVGPUDeviceSpec(
     enabled: Annotated[bool, Meta(description="Make the virtual functions that carry vGPUs.")] = (
         field(default_factory=bool)
     )
+    mode: GpuMode = ""
 
 
 class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -43,6 +58,19 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     vgpu_devices: Annotated[
         Sequence[str], Meta(description="Names of the VGPUDevices, in the same order.")
     ] = field(default_factory=list, name="vGPUDevices")
+    mode: Annotated[str, Meta(description="Mode that the GPU is in; empty while nobody knows.")] = (
+        ""
+    )
+    configured: Annotated[
+        Mapping[str, int], Meta(description="vGPUs that the GPU carries, by profile.")
+    ] = {}
+    fits: Annotated[
+        Mapping[str, int],
+        Meta(description="How many more vGPUs of each profile fit now, each for itself."),
+    ] = {}
+    gpu_uuid: Annotated[
+        str, Meta(description="UUID of the card, by which it is known in any slot.")
+    ] = field(default="", name="gpuUUID")
 
 
 class SRIOVGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -89,6 +117,13 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     framework: Annotated[
         str, Meta(description="How the driver makes vGPUs here: mdev or vendor-vfio.")
     ] = ""
+    placement: Annotated[
+        int | None,
+        Meta(description="First memory slot of the vGPU, where the driver tells it."),
+    ] = None
+    gpu_instance: Annotated[
+        int | None, Meta(description="Id of the GPU instance that the vGPU is in, if it is in one.")
+    ] = None
 
 
 class VGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -8,6 +8,7 @@ import msgspec
 
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.gpu import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.api.layout import VGPULayout
 from laneway.api.network import SRIOVNetworkDevice
 from laneway.api.nodes import CoreNode, DeviceNode
 from laneway.api.pci import PCIDevice, PCIDeviceClaim
@@ -23,6 +24,7 @@ Object: TypeAlias = (
     | USBDevice
     | USBDeviceClaim
     | MigConfiguration
+    | VGPULayout
     | CoreNode
 )
 
@@ -63,8 +65,9 @@ KINDS: tuple[KindInfo, ...] = (
     KindInfo(type=USBDevice, kind="USBDevice", plural="usbdevices"),
     KindInfo(type=USBDeviceClaim, kind="USBDeviceClaim", plural="usbdeviceclaims"),
     KindInfo(type=MigConfiguration, kind="MigConfiguration", plural="migconfigurations"),
+    KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts"),
 )
-"""The nine kinds of the device group, all cluster-scoped."""
+"""The kinds of the device group, all cluster-scoped: the contract's nine, and ours."""
 
 CORE_NODE = KindInfo(type=CoreNode, kind="Node", plural="nodes", group="", version="v1")
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.pci import PciAddress, PciFunction
 
 Framework = Literal["mdev", "vendor-vfio"]
@@ -95,6 +96,12 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """The same for USB devices, by port."""
     displays: dict[PciAddress, tuple[str, ...]] = {}
     """Functions that show the node's console, which can do without, each with what it shows."""
+    identities: dict[PciAddress, str] = {}
+    """UUIDs of NVIDIA GPUs as the driver tells them, which no other slot changes."""
+    modes: dict[PciAddress, GpuModes] = {}
+    """NVIDIA GPUs that could be asked, as they were when they were asked last."""
+    unasked: dict[PciAddress, str] = {}
+    """NVIDIA GPUs that could not be asked, and why."""
     nvidia_driver: str = ""
     """Version of the loaded NVIDIA host driver, empty when none is."""
     errors: tuple[DeviceError, ...] = ()

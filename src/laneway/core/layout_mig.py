@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
 from laneway.core.inventory import VgpuFunction
 from laneway.core.layout_view import (
     Choice,
@@ -42,7 +43,6 @@ from laneway.core.plan import (
 )
 from laneway.core.profiles import profile
 from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
-from laneway.core.situation import GpuInstance, GpuInstanceProfile
 from laneway.core.sriov import held
 
 

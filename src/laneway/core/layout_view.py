@@ -14,12 +14,13 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.core.catalogue import VgpuProfile, profiles_of
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import SetVgpuParameters, Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import Refusal
-from laneway.core.situation import GpuModes, Situation
+from laneway.core.situation import Situation
 from laneway.core.sriov import held
 from laneway.core.vgpu import creation, mdev_uuid, removal
 

@@ -13,9 +13,9 @@ from itertools import combinations, permutations
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
 from laneway.core.mig_profiles import compute_slices, instance_profile, per_instance
 from laneway.core.profiles import profile
-from laneway.core.situation import GpuInstance, GpuInstanceProfile
 
 
 class InstanceSet(msgspec.Struct, frozen=True):

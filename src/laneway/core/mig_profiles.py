@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from laneway.core.gpu_modes import GpuInstanceProfile
 from laneway.core.profiles import MIB_PER_GIB, Profile, profiles_on
-from laneway.core.situation import GpuInstanceProfile
 
 MOST_PER_INSTANCE = 12
 """vGPUs in one GPU instance, whatever their size."""

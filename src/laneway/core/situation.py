@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 
@@ -35,42 +36,6 @@ class Framebuffer(msgspec.Struct, frozen=True):
 
     device: str
     driver: str
-
-
-class GpuInstanceProfile(msgspec.Struct, frozen=True):
-    """A kind of GPU instance that a card in MIG mode offers (`nvidia-smi mig -lgip, -lgipp`)."""
-
-    name: str
-    """`1g.5gb`, without the word MIG"""
-    id: int
-    total: int
-    """On an empty card."""
-    starts: tuple[int, ...]
-    """Placements at which one may begin, used or not."""
-    size: int
-    """Memory slices that one takes."""
-
-
-class GpuInstance(msgspec.Struct, frozen=True):
-    """A GPU instance that exists."""
-
-    id: int
-    profile: str
-    profile_id: int
-    start: int
-    size: int
-    compute_instances: int = 0
-
-
-class GpuModes(msgspec.Struct, frozen=True, kw_only=True):
-    """What only the driver's own program tells about one GPU."""
-
-    mig: bool | None = None
-    """None: the card cannot MIG."""
-    mixed_size: bool | None = None
-    """None: the card or its driver cannot mix vGPU sizes, or MIG mode is on."""
-    profiles: tuple[GpuInstanceProfile, ...] = ()
-    instances: tuple[GpuInstance, ...] = ()
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

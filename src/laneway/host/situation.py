@@ -12,10 +12,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.core.situation import GpuModes, Situation
+from laneway.core.situation import Situation
 from laneway.core.sriov import NVIDIA_DRIVER
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host import console, modules

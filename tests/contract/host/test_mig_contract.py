@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.decision import Decision
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
@@ -21,7 +22,7 @@ from laneway.core.plan import (
     SetMixedSize,
 )
 from laneway.core.programs import NVIDIA_SMI
-from laneway.core.situation import GpuModes, Situation
+from laneway.core.situation import Situation
 from laneway.host.hardware import Hardware
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.plans.execute import Limits, StepError, execute

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Framework
 from laneway.core.layout import GpuWish, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
@@ -20,7 +21,7 @@ from laneway.core.plan import (
     SetVgpuType,
     SwitchGpuVfs,
 )
-from laneway.core.situation import GpuModes, Situation
+from laneway.core.situation import Situation
 from laneway.core.words import describe, explain
 from support.looks import (
     A2_NAMES,

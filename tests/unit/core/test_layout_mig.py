@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.layout import plan_layout
 from laneway.core.mig_profiles import expected_profiles
 from laneway.core.plan import (
@@ -19,7 +20,7 @@ from laneway.core.plan import (
     SetVgpuType,
     SwitchGpuVfs,
 )
-from laneway.core.situation import GpuInstance, GpuInstanceProfile, GpuModes, Holder, Situation
+from laneway.core.situation import Holder, Situation
 from laneway.core.words import explain
 from support.looks import (
     A100,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from laneway.core.catalogue import profiles_of
+from laneway.core.gpu_modes import GpuInstanceProfile
 from laneway.core.mig_profiles import expected_profiles, instance_profile, per_instance
 from laneway.core.profiles import Profile, profile
-from laneway.core.situation import GpuInstanceProfile
 
 A100, A30, RTX_PRO = "20f1", "20b7", "2bb5"
 

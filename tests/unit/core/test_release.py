@@ -6,6 +6,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision
+from laneway.core.gpu_modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory, UsbDevice
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
@@ -26,7 +27,7 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined
 from laneway.core.release import release
-from laneway.core.situation import GpuInstance, GpuModes, Situation
+from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
 from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses

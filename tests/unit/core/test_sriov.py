@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision
+from laneway.core.gpu_modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, DeviceError, Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
@@ -34,7 +35,7 @@ from laneway.core.refusals import (
     VfCountOutOfRange,
     VfsAllOrNone,
 )
-from laneway.core.situation import GpuInstance, GpuModes, Holder
+from laneway.core.situation import Holder
 from laneway.core.sriov import set_vfs, switch_gpu
 from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses

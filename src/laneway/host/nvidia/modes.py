@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laneway.core.gpu_modes import GpuInstance, GpuModes
 from laneway.core.pci import PciAddress
-from laneway.core.situation import GpuInstance, GpuModes
 from laneway.host.command import run
 from laneway.host.nvidia import smi
 from laneway.host.port import Executor

@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
 from laneway.core.pci import PciAddress
 from laneway.core.programs import NVIDIA_SMI
-from laneway.core.situation import GpuInstance, GpuInstanceProfile
 
 Argv = tuple[str, ...]
 

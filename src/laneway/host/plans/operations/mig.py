@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from laneway.core.gpu_modes import GpuInstance
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateComputeInstance,
@@ -18,7 +19,6 @@ from laneway.core.plan import (
     SetMigMode,
     SetMixedSize,
 )
-from laneway.core.situation import GpuInstance
 from laneway.host.command import run
 from laneway.host.hardware import Hardware
 from laneway.host.nvidia import smi
