@@ -219,3 +219,22 @@ def shortage(
             return name, next(fits, 0)
         so_far[name] += count
     return None
+
+
+def most(card: Card, carried: Iterable[Carried], name: str, *, mixed: bool) -> int:
+    """How many vGPUs of one profile can be made beside those that are there.
+
+    The profile must be one of the card's.
+    """
+    there = tuple(carried)
+    kind = card.kinds[name]
+    if not mixed:
+        sizes = {
+            card.kinds[one.profile].framebuffer_mib for one in there if one.profile in card.kinds
+        }
+        return 0 if sizes - {kind.framebuffer_mib} else max(0, kind.maximum - len(there))
+    used, count = _occupied(card, there), 0
+    while len(there) + count < MOST_TIME_SLICED and (place := _lowest(_shape(kind), used)):
+        used |= place[1]
+        count += 1
+    return count
