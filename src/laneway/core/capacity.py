@@ -67,16 +67,24 @@ def _counts(
         sizes = {known[one.type_name].framebuffer_mib for one in carried if one.type_name in known}
         mixed = bool(modes.mixed_size) or len(sizes) > 1
         there = tuple(Carried(one.type_name, one.placement) for one in carried)
-        all_of = {name: _on_card(card, name, (), mixed=mixed) for name in mine}
-        now = {name: _on_card(card, name, there, mixed=mixed) for name in mine}
+        as_mdevs = any(one.framework == "mdev" for one in functions)
+        all_of = {name: _on_card(card, name, (), mixed=mixed, as_mdevs=as_mdevs) for name in mine}
+        now = {name: _on_card(card, name, there, mixed=mixed, as_mdevs=as_mdevs) for name in mine}
     left = {
         name: min(len(free), max(1, now[name])) if name in creatable else 0 for name in sorted(mine)
     }
     return left, {name: min(len(functions), count) for name, count in all_of.items()}
 
 
-def _on_card(card: Card, name: str, carried: tuple[Carried, ...], *, mixed: bool) -> int:
-    return most(card, carried, name, mixed=mixed) if name in card.kinds else 0
+def _on_card(
+    card: Card, name: str, carried: tuple[Carried, ...], *, mixed: bool, as_mdevs: bool
+) -> int:
+    if name not in card.kinds:
+        return 0
+    count = most(card, carried, name, mixed=mixed)
+    # mdev offers a profile while there are fewer vGPUs than its maximum in same-size mode, also
+    # when the sizes are mixed.
+    return min(count, max(0, card.kinds[name].maximum - len(carried))) if as_mdevs else count
 
 
 def _in_instances(name: str, modes: GpuModes, functions: tuple[VgpuFunction, ...]) -> int:
