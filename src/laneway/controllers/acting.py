@@ -28,6 +28,7 @@ from laneway.api import Status
 from laneway.controllers.devices.family import Family, T, read_failed
 from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
 from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.modes import may_change_modes
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.turns import Turns
@@ -209,6 +210,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def _carry_out(self, stored: T, wish: W) -> tuple[T, _Failure | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
+        switched: PciAddress | None = None
         decision = await self.plan(wish)
         if refusals := refusals_of(decision):
             if not answered(stored, refusals):
@@ -220,12 +222,13 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                     stored, self._with(name, being_done(decision)), unchanged=True
                 )
             deed = self.deed(name, wish)
+            switched = self.card(wish) if may_change_modes(decision) else None
             try:
                 await execute(self.means.hardware, decision, actor=ACTOR, reason=deed.why)
             except StepError as error:
                 self.metrics.operation(deed.operation, "failed", _now() - began)
                 self._tell_refusals(stored, (error.refusal,))
-                await self.means.observer.rescan()
+                await self.means.observer.rescan(switched)
                 taken_back = error.undone and not error.left_over
                 return stored, self._failed(
                     name, wish, (error.refusal,), began, taken_back=taken_back
@@ -235,7 +238,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             steps = "; ".join(describe(step) for step in decision.steps)
             self._say(stored, deed.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}.")
         self._failures.pop(name, None)
-        await self.means.observer.rescan()
+        await self.means.observer.rescan(switched)
         return stored, None
 
     def _failed(

@@ -9,6 +9,8 @@ one device means depends on others (IOMMU groups, mounts, routes, sibling VFs), 
 would save little and could be wrong. Instead a storm of events is limited: those that arrive while
 a scan runs cause exactly one more, and between two scans the host rests for a multiple of what a
 scan takes. The last state always wins.
+
+Every inventory also carries the modes of the node's GPUs, which no file tells; see `modes`.
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ import time
 from collections.abc import Callable
 
 from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.modes import ModeReader
+from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
 from laneway.core.uevent import Uevent
-from laneway.host.port import Host, UeventsUnavailableError
+from laneway.host.hardware import Hardware
+from laneway.host.port import UeventsUnavailableError
 from laneway.host.scan import scan
 
 log = logging.getLogger(__name__)
@@ -42,14 +48,22 @@ class Observer:
     """Owns the inventory of one host. Run `run` in a task; read `inventory` at any time."""
 
     def __init__(
-        self, host: Host, metrics: AgentMetrics, *, rescan_seconds: float = RESCAN_SECONDS
+        self,
+        hardware: Hardware,
+        turns: Turns,
+        metrics: AgentMetrics,
+        *,
+        rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
-        self._host = host
+        self._host = hardware.host
+        self._modes = ModeReader(hardware.executor, turns)
         self._metrics = metrics
         self._rescan_seconds = rescan_seconds
         self._listeners: list[Listener] = []
         self._wanted = asyncio.Event()
         self._scanning = asyncio.Lock()
+        self._took = 0.0
+        """Seconds that the last scan took."""
         self.inventory: Inventory | None = None
         """None until the first scan is complete."""
         self.scanned = asyncio.Event()
@@ -67,16 +81,35 @@ class Observer:
         """Ask for a scan soon."""
         self._wanted.set()
 
-    async def rescan(self) -> Inventory:
-        """Scan now and return what was found; listeners have been told when this returns."""
+    async def rescan(self, card: PciAddress | None = None) -> Inventory:
+        """Scan now and return what was found; listeners have been told when this returns.
+
+        `card` is a GPU whose modes may have changed: it is asked first.
+        """
+        if card is not None:
+            # What files show is kept along with the answer, so that it is not asked once more.
+            await self._modes.ask(await asyncio.to_thread(scan, self._host), card)
         async with self._scanning:
             started = time.perf_counter()
-            inventory = await asyncio.to_thread(scan, self._host)
-            self._metrics.scanned(time.perf_counter() - started, inventory)
+            found = await asyncio.to_thread(scan, self._host)
+            self._took = time.perf_counter() - started
+            if self.inventory is None:
+                await self._modes.ask(found)
+            inventory = self._modes.complete(found)
+            self._metrics.scanned(self._took, inventory)
             if inventory != self.inventory:
                 await self._tell(inventory)
             self.scanned.set()
             return inventory
+
+    async def _answered(self) -> None:
+        """A GPU has answered: tell what was found last with what it says."""
+        async with self._scanning:
+            if self.inventory is None:
+                return
+            inventory = self._modes.complete(self.inventory)
+            if inventory != self.inventory:
+                await self._tell(inventory)
 
     async def _tell(self, inventory: Inventory) -> None:
         known = set(self.inventory.errors) if self.inventory is not None else set()
@@ -100,16 +133,18 @@ class Observer:
             tasks.create_task(self._listen(listening))
             # Subscribed before the first scan: what changes during it is seen afterwards.
             await listening.wait()
+            await self.rescan()
+            tasks.create_task(self._modes.run(self._answered))
             while True:
-                self._wanted.clear()
-                started = time.perf_counter()
-                await self.rescan()
-                await asyncio.sleep(REST * (time.perf_counter() - started))
+                await asyncio.sleep(REST * self._took)
                 try:
                     async with asyncio.timeout(self._pause()):
                         await self._wanted.wait()
                 except TimeoutError:
                     log.debug("periodic rescan")
+                    self._modes.ask_again()
+                self._wanted.clear()
+                await self.rescan()
 
     def _pause(self) -> float:
         seconds = self._rescan_seconds

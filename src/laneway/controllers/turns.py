@@ -25,6 +25,10 @@ class Turns:
         self._busy: set[PciAddress] = set()
         self._waiting: defaultdict[PciAddress, dict[Caller, Callable[[], None]]] = defaultdict(dict)
 
+    def busy(self, card: PciAddress) -> bool:
+        """Whether a plan about the card is being carried out now."""
+        return card in self._busy
+
     @contextmanager
     def on(self, card: PciAddress, caller: Caller, wake: Callable[[], None]) -> Iterator[bool]:
         """Whether the card is the caller's in the block; where not, `wake` is called once."""

@@ -60,12 +60,13 @@ class Agent:
         self._client = client
         self._metrics = AgentMetrics(families, node)
         self._hardware = hardware
-        self._observer = Observer(hardware.host, self._metrics)
+        turns = Turns()
+        self._observer = Observer(hardware, turns, self._metrics)
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
         cards = self._of_node(SRIOVNetworkDevice)
-        means = Means(hardware, self._observer, self._recorder, self._metrics, Turns())
+        means = Means(hardware, self._observer, self._recorder, self._metrics, turns)
         self._publishers: list[Publisher[Any]] = [
             self._publisher(self._device_node(), self._by_name(DeviceNode)),
             self._publisher(pci.FAMILY, self._of_node(PCIDevice)),

@@ -10,8 +10,10 @@ import pytest
 
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observer import Observer
+from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.host.hardware import Hardware
 from laneway.host.port import UeventsUnavailableError
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
@@ -55,7 +57,8 @@ class Running:
 
     def __init__(self, host: Watched) -> None:
         self.host = host
-        self.observer = Observer(host, AgentMetrics(MetricFamilies(), "node1"))  # type: ignore[arg-type]
+        hardware = Hardware(host, host, None)  # type: ignore[arg-type]
+        self.observer = Observer(hardware, Turns(), AgentMetrics(MetricFamilies(), "node1"))
         self.told: list[Inventory] = []
         self.observer.subscribe(self.told.append)
 
