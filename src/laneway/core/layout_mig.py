@@ -30,20 +30,22 @@ from laneway.core.mig import (
     InstanceSet,
     Obstacle,
     arrange_instances,
+    assemble,
     creation_order,
+    dismantle,
     instances_needed,
+    placements_of,
 )
 from laneway.core.mig_profiles import expected_profiles, instance_profile
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,
-    DestroyComputeInstance,
-    DestroyGpuInstance,
     Step,
 )
 from laneway.core.profiles import profile
 from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
 from laneway.core.sriov import held
+from laneway.core.transition import dismantling
 
 
 def unfitting(view: View) -> tuple[Refusal, ...]:
@@ -63,17 +65,6 @@ def instance_words(view: View) -> tuple[str, ...]:
     if isinstance(needed, Obstacle):
         return ("create the GPU instances that the profiles need",)
     return tuple(f"create {count} x GPU instance {name}" for name, count in needed.items())
-
-
-def dismantling(view: View, instances: Iterable[GpuInstance]) -> list[Step]:
-    """Steps that take GPU instances away, each with what is in it."""
-    function = view.gpu.address
-    steps: list[Step] = []
-    for one in instances:
-        if one.compute_instances:
-            steps.append(DestroyComputeInstance(function, one.start))
-        steps.append(DestroyGpuInstance(function, one.profile, one.profile_id, one.start))
-    return steps
 
 
 def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ...]]:
@@ -160,15 +151,7 @@ def _home(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Home:
 
 def _places(view: View, function: VgpuFunction) -> frozenset[int]:
     """Placements of the GPU instance of a vGPU: of all that it may be in, where nobody tells."""
-    vgpu = function.configured
-    if vgpu is None:
-        return frozenset()
-    instances = view.modes.instances
-    known = frozenset(one.start for one in instances if one.id == vgpu.gpu_instance)
-    serving = _serving(view, vgpu.type_name)
-    return known or frozenset(
-        one.start for one in instances if serving and one.profile == serving.name
-    )
+    return placements_of(function.configured, view.modes) if function.configured else frozenset()
 
 
 def _serving(view: View, name: str) -> GpuInstanceProfile | None:
@@ -187,7 +170,7 @@ def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Ch
 
 def _instance_steps(view: View, found: InstanceSet) -> list[Step]:
     function = view.gpu.address
-    steps = dismantling(view, found.destroy)
+    steps = dismantling(function, found.destroy)
     for one, start in found.create:
         steps.append(CreateGpuInstance(function, one.name, one.id, start))
         steps.append(CreateComputeInstance(function, start))

@@ -13,8 +13,17 @@ from itertools import combinations, permutations
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
+from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.inventory import ConfiguredVgpu
 from laneway.core.mig_profiles import compute_slices, instance_profile, per_instance
+from laneway.core.pci import PciAddress
+from laneway.core.plan import (
+    CreateComputeInstance,
+    CreateGpuInstance,
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    Step,
+)
 from laneway.core.profiles import profile
 
 
@@ -132,19 +141,23 @@ def arrange_instances(
     *,
     pinned: frozenset[int] = frozenset(),
     carrying: frozenset[int] = frozenset(),
+    exact: bool = False,
 ) -> InstanceSet | Obstacle:
     """At least these GPU instances, with as few as possible of those that there are destroyed.
 
-    Instances that nobody asked for stay unless they are in the way. `pinned`: placements of
-    instances in use; `carrying`: of those with vGPUs, which are destroyed rather than others last.
+    Instances that nobody asked for stay unless they are in the way, or (`exact`) go as well.
+    `pinned`: placements of instances in use; `carrying`: of those with vGPUs, which are destroyed
+    last.
     """
     profiles = {one.name: one for one in offered}
     unknown = [name for name in wanted if name not in profiles]
     if unknown:
         return Obstacle(f"the card has no {', '.join(unknown)}; it has {_list(profiles.values())}")
     there = sorted(existing, key=lambda one: one.start)
-    for destroy in _sacrifices(there, pinned, carrying):
+    for destroy in _sacrifices(there, pinned, carrying, last_first=exact):
         kept = [one for one in there if one not in destroy]
+        if exact and Counter(one.profile for one in kept) - Counter(wanted):
+            continue
         missing = Counter(wanted)
         missing.subtract(one.profile for one in kept)
         create = _place(profiles, kept, +missing)
@@ -154,14 +167,25 @@ def arrange_instances(
 
 
 def _sacrifices(
-    there: list[GpuInstance], pinned: frozenset[int], carrying: frozenset[int]
+    there: list[GpuInstance],
+    pinned: frozenset[int],
+    carrying: frozenset[int],
+    *,
+    last_first: bool,
 ) -> Iterator[tuple[GpuInstance, ...]]:
     """Every choice of instances to destroy, the smallest loss first."""
     free = [one for one in there if one.start not in pinned]
-    for count in range(len(free) + 1):
-        yield from sorted(
-            combinations(free, count), key=lambda some: sum(one.start in carrying for one in some)
+    if last_first:
+        free.reverse()  # The driver fills the first ones first.
+
+    def loss(some: Iterable[GpuInstance]) -> tuple[int, int]:
+        return (
+            sum(one.start in carrying for one in some),
+            sum(one.compute_instances > 0 for one in some),
         )
+
+    for count in range(len(free) + 1):
+        yield from sorted(combinations(free, count), key=loss)
 
 
 def _place(
@@ -218,6 +242,9 @@ def _obstacle(
             return f"the card has room for {profiles[name].total} x {name}, not {count}"
     if _slices(wanted) > _all_slices(profiles):
         return f"they need {_slices(wanted)} of {_all_slices(profiles)} compute slices"
+    untold = [name for name, count in wanted.items() if count and not profiles[name].starts]
+    if untold:
+        return f"the driver does not tell where {', '.join(untold)} can be"
     memory = sum(profiles[name].size * count for name, count in wanted.items())
     most = max(max(one.starts, default=0) + one.size for one in profiles.values())
     if memory > most:
@@ -226,3 +253,49 @@ def _obstacle(
         stay = ", ".join(f"{one.profile} at {one.start}" for one in there if one.start in pinned)
         return f"instances in use are in the way: {stay}"
     return "they overlap wherever they are put"
+
+
+def how_many_more(
+    one: GpuInstanceProfile,
+    offered: Iterable[GpuInstanceProfile],
+    existing: Iterable[GpuInstance],
+) -> int:
+    """How many GPU instances of a profile could be made beside those that there are."""
+    there = list(existing)
+    profiles = {known.name: known for known in (*offered, one)}
+    count = 0
+    while _place(profiles, there, Counter({one.name: count + 1})) is not None:
+        count += 1
+    return count
+
+
+def placements_of(vgpu: ConfiguredVgpu, modes: GpuModes) -> frozenset[int]:
+    """Where the GPU instance of a vGPU is: all that it may be in, where nobody tells."""
+    known = frozenset(one.start for one in modes.instances if one.id == vgpu.gpu_instance)
+    wanted = profile(vgpu.type_name)
+    serving = instance_profile(wanted, modes.profiles) if wanted else None
+    return known or frozenset(
+        one.start for one in modes.instances if serving and one.profile == serving.name
+    )
+
+
+# ------------------------------------------------------------------------------------------- steps
+
+
+def dismantle(gpu: PciAddress, instances: Iterable[GpuInstance]) -> list[Step]:
+    """Steps that take GPU instances away, each with what is in it."""
+    steps: list[Step] = []
+    for one in instances:
+        if one.compute_instances:
+            steps.append(DestroyComputeInstance(gpu, one.start))
+        steps.append(DestroyGpuInstance(gpu, one.profile, one.profile_id, one.start))
+    return steps
+
+
+def assemble(gpu: PciAddress, found: InstanceSet) -> list[Step]:
+    """Steps to a set of GPU instances, each new one with its compute instance."""
+    steps = dismantle(gpu, found.destroy)
+    for one, start in found.create:
+        steps.append(CreateGpuInstance(gpu, one.name, one.id, start))
+        steps.append(CreateComputeInstance(gpu, start))
+    return steps
