@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from laneway.core.inventory import ConfiguredVgpu, VgpuType
-from laneway.host.attributes import Attributes, decimal_id, shorten
+import msgspec
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
+from laneway.host.attributes import Attributes, clean, decimal_id, shorten
+from laneway.host.port import Host
 
 _TYPES = "mdev_supported_types"
 _TYPE_ID = re.compile(r"nvidia-([0-9]{1,9})")
@@ -78,6 +81,23 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
         if not vgpu.vanished():
             vf.fail(f"{uuid}: mdev_type is no NVIDIA type: {shorten(type_id)}")
     return None
+
+
+def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuFunction:
+    """The function, in a directory, as it is now: its vGPU comes and goes with events."""
+    if not lists:
+        return vf
+    names = {kind.id: kind.name for kind in vf.supported}
+    ids = _by_number(tuple(sorted(host.names(f"{home}/{_TYPES}"))))
+    supported = tuple(VgpuType(type_id, names.get(type_id, "")) for type_id in ids)
+    creatable = tuple(
+        kind
+        for kind in supported
+        if clean(host.read(f"{home}/{_TYPES}/{kind.id}/available_instances")) != "0"
+    )
+    if (supported, creatable) == (vf.supported, vf.creatable):
+        return vf
+    return msgspec.structs.replace(vf, supported=supported, creatable=creatable)
 
 
 def _is_uuid(name: str) -> bool:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from laneway.core.inventory import ConfiguredVgpu, VgpuType
-from laneway.host.attributes import Attributes, decimal_id, shorten
+import msgspec
+
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
+from laneway.host.attributes import Attributes, clean, decimal_id, shorten
+from laneway.host.port import Host
 
 _CURRENT = "nvidia/current_vgpu_type"
 _CREATABLE = "nvidia/creatable_vgpu_types"
@@ -59,3 +62,18 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
         placement=decimal_id(vf.text("nvidia/placement_id")),
         gpu_instance=decimal_id(vf.text("nvidia/gpu_instance_id")),
     )
+
+
+def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuFunction:
+    """The function, in a directory, as it is now: no event tells of anything here."""
+    type_id = clean(host.read(f"{home}/{_CURRENT}"))
+    if decimal_id(type_id) is None or type_id == _NONE:
+        configured = None
+    elif vf.configured and vf.configured.type_id == type_id:
+        configured = vf.configured
+    else:
+        configured = ConfiguredVgpu(type_id=type_id, type_name="")
+    types = _parse(clean(host.read(f"{home}/{_CREATABLE}")))[0] if lists else vf.creatable
+    if configured == vf.configured and types == vf.creatable:
+        return vf
+    return msgspec.structs.replace(vf, configured=configured, supported=types, creatable=types)

@@ -19,7 +19,7 @@ from laneway.core.inventory import ConfiguredVgpu, Framework, VgpuFunction, Vgpu
 from laneway.core.pci import NVIDIA, PciAddress
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes, clean
-from laneway.host.pci import PciDevice
+from laneway.host.pci import DEVICES, PciDevice
 from laneway.host.port import Host
 
 
@@ -34,6 +34,10 @@ class _BackEnd(Protocol):
 
     def read_configured(self, vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None: ...
 
+    def read_again(
+        self, host: Host, home: str, vf: VgpuFunction, *, lists: bool
+    ) -> VgpuFunction: ...
+
 
 _BACK_ENDS: dict[Framework, _BackEnd] = {"mdev": mdev, "vendor-vfio": vendor_vfio}
 
@@ -41,12 +45,36 @@ _BACK_ENDS: dict[Framework, _BackEnd] = {"mdev": mdev, "vendor-vfio": vendor_vfi
 def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
     """Every VF that can carry a vGPU, sorted by address. What is odd goes to its attributes."""
     cards: dict[PciAddress, list[PciDevice]] = defaultdict(list)
+    numbers: dict[PciAddress, int] = {}
     for device in devices:
         function = device.function
+        numbers |= {vf: number for number, vf in enumerate(function.vfs)}
         if function.physfn and function.vendor == NVIDIA and function.is_gpu:
             cards[function.physfn].append(device)
-    vgpus = (vgpu for parent, vfs in cards.items() for vgpu in _read_card(parent, vfs))
+    vgpus = (
+        msgspec.structs.replace(vgpu, number=numbers.get(vgpu.address))
+        for parent, vfs in cards.items()
+        for vgpu in _read_card(parent, vfs)
+    )
     return sorted(vgpus, key=lambda vgpu: vgpu.address)
+
+
+def read_again(host: Host, vgpus: Iterable[VgpuFunction]) -> tuple[VgpuFunction, ...]:
+    """Functions of one GPU as they are now, as far as no event tells of a change.
+
+    They are what was given while nothing has changed, at the price of a few reads: functions that
+    carry nothing show the same lists, so one is asked. What cannot be read is left as it was.
+    """
+    vgpus = tuple(vgpus)
+    free = next((vgpu for vgpu in vgpus if vgpu.configured is None), None)
+    seen = []
+    for vgpu in vgpus:
+        back_end, home = _BACK_ENDS[vgpu.framework], f"{DEVICES}/{vgpu.address}"
+        try:
+            seen.append(back_end.read_again(host, home, vgpu, lists=vgpu is free))
+        except OSError:
+            seen.append(vgpu)
+    return tuple(seen)
 
 
 def read_parameters(host: Host, vgpus: Iterable[VgpuFunction]) -> dict[PciAddress, str]:
@@ -55,7 +83,7 @@ def read_parameters(host: Host, vgpus: Iterable[VgpuFunction]) -> dict[PciAddres
     for vgpu in vgpus:
         if vgpu.configured is None:
             continue
-        home = f"/sys/bus/pci/devices/{vgpu.address}"
+        home = f"{DEVICES}/{vgpu.address}"
         below = f"/{vgpu.configured.uuid}" if vgpu.framework == "mdev" else ""
         # A driver that has no parameters for this vGPU, or none any more, answers ENXIO.
         with contextlib.suppress(OSError):

@@ -29,6 +29,7 @@ from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
+from laneway.controllers.silent import SilentChanges
 from laneway.controllers.turns import Turns
 from laneway.controllers.vgpus import VgpuController
 from laneway.core import keys
@@ -62,6 +63,7 @@ class Agent:
         self._hardware = hardware
         turns = Turns()
         self._observer = Observer(hardware, turns, self._metrics)
+        self._silent = SilentChanges(hardware.host, self._observer, turns)
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
@@ -93,6 +95,7 @@ class Agent:
                 self._observer.subscribe(publisher.observed)
                 tasks.create_task(publisher.run())
             tasks.create_task(self._label.run())
+            tasks.create_task(self._silent.run())
             for publisher in self._publishers:
                 await publisher.published.wait()
             self.ready.set()
