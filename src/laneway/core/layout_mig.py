@@ -32,20 +32,14 @@ from laneway.core.mig import (
     arrange_instances,
     assemble,
     creation_order,
-    dismantle,
     instances_needed,
     placements_of,
 )
 from laneway.core.mig_profiles import expected_profiles, instance_profile
-from laneway.core.plan import (
-    CreateComputeInstance,
-    CreateGpuInstance,
-    Step,
-)
+from laneway.core.plan import CreateComputeInstance, Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
 from laneway.core.sriov import held
-from laneway.core.transition import dismantling
 
 
 def unfitting(view: View) -> tuple[Refusal, ...]:
@@ -170,7 +164,7 @@ def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Ch
 
 def _instance_steps(view: View, found: InstanceSet) -> list[Step]:
     function = view.gpu.address
-    steps = dismantling(function, found.destroy)
+    steps = dismantle(function, found.destroy)
     for one, start in found.create:
         steps.append(CreateGpuInstance(function, one.name, one.id, start))
         steps.append(CreateComputeInstance(function, start))
