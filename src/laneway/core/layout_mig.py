@@ -164,10 +164,7 @@ def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Ch
 
 def _instance_steps(view: View, found: InstanceSet) -> list[Step]:
     function = view.gpu.address
-    steps = dismantle(function, found.destroy)
-    for one, start in found.create:
-        steps.append(CreateGpuInstance(function, one.name, one.id, start))
-        steps.append(CreateComputeInstance(function, start))
+    steps = assemble(function, found)
     serving = {one.name for one in (_serving(view, name) for name in view.wanted) if one}
     steps += [
         CreateComputeInstance(function, one.start)

@@ -17,9 +17,14 @@ from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu
 from laneway.core.mig_profiles import compute_slices, instance_profile, per_instance
 from laneway.core.pci import PciAddress
-from laneway.core.plan import CreateComputeInstance, CreateGpuInstance, Step
+from laneway.core.plan import (
+    CreateComputeInstance,
+    CreateGpuInstance,
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    Step,
+)
 from laneway.core.profiles import profile
-from laneway.core.transition import dismantling
 
 
 class InstanceSet(msgspec.Struct, frozen=True):
@@ -277,9 +282,19 @@ def placements_of(vgpu: ConfiguredVgpu, modes: GpuModes) -> frozenset[int]:
 # ------------------------------------------------------------------------------------------- steps
 
 
+def dismantle(gpu: PciAddress, instances: Iterable[GpuInstance]) -> list[Step]:
+    """Steps that take GPU instances away, each with what is in it."""
+    steps: list[Step] = []
+    for one in instances:
+        if one.compute_instances:
+            steps.append(DestroyComputeInstance(gpu, one.start))
+        steps.append(DestroyGpuInstance(gpu, one.profile, one.profile_id, one.start))
+    return steps
+
+
 def assemble(gpu: PciAddress, found: InstanceSet) -> list[Step]:
     """Steps to a set of GPU instances, each new one with its compute instance."""
-    steps = dismantling(gpu, found.destroy)
+    steps = dismantle(gpu, found.destroy)
     for one, start in found.create:
         steps.append(CreateGpuInstance(gpu, one.name, one.id, start))
         steps.append(CreateComputeInstance(gpu, start))
