@@ -259,6 +259,27 @@ class ModesExclusive(Refusal, frozen=True):
     mig_backed: tuple[str, ...]
 
 
+class ModeUnknown(Refusal, frozen=True):
+    """A GPU is asked to be in a mode that there is not."""
+
+    mode: str
+
+
+class ModeExcludes(Refusal, frozen=True):
+    """A mode and vGPUs are asked for that cannot be on one card."""
+
+    mode: str
+    profiles: tuple[str, ...]
+
+
+class OtherLayout(Refusal, frozen=True):
+    """Another, older layout means the same GPU."""
+
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+    layout: str
+
+
 class ParametersMalformed(Refusal, frozen=True):
     """Parameters of vGPUs that the driver would not understand."""
 
@@ -271,6 +292,44 @@ class InstancesDoNotFit(Refusal, frozen=True):
     device: str
     asked: tuple[str, ...]
     obstacle: str
+
+
+class GpuPreparing(Refusal, frozen=True):
+    """The GPU itself is not yet as it is wished, so nothing is made on it."""
+
+    device: str
+    what: str
+    """What is still to be done, in words."""
+
+
+class InstancesElsewhere(Refusal, frozen=True):
+    """GPU instances that nobody asked Laneway for stand beside, or in the way of, those wished."""
+
+    device: str
+    instances: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """What there is no room for because of them."""
+
+
+class MigModeOff(Refusal, frozen=True):
+    """GPU instances are asked for on a card that is not in MIG mode."""
+
+    device: str
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+
+
+class InstanceCountNegative(Refusal, frozen=True):
+    """Less than none of a GPU instance is asked for."""
+
+    profile: str
+    count: int
+
+
+class ProfileRepeated(Refusal, frozen=True):
+    """One profile of GPU instances is asked for in two places."""
+
+    profile: str
 
 
 class DeviceReplaced(Refusal, frozen=True):

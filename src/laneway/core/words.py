@@ -6,6 +6,7 @@ may change with any release; what a program goes by is the reason's name and the
 
 from __future__ import annotations
 
+from laneway.core.gpu_modes import Mode
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,
@@ -41,21 +42,29 @@ from laneway.core.refusals import (
     DeviceUnusable,
     DriverMissing,
     FunctionMissing,
+    GpuPreparing,
     GpuUnreadable,
     HostBusy,
+    InstanceCountNegative,
     InstancesDoNotFit,
+    InstancesElsewhere,
     LayoutDoesNotFit,
+    MigModeOff,
     MigUnsupported,
     MixedSizeUnsupported,
+    ModeExcludes,
     ModesExclusive,
+    ModeUnknown,
     NoIommu,
     NoSriov,
     NotAVgpuCard,
+    OtherLayout,
     OtherProfileRunning,
     OtherVfCount,
     ParametersMalformed,
     ProfileExhausted,
     ProfileMissing,
+    ProfileRepeated,
     ProfileUnknown,
     Refusal,
     ResetFailed,
@@ -143,7 +152,7 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
+def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case a reason
     """The refusal as one or two sentences that a person can act on."""
     match refusal:
         case ProfileMissing(offered):
@@ -287,7 +296,7 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
         case SizesMixed(device, profiles):
             return (
                 f"{_names(profiles)} differ in size, and {device} carries one size at a time. Ask "
-                "for one size, or for mixed sizes (--mixed-size)."
+                "for one size, or for mixed sizes (mode MixedSize, --mixed-size)."
             )
         case LayoutDoesNotFit(device, profile, count, possible):
             return (
@@ -306,6 +315,18 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 f"{_names(sliced)} share all of {device} by time, {_names(mig_backed)} need MIG "
                 "mode, and a card is in one mode only. Ask for one kind."
             )
+        case ModeUnknown(mode):
+            return f"{mode!r} is no mode of a GPU: use {', '.join(Mode)}, or leave it empty."
+        case ModeExcludes(mode, profiles):
+            return (
+                f"In mode {mode} a GPU carries no {_names(profiles)}. Ask for another mode, leave "
+                "it empty to have what the profiles need, or ask for other profiles."
+            )
+        case OtherLayout(gpu, layout):
+            return (
+                f"VGPULayout {layout} means {gpu} too and is older, so it has it. Select the GPU "
+                "with one of them only."
+            )
         case ParametersMalformed(parameters):
             return (
                 f"{parameters!r} are no vGPU parameters: write name=value, several of them "
@@ -316,6 +337,27 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912 - one case a reason
                 f"The GPU instances {_names(asked)} do not fit on {device}: {obstacle}. Ask for "
                 "fewer or smaller ones."
             )
+        case GpuPreparing(device, what):
+            return f"{device} is not ready for it yet: {what} This goes on by itself afterwards."
+        case InstancesElsewhere(device, instances, lacking):
+            text = (
+                f"{device} has GPU instances that this object does not ask for: "
+                f"{_names(instances)}. They are left alone. To keep them, request them here; to "
+                "have them destroyed, request them and afterwards no longer."
+            )
+            if lacking:
+                text += f" Beside them there is no room for {_names(lacking)}."
+            return text
+        case MigModeOff(device, gpu):
+            return (
+                f"MIG mode of {device} is off, and is not switched on unasked: set spec.mode of "
+                f"SRIOVGPUDevice {gpu} to MIG for GPU instances alone, or to MIGBacked for vGPUs "
+                "in them."
+            )
+        case InstanceCountNegative(profile, count):
+            return f"{count} x {profile!r} is no number of GPU instances: request 0 or more."
+        case ProfileRepeated(profile):
+            return f"spec.profileSpec names {profile} more than once. Request it in one place."
         case DeviceReplaced(port, seen, now):
             return (
                 f"The device at USB port {port} has been plugged in anew since: it was {seen} and "
