@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from laneway.core import layout_mig, layout_sliced
-from laneway.core.decision import Decision, conclude, refusals_of, steps_of
+from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import unfit
 from laneway.core.layout_view import (
     GpuWish,
@@ -32,13 +32,12 @@ from laneway.core.layout_view import (
     view_of,
     words,
 )
-from laneway.core.pci import PciFunction
-from laneway.core.plan import SetMigMode, SetMixedSize, Step, SwitchGpuVfs
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Step
 from laneway.core.profiles import profile
 from laneway.core.refusals import (
     CountTooSmall,
     DriverMissing,
-    GpuUnreadable,
     MigUnsupported,
     MixedSizeUnsupported,
     ModesExclusive,
@@ -48,14 +47,14 @@ from laneway.core.refusals import (
     TooFewFunctions,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA_DRIVER, emptied, switch_gpu, vf_count, vgpu_card
+from laneway.core.sriov import VGPU_DRIVER, emptied, vf_count, vgpu_card
+from laneway.core.transition import transition, unserved
 
-__all__ = ["MOST_STAGES", "GpuWish", "plan_layout"]
+__all__ = ["MOST_STAGES", "GpuWish", "plan_layout", "plan_whole"]
 
 MOST_STAGES = 4
 """Functions on, GPU instances, vGPUs, and one for what changed in between."""
 
-_NEEDED = "NVIDIA's vGPU driver for hosts"
 _PARAMETERS = re.compile(r"\s*[a-z0-9_]+=[\w.+-]+\s*(,\s*[a-z0-9_]+=[\w.+-]+\s*)*", re.ASCII)
 _LONGEST_PARAMETERS = 1023
 
@@ -66,7 +65,7 @@ def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
     if isinstance(gpu, tuple):
         return gpu
     view = view_of(wish, gpu, situation)
-    against: list[Refusal] = [*unfit(wish.address, situation), *_unserved(gpu, situation)]
+    against: list[Refusal] = [*unfit(wish.address, situation), *unserved(gpu, situation)]
     served = not against
     mig = _wants_mig(view)
     staged = not vf_count(gpu) or bool(view.modes.mig) != mig
@@ -75,13 +74,13 @@ def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
     then: tuple[str, ...] = ()
     if staged:
         if served:
-            more, steps = _prepare(view, mig=mig)
+            more, steps = _switched(view, functions=True, mig=mig)
             against += more
         if view.wanted and not _is_odd(against):
             against += layout_mig.unfitting(view) if mig else layout_sliced.unfitting(view)
         then = _then(view, mig=mig)
     elif not against and not view.functions:
-        against.append(DriverMissing(view.device, gpu.driver, f"{_NEEDED} for its functions"))
+        against.append(DriverMissing(view.device, gpu.driver, f"{VGPU_DRIVER} for its functions"))
     elif not against:
         if mig and view.wanted:
             found, steps, then = layout_mig.plan_mig(view)
@@ -91,24 +90,33 @@ def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
     return conclude(against, steps, then)
 
 
+def plan_whole(address: PciAddress, situation: Situation, *, mig: bool) -> Decision:
+    """Have a GPU carry no vGPU and no virtual function, in MIG mode or not in it.
+
+    GPU instances stay where they can, which is where functions and MIG mode are as wished.
+    """
+    gpu = vgpu_card(address, situation)
+    if isinstance(gpu, tuple):
+        return gpu
+    view = view_of(GpuWish(address, ()), gpu, situation)
+    against: list[Refusal] = [*unfit(address, situation), *unserved(gpu, situation)]
+    if against:
+        return conclude(against, ())
+    if mig and view.modes.mig is None:
+        return (MigUnsupported(view.device),)
+    found, steps = _switched(view, functions=False, mig=mig)
+    return conclude(found, steps)
+
+
 def _wants_mig(view: View) -> bool:
-    """The mode that the profiles imply; a wish for none leaves it as it is."""
+    """The mode that is asked for or that the profiles imply; a wish for none leaves it as it is."""
+    if view.wish.mig is not None:
+        return view.wish.mig
     known = [one for one in map(profile, view.wanted) if one is not None]
     return any(one.mig_backed for one in known) if known else bool(view.modes.mig)
 
 
 # ---------------------------------------------------------------------------- what can be refused
-
-
-def _unserved(gpu: PciFunction, situation: Situation) -> list[Refusal]:
-    """Why the driver cannot configure this card now."""
-    device = str(gpu.address)
-    if gpu.driver != NVIDIA_DRIVER:
-        return [DriverMissing(device, gpu.driver, _NEEDED)]
-    if gpu.address not in situation.gpus:
-        error = situation.unasked.get(gpu.address, "it was not asked")
-        return [GpuUnreadable(device, error)]
-    return []
 
 
 def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusal]:
@@ -130,7 +138,7 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
         complete = not staged and name not in backed and lists_all(view)
         if not is_known(view, name, complete=complete):
             found.append(ProfileUnknown(name, offered_names(view)))
-    if modes_known and backed and view.modes.mig is None:
+    if modes_known and (backed or view.wish.mig) and view.modes.mig is None:
         found.append(MigUnsupported(view.device))
     if view.wish.mixed_size and (
         backed or (modes_known and not staged and view.modes.mixed_size is None)
@@ -152,30 +160,18 @@ def _is_odd(against: list[Refusal]) -> bool:
 # ------------------------------------------------------------------------------------ first stage
 
 
-def _prepare(view: View, *, mig: bool) -> tuple[list[Refusal], list[Step]]:
-    """Everything away, the card in the right MIG mode, its functions on.
+def _switched(view: View, *, functions: bool, mig: bool) -> tuple[list[Refusal], list[Step]]:
+    """Everything away where that is needed, MIG mode as it should be, functions on or off.
 
     What switching the functions would clear silently (GPU instances, mixed sizes) goes in steps of
     its own, so that it comes back when a later step fails.
     """
-    gpu, modes = view.gpu, view.modes
+    empty = emptied(view.gpu.address, view.situation)
+    against, steps = transition(view.gpu, view.modes, empty, functions=functions, mig=mig)
+    if not against and not steps:
+        return [], []
     removed = tuple(function for function, _ in view.carried)
-    against: list[Refusal] = list(losses(view, removed))
-    steps = [*removals(removed), *layout_mig.dismantling(view, modes.instances)]
-    if modes.mixed_size:
-        steps.append(SetMixedSize(gpu.address, enabled=False))
-    change = bool(modes.mig) != mig
-    on = bool(vf_count(gpu))
-    empty = emptied(gpu.address, view.situation)
-    switched = switch_gpu(gpu.address, enabled=not on, situation=empty)
-    steps += steps_of(switched)
-    against += refusals_of(switched)
-    enable = SwitchGpuVfs(gpu.address, enabled=True, count=gpu.total_vfs or 0)
-    if change:
-        if not on:
-            steps = [step for step in steps if step != enable]
-        steps += [SetMigMode(gpu.address, mig), enable]
-    return against, steps
+    return [*losses(view, removed), *against], [*removals(removed), *steps]
 
 
 def _then(view: View, *, mig: bool) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ class GpuWish(msgspec.Struct, frozen=True):
     """vGPUs of different sizes at once, on a card that shares itself by time."""
     parameters: str = ""
     """Of every vGPU, `frame_rate_limiter=0`. Empty: as they are."""
+    mig: bool | None = None
+    """Whether the card is to be in MIG mode. None: as the profiles imply; with none, as it is."""
 
 
 class View(msgspec.Struct, frozen=True):

@@ -13,13 +13,12 @@ from __future__ import annotations
 from laneway.core import passthrough
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.fitness import find, unfit
-from laneway.core.layout_mig import dismantling
 from laneway.core.layout_view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import SetMixedSize
 from laneway.core.refusals import DeviceMissing
 from laneway.core.situation import Situation
-from laneway.core.sriov import emptied, held, obstacles, set_vfs, switch_gpu, vf_count
+from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
+from laneway.core.transition import transition
 from laneway.core.usability import VFIO_DRIVER
 from laneway.core.usb_claims import give_back, usb_device
 
@@ -47,8 +46,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
 
 def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
     view = view_of(GpuWish(gpu.address, ()), gpu, situation)
-    steps = [*removals(view.functions), *dismantling(view, view.modes.instances)]
-    if view.modes.mixed_size:
-        steps.append(SetMixedSize(gpu.address, enabled=False))
-    decision = switch_gpu(gpu.address, enabled=False, situation=emptied(gpu.address, situation))
-    return conclude(refusals_of(decision), (*steps, *steps_of(decision)))
+    empty = emptied(gpu.address, situation)
+    mig = bool(view.modes.mig)
+    against, steps = transition(gpu, view.modes, empty, functions=False, mig=mig)
+    return conclude(against, (*removals(view.functions), *steps))

@@ -50,6 +50,8 @@ from laneway.core.situation import Situation
 from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
 
 NVIDIA_DRIVER = "nvidia"
+VGPU_DRIVER = "NVIDIA's vGPU driver for hosts"
+"""What a GPU needs, in words."""
 
 
 def set_vfs(
@@ -107,14 +109,14 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
     if enabled == bool(existing) and not against:
         return Satisfied()
     if gpu.driver != NVIDIA_DRIVER:
-        against.append(DriverMissing(str(address), gpu.driver, "NVIDIA's vGPU driver for hosts"))
+        against.append(DriverMissing(str(address), gpu.driver, VGPU_DRIVER))
     if not situation.sriov_manage:
         against.append(ToolMissing(SRIOV_MANAGE))
     if enabled and gpu.iommu_group is None:
         against.append(NoIommu(str(address)))
     if (error := situation.unasked.get(address)) is not None:
         against.append(GpuUnreadable(str(address), error))  # it may have GPU instances
-    against += _busy(gpu, situation)
+    against += busy(gpu, situation)
     against += obstacles(gpu, situation)
     steps: list[Step] = []
     for vf in _existing(gpu, situation):
@@ -148,9 +150,15 @@ def emptied(gpu: PciAddress, situation: Situation) -> Situation:
         replace(one, configured=None) if one.parent == gpu else one
         for one in situation.inventory.vgpus
     )
+    bare = without_instances(gpu, situation)
+    return replace(bare, inventory=replace(situation.inventory, vgpus=vgpus))
+
+
+def without_instances(gpu: PciAddress, situation: Situation) -> Situation:
+    """The situation once a GPU's GPU instances are gone; its users are still there."""
     modes = situation.gpus.get(gpu)
     gpus = {**situation.gpus, gpu: replace(modes, instances=())} if modes else situation.gpus
-    return replace(situation, inventory=replace(situation.inventory, vgpus=vgpus), gpus=gpus)
+    return replace(situation, gpus=gpus)
 
 
 def obstacles(card: PciFunction, situation: Situation) -> list[Refusal]:
@@ -202,7 +210,7 @@ def _needed(address: PciAddress, situation: Situation) -> list[Refusal]:
     return [DeviceUnusable(str(address), (text(reason),), (remedy(reason),))]
 
 
-def _busy(gpu: PciFunction, situation: Situation) -> list[Refusal]:
+def busy(gpu: PciFunction, situation: Situation) -> list[Refusal]:
     """What a new driver binding of the GPU itself would destroy."""
     modes = situation.gpus.get(gpu.address)
     instances = modes.instances if modes else ()
