@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from laneway.cli.overview import natural
+from laneway.cli.labels import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
 from laneway.core.usability import Reason, ReasonKind, remedy

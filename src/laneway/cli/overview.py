@@ -7,7 +7,6 @@ have a thousand, all alike. A configured vGPU is always listed.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -155,7 +154,9 @@ class _View:
         where = f"VFs {len(vgpus)}" if card.vfs else "vGPUs"
         free = len(vgpus) - carrying
         types = {offered.name for vgpu in vgpus for offered in vgpu.creatable}
-        offered = ", ".join(sorted({_short_profile(name) for name in types}, key=natural))
+        offered = ", ".join(
+            sorted({labels.short_profile(name) for name in types}, key=labels.natural)
+        )
         return (
             f"{where}: {carrying} with a vGPU, {free} free",
             f"can be created now: {offered}" if offered else "no other vGPU can be created now",
@@ -198,14 +199,3 @@ def verdict(reasons: list[Reason]) -> str:
         for reason in blocking
     )
     return f"no: {short(brief)}"
-
-
-def _short_profile(name: str) -> str:
-    """`A2-4Q` of `NVIDIA A2-4Q`."""
-    return name.rsplit(maxsplit=1)[-1] if name.strip() else name
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """Sorting key by which `A2-16Q` follows `A2-8Q`."""
-    parts = re.split(r"([0-9]{1,18})", text)
-    return [(int(part), "") if n % 2 else (0, part) for n, part in enumerate(parts)]

@@ -46,7 +46,7 @@ def plain(columns: Sequence[str], sections: Sequence[Section]) -> str:
     """The table as aligned text. The last column is as long as it needs to be."""
     lines: list[tuple[str, ...]] = [tuple(columns)]
     for section in sections:
-        lines.append((section.title,))
+        lines.append((one_line(section.title),))
         for row in section.rows:
             indent = "    " if row.child else "  "
             first, *rest = (one_line(cell) or EMPTY for cell in row.cells)
@@ -69,7 +69,7 @@ def _show_rich(columns: Sequence[str], sections: Sequence[Section]) -> None:
     console = Console(highlight=False)
     for section in sections:
         table = Table(
-            title=Text(section.title, style="bold"),
+            title=Text(one_line(section.title), style="bold"),
             title_justify="left",
             box=None,
             padding=(0, 2, 0, 0),

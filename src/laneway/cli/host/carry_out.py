@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import click
 
+from laneway.cli import steps
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
@@ -76,9 +77,9 @@ async def carry_out(hardware: Hardware, wish: Wish) -> None:
                 "the devices do not stay as they are set; somebody else seems to change them too"
             )
         if done and isinstance(decision, Satisfied):
-            click.echo(f"Done: {_steps(done)}.")
+            click.echo(f"Done: {steps.count(done)}.")
         else:
-            _end(decision, f"{_steps(done)} done before" if done else "nothing was changed")
+            _end(decision, f"{steps.count(done)} done before" if done else "nothing was changed")
 
 
 async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:
@@ -121,23 +122,19 @@ def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
 
 
 def _list(plan: Plan) -> None:
-    width = len(str(len(plan.steps)))
-    for number, step in enumerate(plan.steps, 1):
-        click.echo(f"  {number:>{width}}. {one_line(describe(step))}")
+    for line in steps.numbered([describe(step) for step in plan.steps]):
+        click.echo(line)
     if plan.then:
         click.echo("Then, once that shows what the device can do:")
+    indent = " " * len(str(len(plan.steps)))
     for words in plan.then:
-        click.echo(f"  {' ' * width}  {one_line(words)}")
+        click.echo(f"  {indent}  {one_line(words)}")
 
 
 def _tell_recovery(recovery: Recovery) -> None:
     outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
     why = f" {explain(recovery.refusal)}" if recovery.refusal else ""
     click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
 
 
 class _Printer:

@@ -1,0 +1,98 @@
+"""A command's conversation with the API server, and how each way in which it can fail is told.
+
+^C, SIGTERM and SIGHUP cancel the conversation where it waits, so that what a command has put up for
+its own use is taken down again before the command ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import click
+
+from laneway.cli.errors import Failure
+from laneway.kube import config
+from laneway.kube.client import Client
+from laneway.kube.errors import (
+    ForbiddenError,
+    KubeError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
+
+R = TypeVar("R")
+
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    metavar="PATH",
+    help="How to reach the API server; otherwise as kubectl finds it.",
+)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def ask(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:
+    """The answer of `work`. Raises Failure, and Abort when a signal ends it."""
+    return asyncio.run(_conversation(work, kubeconfig))
+
+
+async def _conversation(
+    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None
+) -> R:
+    task = asyncio.ensure_future(_asked(work, kubeconfig))
+    # Python's own way could raise in the middle of the event loop's work.
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise click.Abort from None
+    except KubeError as error:
+        raise failure(error) from error
+
+
+async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:
+    async with Client(config.load(kubeconfig)) as client:
+        return await work(client)
+
+
+def failure(error: KubeError) -> Failure:
+    """What went wrong, and what to do about it where that is not plain."""
+    match error:
+        case UnauthorizedError():
+            return Failure(
+                f"the API server does not accept your credentials: {error}. Log in again, or name "
+                "another kubeconfig"
+            )
+        case ForbiddenError():
+            return Failure(
+                f"the API server does not let you do this: {error}. Ask for a role that allows it"
+            )
+        case UnreachableError():
+            return Failure(
+                f"{error}. Is it up, and is it the one that you mean? --kubeconfig, or KUBECONFIG, "
+                "says which is asked"
+            )
+        case _:
+            return Failure(str(error))
+
+
+@contextlib.contextmanager
+def installed(kind: str) -> Iterator[None]:
+    """Tell a kind that the server does not know from an object that is not there.
+
+    For requests to a collection: whatever these do not find is the collection.
+    """
+    try:
+        yield
+    except NotFoundError:
+        raise Failure(
+            f"this cluster has no kind {kind}: install what Laneway defines, with: laneway crds | "
+            "kubectl apply --server-side -f -"
+        ) from None

@@ -1,0 +1,244 @@
+"""The GPUs of a cluster with all that belongs to each: what the GPU commands look at.
+
+One look is a handful of lists, asked for together. What a person may not read, or what is not
+installed, leaves its part out where the command can do without it: only the GPUs themselves are
+needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from laneway.api import (
+    Condition,
+    LayoutGpu,
+    MigConfiguration,
+    ObjectMeta,
+    PCIDevice,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    VGPULayout,
+    find_condition,
+)
+from laneway.cli.connection import installed
+from laneway.cli.labels import natural
+from laneway.core import keys
+from laneway.core.profiles import profiles_on
+from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.resource import Resource, served
+
+T = TypeVar("T", bound=Any)
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_NO_VFS = f"!{keys.LABEL_PARENT_GPU},!{keys.LABEL_PARENT_NETWORK_DEVICE}"
+"""The PCIDevices of whole cards: of a hundred devices on a node, most are virtual functions."""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kubelet's side of the cluster says about a node."""
+
+    conditions: Sequence[Condition] = ()
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the cluster with its conditions, which no other part of Laneway reads."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: NodeStatus = NodeStatus()
+
+
+_NODES = Resource("", "v1", "nodes", False, Node, "Node")
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU that can be shared, and everything that the cluster knows about it."""
+
+    device: SRIOVGPUDevice
+    pci: PCIDevice | None = None
+    vgpus: tuple[VGPUDevice, ...] = ()
+    """In the order of their addresses."""
+    mig: MigConfiguration | None = None
+    layouts: tuple[tuple[VGPULayout, LayoutGpu], ...] = ()
+    """Those that say something about it, oldest first."""
+    stale: str = ""
+    """Why nobody keeps its objects up to date; empty where nothing is known against it."""
+    abandoned: bool = False
+    """Its node is not in the cluster any more."""
+
+    @property
+    def name(self) -> str:
+        return self.device.metadata.name
+
+    @property
+    def node(self) -> str:
+        return node_of(self.device)
+
+    @property
+    def address(self) -> str:
+        return self.device.spec.address
+
+    @property
+    def title(self) -> str:
+        """As the commands take it."""
+        return f"{self.node}/{self.address}"
+
+    @property
+    def board(self) -> str:
+        """What the card is called: by the catalogue, else by the database of PCI ids."""
+        if self.pci is None:
+            return ""
+        status = self.pci.status
+        boards = {one.board for one in profiles_on(status.device_id, status.subsystem_device_id)}
+        if len(boards) == 1:
+            return boards.pop()
+        _, bracket, named = status.description.rpartition("[")
+        return named.rstrip("]") if bracket else status.description.rpartition(":")[2].strip()
+
+    @property
+    def ready(self) -> Condition | None:
+        """The answer to the present wish, if there is one."""
+        found = find_condition(self.device.status.conditions, "Ready")
+        if found is None or found.observed_generation < self.device.metadata.generation:
+            return None
+        return found
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the GPUs of a cluster, or of a node."""
+
+    gpus: tuple[Gpu, ...]
+    unreadable: tuple[str, ...] = ()
+    """What is stored and cannot be read, and why."""
+
+
+def node_of(device: SRIOVGPUDevice | VGPUDevice) -> str:
+    """The node that holds a device; one that somebody else made may say it in its label only."""
+    return device.spec.node_name or device.metadata.labels.get(keys.LABEL_NODE, "")
+
+
+async def devices(client: Client) -> list[SRIOVGPUDevice]:
+    """All GPUs that can be shared, without what belongs to them."""
+    found, _ = await _list(client, served(SRIOVGPUDevice))
+    return sorted(found, key=_place)
+
+
+async def look(client: Client, node: str = "") -> Fleet:
+    """Everything about the GPUs of a node, or of all nodes."""
+    on_node = f"{keys.LABEL_NODE}={node}" if _LABEL_VALUE.fullmatch(node) else ""
+    whole = f"{on_node},{_NO_VFS}" if on_node else _NO_VFS
+    (
+        (gpus, odd),
+        (vgpus, odd_vgpus),
+        (cards, _),
+        (migs, _),
+        (layouts, odd_layouts),
+        nodes,
+    ) = await asyncio.gather(
+        _list(client, served(SRIOVGPUDevice), on_node),
+        _list(client, served(VGPUDevice), on_node),
+        _perhaps(client, served(PCIDevice), whole),
+        _perhaps(client, served(MigConfiguration)),
+        _perhaps(client, served(VGPULayout)),
+        _nodes(client),
+    )
+    found = assemble(gpus, vgpus, cards=cards, migs=migs, layouts=layouts, nodes=nodes)
+    shown = tuple(gpu for gpu in found if node in ("", gpu.node))
+    return Fleet(gpus=shown, unreadable=(*odd, *odd_vgpus, *odd_layouts))
+
+
+def assemble(
+    gpus: Iterable[SRIOVGPUDevice],
+    vgpus: Iterable[VGPUDevice],
+    *,
+    cards: Iterable[PCIDevice] = (),
+    migs: Iterable[MigConfiguration] = (),
+    layouts: Iterable[VGPULayout] = (),
+    nodes: Mapping[str, Node] | None = None,
+) -> tuple[Gpu, ...]:
+    """Every GPU with what belongs to it; `nodes` None: nobody may say which there are."""
+    functions: dict[tuple[str, str], list[VGPUDevice]] = defaultdict(list)
+    for vgpu in vgpus:
+        functions[node_of(vgpu), vgpu.spec.parent_gpu_device_address].append(vgpu)
+    by_name = {card.metadata.name: card for card in cards}
+    divided = {(mig.spec.node_name, mig.spec.gpu_address): mig for mig in migs}
+    said: dict[str, list[tuple[VGPULayout, LayoutGpu]]] = defaultdict(list)
+    for layout in sorted(layouts, key=_age):
+        for entry in layout.status.gpus:
+            said[entry.name].append((layout, entry))
+    return tuple(
+        Gpu(
+            device=device,
+            pci=by_name.get(device.metadata.name),
+            vgpus=tuple(sorted(functions[place], key=lambda vgpu: vgpu.spec.address)),
+            mig=divided.get(place),
+            layouts=tuple(said[device.metadata.name]),
+            stale="" if nodes is None else staleness(nodes.get(place[0])),
+            abandoned=nodes is not None and place[0] not in nodes,
+        )
+        for device in sorted(gpus, key=_place)
+        for place in [(node_of(device), device.spec.address)]
+    )
+
+
+def staleness(node: Node | None) -> str:
+    """Why the objects of a node may be out of date. A node nobody judges is taken as it is."""
+    if node is None:
+        return "the cluster has no such node any more"
+    ready = find_condition(node.status.conditions, "Ready")
+    if ready is None or ready.status == "True":
+        return ""
+    since = f" since {ready.last_transition_time}" if ready.last_transition_time else ""
+    why = f": {ready.message}" if ready.message else ""
+    return f"the node is not ready{since}{why}"
+
+
+def _place(device: SRIOVGPUDevice) -> tuple[Any, ...]:
+    return natural(node_of(device)), device.spec.address, device.metadata.name
+
+
+def _age(layout: VGPULayout) -> tuple[str, str]:
+    return layout.metadata.creation_timestamp, layout.metadata.name
+
+
+async def _list(
+    client: Client, resource: Resource[T], selector: str = ""
+) -> tuple[list[T], list[str]]:
+    """All objects that can be read, and why others cannot."""
+    found, unreadable = [], []
+    with installed(resource.kind):
+        async for page in client.list(resource, label_selector=selector):
+            for item in page.items:
+                try:
+                    found.append(resource.decode(item))
+                except ValueError as error:
+                    unreadable.append(str(error))
+    return found, unreadable
+
+
+async def _perhaps(
+    client: Client, resource: Resource[T], selector: str = ""
+) -> tuple[list[T], list[str]]:
+    """`_list` of what a view can do without."""
+    try:
+        return [
+            resource.decode(item)
+            async for page in client.list(resource, label_selector=selector)
+            for item in page.items
+        ], []
+    except (ForbiddenError, NotFoundError):
+        return [], []
+
+
+async def _nodes(client: Client) -> dict[str, Node] | None:
+    try:
+        found, _ = await _list(client, _NODES)
+    except ForbiddenError:
+        return None
+    return {node.metadata.name: node for node in found}

@@ -1,0 +1,87 @@
+"""Profiles as people write them: `A2-4Q` for `NVIDIA A2-4Q`, and how many of each.
+
+A short name is taken where exactly one profile that is known for the GPU ends with it. A name that
+nobody knows is taken as it is written only in full: the driver of the node may be newer than every
+list, and its agent says so if not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import click
+
+from laneway.cli.errors import Failure, one_line
+from laneway.cli.labels import natural, short_profile
+
+MOST = 64
+"""vGPUs of one profile that a layout can ask for."""
+
+_WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
+_NAMED = 12
+
+
+def counts(profiles: Mapping[str, int]) -> str:
+    """`2 x A2-4Q, 1 x A2-8Q`, in the order of their names; what there is none of is left out."""
+    named = sorted(profiles.items(), key=lambda item: natural(short_profile(item[0])))
+    return ", ".join(f"{count} x {short_profile(name)}" for name, count in named if count)
+
+
+def wishes(values: Iterable[str]) -> dict[str, int]:
+    """What `PROFILE[=COUNT]...` asks for, by name as it is written; empty for `none`."""
+    wanted: Counter[str] = Counter()
+    nothing = False
+    for value in values:
+        match = _WISH.fullmatch(value.strip())
+        count = int(match[2] or 1) if match else 0
+        if match is None or not 1 <= count <= MOST:
+            raise click.BadParameter(
+                f"{value[:60]!r} is no profile with a count from 1 to {MOST}; write A2-4Q, "
+                '"NVIDIA A2-4Q=2", or none for no vGPU'
+            )
+        if match[1].lower() == "none":
+            nothing = True
+        else:
+            wanted[match[1]] += count
+    if nothing and wanted:
+        raise click.BadParameter("none stands for no vGPU at all; leave it, or the profiles, out")
+    if any(count > MOST for count in wanted.values()):
+        raise click.BadParameter(f"a GPU carries no more than {MOST} vGPUs of one profile")
+    return dict(wanted)
+
+
+def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+    """The same wish in the driver's names. Raises Failure where a short name tells too little."""
+    names = sorted(set(known), key=natural)
+    found: Counter[str] = Counter()
+    for name, count in wanted.items():
+        found[_full(name, names)] += count
+    return dict(found)
+
+
+def _full(text: str, known: list[str]) -> str:
+    if text in known:
+        return text
+    wanted = " ".join(text.split()).lower()
+    matches = [
+        name
+        for name in known
+        if wanted in (" ".join(name.split()).lower(), short_profile(name).lower())
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise Failure(f"{text} could be each of {', '.join(matches)}; write the name in full")
+    if " " in text:
+        return text
+    if not known:
+        raise Failure(
+            f"no profile of this GPU is known yet, so {text} cannot be told from a mistake; write "
+            f'the name in full, as the driver prints it, such as "NVIDIA {text}"'
+        )
+    listed = ", ".join(map(short_profile, known[:_NAMED])) + (
+        ", ..." if len(known) > _NAMED else ""
+    )
+    raise Failure(one_line(f"this GPU has no profile {text}; it has {listed}"))

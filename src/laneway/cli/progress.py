@@ -1,0 +1,147 @@
+"""Waiting for an agent's answer to a wish, and telling what it says meanwhile.
+
+An answer belongs to a generation of the object, so an older one is never taken for it. Waiting ends
+with the answer, or with the time limit; in between the words of the object are printed as they
+change, each with the seconds since the wish was written. Where the API server goes away meanwhile,
+it is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import click
+
+from laneway.api import Status, find_condition
+from laneway.cli.errors import Failure, one_line
+from laneway.kube.client import Client
+from laneway.kube.errors import GoneError, UnreachableError
+from laneway.kube.resource import Resource
+
+T = TypeVar("T", bound=Any)
+
+IN_PROGRESS = "InProgress"
+NOT_DELETED = ("ADDED", "MODIFIED")
+AGAIN_SECONDS = 1.0
+"""Until a server that has gone away is asked again."""
+
+
+class Answer(NamedTuple):
+    """How far an agent is with a wish."""
+
+    kind: Literal["none", "working", "done", "refused"]
+    """`none`: no agent has seen this wish yet."""
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def final(self) -> bool:
+        return self.kind in ("done", "refused")
+
+    @property
+    def words(self) -> str:
+        return ": ".join(part for part in (self.reason, self.message) if part)
+
+
+def answer_of(status: Status, generation: int) -> Answer:
+    """What the Ready condition says to a generation of its object."""
+    ready = find_condition(status.conditions, "Ready")
+    if ready is None or ready.observed_generation < generation:
+        return Answer("none")
+    if ready.status == "True":
+        return Answer("done", ready.reason, ready.message)
+    working = ready.reason == IN_PROGRESS or ready.status == "Unknown"
+    return Answer("working" if working else "refused", ready.reason, ready.message)
+
+
+async def awaited(
+    client: Client,
+    resource: Resource[T],
+    name: str,
+    answer: Callable[[T], Answer],
+    *,
+    node: str,
+    seconds: float,
+    quiet: bool = False,
+) -> tuple[T, Answer]:
+    """The object with its final answer. Raises Failure when none comes in time.
+
+    `node`: whose agent has to answer. `quiet`: nothing is printed meanwhile.
+    """
+    teller = _Teller(quiet=quiet)
+    last = Answer("none")
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            contextlib.aclosing(_states(client, resource, name, teller)) as states,
+        ):
+            async for obj in states:
+                last = answer(obj)
+                if last.final:
+                    return obj, last
+                teller.tell(last.words or f"waiting for the agent of {node}")
+    except TimeoutError:
+        raise Failure(_late(last, node, seconds)) from None
+    raise AssertionError("an endless watch has ended")
+
+
+def _late(last: Answer, node: str, seconds: float) -> str:
+    if last.kind == "none":
+        return (
+            f"no agent has answered within {seconds:.0f} s: that of node {node} does not run, or "
+            "cannot reach the API server. See what runs there with: kubectl get pods -A -o wide "
+            f"--field-selector spec.nodeName={node}"
+        )
+    return (
+        f"not done within {seconds:.0f} s, and going on; --timeout sets how long is waited. "
+        f"Last: {last.words}"
+    )
+
+
+async def _states(
+    client: Client, resource: Resource[T], name: str, teller: _Teller
+) -> AsyncGenerator[T, None]:
+    """The object now, and after every change."""
+    only = f"metadata.name={name}"
+    while True:
+        try:
+            version = ""
+            async for page in client.list(resource, field_selector=only):
+                version = page.resource_version
+                found = [resource.decode(item) for item in page.items]
+            if not found:
+                raise Failure(f"{resource.kind} {name} has been deleted meanwhile")
+            yield found[0]
+            watch = client.watch(resource, resource_version=version, field_selector=only)
+            async with contextlib.aclosing(watch):
+                async for event in watch:
+                    if event.type == "DELETED":
+                        raise Failure(f"{resource.kind} {name} has been deleted meanwhile")
+                    if event.type in NOT_DELETED:
+                        yield resource.decode(event.object)
+        except GoneError:
+            continue
+        except ValueError as error:
+            raise Failure(str(error)) from None
+        except UnreachableError as error:
+            teller.tell(f"{error}; asking again")
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+class _Teller:
+    """Prints words when they differ from the last; owns when the wait began."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._began = time.monotonic()
+        self._told = ""
+
+    def tell(self, words: str) -> None:
+        if words != self._told and not self._quiet:
+            took = time.monotonic() - self._began
+            click.echo(f"{took:6.1f} s  {one_line(words)}")
+        self._told = words
