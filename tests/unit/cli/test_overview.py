@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from laneway.cli.overview import COLUMNS, natural, overview
+from laneway.cli.overview import COLUMNS, overview
 from laneway.cli.table import Row, plain
 from laneway.core.inventory import (
     ConfiguredVgpu,
@@ -164,13 +161,3 @@ def test_plain_table_is_one_line_per_device_whatever_the_device_says() -> None:
     assert len(lines) == 3
     assert "\x1b" not in text
     assert lines[2].startswith("  0000:08:00.0  NVIDIA")
-
-
-@given(st.lists(st.text(), max_size=5))
-def test_natural_order_is_total(texts: list[str]) -> None:
-    sorted(texts, key=natural)
-
-
-def test_natural_order_counts() -> None:
-    assert sorted(["A2-16Q", "A2-8Q", "A2-1B"], key=natural) == ["A2-1B", "A2-8Q", "A2-16Q"]
-    sorted(["9" * 10_000, "1"], key=natural)
