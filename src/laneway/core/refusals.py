@@ -38,12 +38,21 @@ class ProfileExhausted(Refusal, frozen=True):
     configured: tuple[tuple[str, int], ...]
     """What the GPU carries: profile and count, sorted by name."""
     offered: tuple[str, ...]
+    of: int = 0
+    """How many fit on the GPU when it carries nothing; 0: nobody knows."""
 
 
 class FunctionMissing(Refusal, frozen=True):
     """The VF is not on the bus, although its GPU is wished to have VFs."""
 
     address: str
+
+
+class GpuDisabled(Refusal, frozen=True):
+    """A vGPU is to be enabled on a GPU that is not to have VFs."""
+
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
 
 
 class ConfiguredElsewhere(Refusal, frozen=True):
@@ -272,6 +281,55 @@ class ModeExcludes(Refusal, frozen=True):
     profiles: tuple[str, ...]
 
 
+class ModeWithoutVfs(Refusal, frozen=True):
+    """A GPU is to have virtual functions and to be in a mode that has none."""
+
+    device: str
+    mode: str
+
+
+class ModeElsewhere(Refusal, frozen=True):
+    """The GPU is in another mode than wished, and not because of this object."""
+
+    device: str
+    wanted: str
+    found: str
+
+
+class MigWished(Refusal, frozen=True):
+    """A MigConfiguration asks for GPU instances on a card that is to leave MIG mode."""
+
+    device: str
+
+
+class NoGpuInstances(Refusal, frozen=True):
+    """The GPU is in MIG mode and has no GPU instance that a vGPU could be in."""
+
+    device: str
+
+
+class MigOnly(Refusal, frozen=True):
+    """The card shares itself through MIG only, and MIG mode is off."""
+
+    device: str
+
+
+class NoProfiles(Refusal, frozen=True):
+    """The driver has no vGPU profile for this model of card."""
+
+    device: str
+    driver: str
+    """Its release."""
+
+
+class ClaimedWhole(Refusal, frozen=True):
+    """The GPU is claimed as a whole device, so it is not shared."""
+
+    device: str
+    claim: str
+    user: str
+
+
 class OtherLayout(Refusal, frozen=True):
     """Another, older layout means the same GPU."""
 
@@ -303,6 +361,13 @@ class GpuPreparing(Refusal, frozen=True):
 
 
 class InstancesElsewhere(Refusal, frozen=True):
+    """The card has GPU instances that nobody asked Laneway for."""
+
+    device: str
+    instances: tuple[str, ...]
+
+
+class OtherInstances(Refusal, frozen=True):
     """GPU instances that nobody asked Laneway for stand beside, or in the way of, those wished."""
 
     device: str

@@ -6,6 +6,8 @@ may change with any release; what a program goes by is the reason's name and the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from laneway.core.gpu_modes import Mode
 from laneway.core.plan import (
     CreateComputeInstance,
@@ -33,6 +35,7 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import (
     ChangedMeanwhile,
+    ClaimedWhole,
     ConfiguredElsewhere,
     CountTooSmall,
     DeviceHeld,
@@ -42,6 +45,7 @@ from laneway.core.refusals import (
     DeviceUnusable,
     DriverMissing,
     FunctionMissing,
+    GpuDisabled,
     GpuPreparing,
     GpuUnreadable,
     HostBusy,
@@ -50,14 +54,21 @@ from laneway.core.refusals import (
     InstancesElsewhere,
     LayoutDoesNotFit,
     MigModeOff,
+    MigOnly,
     MigUnsupported,
+    MigWished,
     MixedSizeUnsupported,
+    ModeElsewhere,
     ModeExcludes,
     ModesExclusive,
     ModeUnknown,
+    ModeWithoutVfs,
+    NoGpuInstances,
     NoIommu,
+    NoProfiles,
     NoSriov,
     NotAVgpuCard,
+    OtherInstances,
     OtherLayout,
     OtherProfileRunning,
     OtherVfCount,
@@ -81,6 +92,8 @@ from laneway.core.refusals import (
     WriteFailed,
     WrongDevice,
 )
+
+_LONGEST_QUOTE = 64
 
 
 def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
@@ -152,6 +165,19 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names) if names else "none"
 
 
+def quoted(text: str) -> str:
+    """What somebody wrote, however odd and long, as a part of a line."""
+    cut = ascii(text[:_LONGEST_QUOTE])
+    return f"{cut[:-1]}…{cut[-1]}" if len(text) > _LONGEST_QUOTE else cut
+
+
+def counted(vgpus: Iterable[tuple[str, int]]) -> str:
+    """Profiles with their counts."""
+    return ", ".join(f"{count} x {name or 'an unknown profile'}" for name, count in vgpus) or (
+        "nothing"
+    )
+
+
 def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case a reason
     """The refusal as one or two sentences that a person can act on."""
     match refusal:
@@ -162,19 +188,24 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
             )
         case ProfileUnknown(profile, offered):
             return (
-                f"The driver offers no profile named {profile!r} on this GPU. "
+                f"The driver offers no profile named {quoted(profile)} on this GPU. "
                 f"Possible here now: {_names(offered)}."
             )
-        case ProfileExhausted(profile, configured, offered):
-            carried = ", ".join(f"{count} x {name}" for name, count in configured) or "nothing"
+        case ProfileExhausted(profile, configured, offered, of):
+            left = f"0 of {of} left" if of else "none left"
             return (
-                f"No {profile} can be created now: the GPU carries {carried}, and the driver "
-                f"leaves no room for another. Possible here now: {_names(offered)}."
+                f"{profile}: {left}: the GPU carries {counted(configured)}. "
+                f"Possible here now: {_names(offered)}."
             )
         case FunctionMissing(address):
             return (
                 f"{address} is not on the PCI bus: the GPU's virtual functions do not exist. "
                 "They come back when SR-IOV is enabled on the GPU again."
+            )
+        case GpuDisabled(gpu):
+            return (
+                "The GPU has no virtual functions and is not meant to. Enable the GPU first: set "
+                f"spec.enabled of SRIOVGPUDevice {gpu} to true."
             )
         case ConfiguredElsewhere(profile):
             return (
@@ -185,14 +216,15 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
         case OtherProfileRunning(profile, running):
             return (
                 f"The driver has a {running or 'vGPU of an unknown profile'} here that was not "
-                f"configured through this object, so it is not replaced by {profile}. To keep it, "
-                "set spec.vGPUTypeName to its profile; to remove it, set spec.enabled to false."
+                f"configured through this object, so {quoted(profile)} does not replace it. "
+                "To keep it, set spec.vGPUTypeName to its profile; to remove it, set spec.enabled "
+                "to false."
             )
         case WrongDevice(name, address, node):
             return (
-                f"spec.address {address!r} on node {node!r} is not the device that the name "
-                f"{name} stands for, so nothing is done. Delete this object; every device of a "
-                "node has one of its own, which comes back by itself."
+                f"spec.address {quoted(address)} on node {quoted(node)} is not the device that the "
+                f"name {name} stands for, so nothing is done. Delete this object; every device of "
+                "a node has one of its own, which comes back by itself."
             )
         case VfsElsewhere(device, count):
             return (
@@ -214,8 +246,8 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
             )
         case VgpusEnabled(device, names):
             return (
-                f"vGPUs of {device} are enabled, and would go with its virtual functions: set "
-                f"spec.enabled to false first on VGPUDevice {_names(names)}."
+                f"vGPUs of {device} are enabled, and what is asked of the GPU would take them "
+                f"away: set spec.enabled to false first on VGPUDevice {_names(names)}."
             )
         case NoIommu(device):
             return (
@@ -287,7 +319,7 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
                 f"{device} is no NVIDIA GPU that can carry vGPUs. laneway devices shows which can."
             )
         case MigUnsupported(device):
-            return f"{device} has no MIG mode. Ask for profiles that need none."
+            return f"{device} has no MIG mode. Ask for a mode and profiles that need none."
         case MixedSizeUnsupported(device):
             return (
                 f"{device} cannot carry vGPUs of different sizes at once: card or driver lack the "
@@ -322,6 +354,48 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
                 f"In mode {mode} a GPU carries no {_names(profiles)}. Ask for another mode, leave "
                 "it empty to have what the profiles need, or ask for other profiles."
             )
+        case ModeWithoutVfs(device, mode):
+            return (
+                f"Mode {mode} has no virtual functions, and spec.enabled asks for them: {device} "
+                "is left as it is. Set spec.enabled to false, or choose SameSize, MixedSize or "
+                "MIGBacked."
+            )
+        case ModeElsewhere(device, wanted, found):
+            return (
+                f"{device} is in mode {found}, which it was not given through this object, so it "
+                f"does not change to {wanted}. To keep it, set spec.mode to {found}; to have "
+                f"{wanted}, ask for {wanted} after that."
+            )
+        case MigWished(device):
+            return (
+                f"A MigConfiguration asks for GPU instances on {device}, so it stays in MIG mode. "
+                "Set spec.enabled of that MigConfiguration to false first."
+            )
+        case NoGpuInstances(device):
+            return (
+                f"{device} is in MIG mode and has no GPU instance, so there is nothing that a vGPU "
+                "could be in. Ask for GPU instances in the MigConfiguration of the same name, and "
+                "set its spec.enabled to true."
+            )
+        case MigOnly(device):
+            return (
+                f"{device} offers no vGPU outside MIG mode, and MIG mode is off. Set spec.mode to "
+                "MIGBacked."
+            )
+        case NoProfiles(device, driver):
+            release = f" {driver}" if driver else ""
+            return (
+                f"NVIDIA's driver{release} has no vGPU profile for this model of card: {device} "
+                "has its virtual functions, and not one of them offers any. Install a release of the "
+                "vGPU driver for hosts that supports the card; the driver for data centres has no "
+                "profiles at all."
+            )
+        case ClaimedWhole(device, claim, user):
+            return (
+                f"{device} is claimed as a whole by PCIDeviceClaim {claim} of user "
+                f"{user or 'unknown'}, so it is not shared. It goes on here once that claim is "
+                "deleted."
+            )
         case OtherLayout(gpu, layout):
             return (
                 f"VGPULayout {layout} means {gpu} too and is older, so it has it. Select the GPU "
@@ -339,7 +413,13 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
             )
         case GpuPreparing(device, what):
             return f"{device} is not ready for it yet: {what} This goes on by itself afterwards."
-        case InstancesElsewhere(device, instances, lacking):
+        case InstancesElsewhere(device, instances):
+            return (
+                f"{device} has GPU instances that were not asked for through this object: "
+                f"{_names(instances)}. They are left alone. To take them over, request them here "
+                "and set spec.enabled to true; to have them destroyed, set it to false afterwards."
+            )
+        case OtherInstances(device, instances, lacking):
             text = (
                 f"{device} has GPU instances that this object does not ask for: "
                 f"{_names(instances)}. They are left alone. To keep them, request them here; to "
