@@ -124,6 +124,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     def wrong_device(self, stored: T) -> Refusal | None:
         """What is wrong when an object does not speak of the device that it is named for."""
 
+    def address(self, stored: T) -> str:
+        """The device that an object speaks of."""
+        spec: Any = _spec(stored)
+        return str(spec.address)
+
     @abstractmethod
     def wish(self, stored: T, shown: T) -> W:
         """What the object asks for in view of what is."""
@@ -169,7 +174,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         failure = self._failures.get(name)
         if failure is not None and failure.again <= _now():
             await self.means.observer.rescan()  # What was held may be gone by now.
-        if error := read_failed(self.inventory, PciAddress.parse(_spec(stored).address)):
+        if error := read_failed(self.inventory, PciAddress.parse(self.address(stored))):
             if self._unreadable.get(name) != error:
                 self._unreadable[name] = error
                 self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)

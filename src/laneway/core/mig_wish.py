@@ -37,6 +37,7 @@ from laneway.core.refusals import (
     InstancesElsewhere,
     MigModeOff,
     MigUnsupported,
+    OtherInstances,
     ProfileRepeated,
     ProfileUnknown,
     Refusal,
@@ -186,10 +187,12 @@ def _beside(wish: MigWish, wanted: dict[str, int], modes: GpuModes, best: Instan
     if isinstance(found, InstanceSet) and (steps := _steps(wish.address, found, wanted, modes)):
         return Plan(tuple(steps))
     others = tuple(map(_spot, sorted(best.destroy, key=lambda one: one.start)))
+    if not wanted:
+        return (InstancesElsewhere(str(wish.address), others),)
     lacking = tuple(
         f"{count} x {display_name(name)}" for name, count in _lacking(wanted, modes).items()
     )
-    return (InstancesElsewhere(str(wish.address), others, lacking),)
+    return (OtherInstances(str(wish.address), others, lacking),)
 
 
 def _steps(

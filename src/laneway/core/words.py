@@ -363,8 +363,8 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
         case ModeElsewhere(device, wanted, found):
             return (
                 f"{device} is in mode {found}, which it was not given through this object, so it "
-                f"does not change to {wanted}. To keep it, set spec.mode to {found}; to have "
-                f"{wanted}, ask for {wanted} after that."
+                f"does not change to {wanted}. To keep it, ask for {found}; to have {wanted}, ask "
+                f"for {wanted} after that."
             )
         case MigWished(device):
             return (
@@ -386,9 +386,9 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
             release = f" {driver}" if driver else ""
             return (
                 f"NVIDIA's driver{release} has no vGPU profile for this model of card: {device} "
-                "has its virtual functions, and not one of them offers any. Install a release of the "
-                "vGPU driver for hosts that supports the card; the driver for data centres has no "
-                "profiles at all."
+                "has its virtual functions, and not one of them offers any. Install a release of "
+                "the vGPU driver for hosts that supports the card; the driver for data centres has "
+                "no profiles at all."
             )
         case ClaimedWhole(device, claim, user):
             return (

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from laneway.api import (
     CoreNode,
     DeviceNode,
+    MigConfiguration,
     PCIDevice,
     SRIOVGPUDevice,
     SRIOVNetworkDevice,
@@ -27,6 +28,8 @@ from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
 from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
+from laneway.controllers.mig_labels import UNLABELLED, MigLabels
+from laneway.controllers.migs import MigController
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.silent import SilentChanges
@@ -47,7 +50,15 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "laneway-agent"
 
-T = TypeVar("T", PCIDevice, SRIOVGPUDevice, SRIOVNetworkDevice, USBDevice, VGPUDevice)
+T = TypeVar(
+    "T",
+    MigConfiguration,
+    PCIDevice,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    VGPUDevice,
+)
 
 
 class Agent:
@@ -67,7 +78,7 @@ class Agent:
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
-        cards = self._of_node(SRIOVNetworkDevice)
+        cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
         means = Means(hardware, self._observer, self._recorder, self._metrics, turns)
         self._publishers: list[Publisher[Any]] = [
             self._publisher(self._device_node(), self._by_name(DeviceNode)),
@@ -75,8 +86,12 @@ class Agent:
             self._publisher(usb.FAMILY, self._of_node(USBDevice)),
             NetworkController(node, client, cards, means),
             GpuController(node, client, gpus, means, vgpus=vgpus),
+            MigController(node, client, migs, means, gpus=gpus, preparing=lambda _gpu: ""),
             VgpuController(node, client, vgpus, means, gpus=gpus),
         ]
+        unlabelled = Informer(client, served(MigConfiguration), label_selector=UNLABELLED)
+        self._informers.append(unlabelled)
+        self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)
         self._label = DriverLabel(node, client, self._by_name(CoreNode), self._metrics)
 
     async def run(self) -> None:
@@ -95,6 +110,7 @@ class Agent:
                 self._observer.subscribe(publisher.observed)
                 tasks.create_task(publisher.run())
             tasks.create_task(self._label.run())
+            tasks.create_task(self._mig_labels.run())
             tasks.create_task(self._silent.run())
             for publisher in self._publishers:
                 await publisher.published.wait()
