@@ -47,6 +47,10 @@ class VgpuFunction(msgspec.Struct, frozen=True, kw_only=True):
     creatable: tuple[VgpuType, ...]
     """What the driver would accept on this function now."""
     configured: ConfiguredVgpu | None = None
+    card: str = ""
+    """UUID of the GPU; empty while the driver does not tell it."""
+    number: int | None = None
+    """Which of the GPU's VFs it is, as in `virtfn0`; None when the GPU does not list it."""
 
 
 class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,6 +41,22 @@ class PciAddress(NamedTuple):
             raise ValueError(f"not a PCI address (dddd:bb:dd.f, lower-case hex): {text!r}")
         return address
 
+    def shifted(self, before: PciAddress, after: PciAddress) -> PciAddress:
+        """Where this is once the card that it belongs to is at `after` and no more at `before`.
+
+        A card has its functions at the same distances in any slot. Raises ValueError where the
+        buses end.
+        """
+        distance = self._routing_id - before._routing_id
+        number = after._routing_id + distance
+        if not 0 <= number < 1 << 16:
+            raise ValueError(f"{self}: no bus has room for it once {before} is at {after}")
+        return PciAddress(after.domain, number >> 8, number >> 3 & 31, number & 7)
+
+    @property
+    def _routing_id(self) -> int:
+        return self.bus << 8 | self.device << 3 | self.function
+
 
 class Bar(msgspec.Struct, frozen=True):
     """One base address register that has a size (line `index` of sysfs `resource`)."""

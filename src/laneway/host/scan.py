@@ -6,9 +6,12 @@ Every part is read on its own: what is odd about one device, or missing on a mac
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.host import console, critical, network, storage
 from laneway.host.attributes import clean, describe
+from laneway.host.nvidia.identity import read_identities
 from laneway.host.pci import DEVICES, PciDevice, read_functions
 from laneway.host.port import Host
 from laneway.host.usb import read_usb
@@ -27,7 +30,7 @@ def scan(host: Host) -> Inventory:
     functions = tuple(device.function for device in devices)
     needs = [*storage.needs(host), *network.needs(host, interfaces), *console.needs(host)]
     found = critical.decide(functions, needs)
-    return Inventory(
+    inventory = Inventory(
         functions=functions,
         vgpus=tuple(vgpus),
         interfaces=tuple(interfaces.on_pci),
@@ -38,6 +41,17 @@ def scan(host: Host) -> Inventory:
         nvidia_driver=_driver_version(host),
         errors=tuple(errors),
     )
+    return identify(host, inventory)
+
+
+def identify(host: Host, inventory: Inventory) -> Inventory:
+    """The inventory with the cards' identities as the driver tells them now.
+
+    It knows that of a GPU only once somebody has asked it something.
+    """
+    told = read_identities(host, inventory.functions)
+    vgpus = (replace(vgpu, card=told.get(vgpu.parent, "")) for vgpu in inventory.vgpus)
+    return replace(inventory, identities=told, vgpus=tuple(vgpus))
 
 
 def _devices(host: Host, errors: list[DeviceError]) -> list[PciDevice]:

@@ -45,8 +45,16 @@ T = TypeVar("T")
 class SimulatedHost:
     """One node. Implements the host port; hot-plug, holders and faults come on top."""
 
-    def __init__(self, name: str, blocks: Iterable[Block], files: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        name: str,
+        blocks: Iterable[Block],
+        files: Mapping[str, bytes],
+        serials: Mapping[str, str] | None = None,
+    ) -> None:
+        """`serials`: see `seats`."""
         self.name = name
+        self._serials = serials or {}
         self._locks = Locks()
         self._lock = self._locks.lock
         self.faults = Faults(self._locks)
@@ -80,7 +88,7 @@ class SimulatedHost:
         self._consoles.load()
         self._files = PciFiles(self._core, self.plug)
         if NvidiaDriver.name in {block.properties.get("DRIVER") for block in blocks}:
-            driver = NvidiaDriver(self._core)
+            driver = NvidiaDriver(self._core, self._serials)
             self._core.register(driver)
             self.programs.update(programs(driver))
         self._plain.learn(blocks)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
 
+from laneway.core.pci import PciAddress
 from laneway.sim import dump
 from laneway.sim.build import Machine
 from laneway.sim.host import SimulatedHost
 from laneway.sim.models import MODELS
 from laneway.sim.modules import Availability, kernel_files
+from laneway.sim.seats import Seat, seated
 
 MAX_COUNT = 1000
 
@@ -62,12 +65,20 @@ def _machine(model: str) -> Machine:
     return MODELS[model]()
 
 
-def build(spec: Spec, name: str, vfio: Availability | None = None) -> SimulatedHost:
+def build(
+    spec: Spec,
+    name: str,
+    vfio: Availability | None = None,
+    seats: Mapping[PciAddress, Seat] | None = None,
+) -> SimulatedHost:
     """One host of this kind, with vfio-pci as the kind has it or as `vfio` says.
 
-    Raises DumpError for a dump that cannot be used.
+    `seats`: booted with its GPUs in these slots. Raises DumpError for a dump that cannot be used.
     """
-    if spec.path:
-        return SimulatedHost(name, dump.read(spec.path), kernel_files(vfio or "ready"))
-    machine = _machine(spec.model)
-    return SimulatedHost(name, machine.blocks, machine.files | kernel_files(vfio or machine.vfio))
+    machine = Machine() if spec.path else _machine(spec.model)
+    blocks = dump.read(spec.path) if spec.path else machine.blocks
+    serials: dict[str, str] = {}
+    if seats is not None:
+        blocks, serials = seated(blocks, seats)
+    files = machine.files | kernel_files(vfio or machine.vfio)
+    return SimulatedHost(name, blocks, files, serials)

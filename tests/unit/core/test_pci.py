@@ -73,3 +73,16 @@ def test_the_class_says_what_a_function_is(class_code: str, gpu: bool, bridge: b
     )
 
     assert (function.is_gpu, function.is_bridge) == (gpu, bridge)
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 0xFFFF), st.integers(0, 0xFFFF))
+def test_functions_keep_their_distance_from_their_card(before: int, after: int, one: int) -> None:
+    old, new, function = (PciAddress(0, n >> 8, n >> 3 & 31, n & 7) for n in (before, after, one))
+    if not 0 <= one - before + after <= 0xFFFF:
+        with pytest.raises(ValueError, match="no bus has room"):
+            function.shifted(old, new)
+        return
+    there = function.shifted(old, new)
+    assert there.shifted(new, old) == function
+    assert (there == new) is (function == old)
+    assert (there > new) is (function > old)

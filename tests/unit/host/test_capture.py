@@ -20,7 +20,7 @@ MakeHost = Callable[..., SimulatedHost]
 
 
 def reloaded(host: SimulatedHost | RealHost) -> Inventory:
-    return scan(SimulatedHost("again", dump.parse(capture(host)), {}))
+    return scan(SimulatedHost("node", dump.parse(capture(host)), {}))
 
 
 @pytest.mark.parametrize("model", ["a2", "l40s", "a100", "hgx-h100", "plain", "dump"])

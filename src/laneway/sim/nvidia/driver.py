@@ -12,6 +12,7 @@ import errno
 import posixpath
 import re
 import uuid
+from collections.abc import Mapping
 
 from laneway.sim.dump import Block
 from laneway.sim.nvidia import vendor
@@ -37,10 +38,12 @@ class NvidiaDriver:
 
     name = "nvidia"
 
-    def __init__(self, core: PciCore) -> None:
+    def __init__(self, core: PciCore, serials: Mapping[str, str]) -> None:
+        """`serials` of the cards that are not where their server has them from the start."""
         self.core = core
         self.devices = core.devices
         self.tree = core.devices.tree
+        self._serials = serials
         self._mdevs = Mdevs(core.devices, core.vfio)
         self._cards: dict[str, Card] = {}
         self._vendor_cards: set[str] = set()
@@ -129,9 +132,10 @@ class NvidiaDriver:
         return f"{found[1]}.{found[2]}" if found else "0.0"
 
     def identity(self, path: str, *more: object) -> str:
-        """A UUID of a GPU, or of something on it: always the same on the same host."""
+        """A UUID of a GPU, or of something on it: always the same on the same host, in any slot."""
         host = self.tree.read("/proc/sys/kernel/hostname").decode()
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, " ".join(map(str, (host, path, *more)))))
+        card = self._serials.get(path, path)
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, " ".join(map(str, (host, card, *more)))))
 
     def watched(self, path: str) -> bool:
         """Whether a process, a management client, has the GPU itself open."""
