@@ -86,8 +86,9 @@ NODES = st.one_of(
 
 def is_sound(inventory: Inventory) -> bool:
     """Whether everything can go on its way: encoded, and said in one line."""
-    plain = msgspec.structs.replace(inventory, critical={})
-    msgspec.json.encode((plain, list(inventory.critical.items())))
+    plain = msgspec.structs.replace(inventory, critical={}, identities={})
+    mapped = (*inventory.critical.items(), *inventory.identities.items())
+    msgspec.json.encode((plain, mapped))
     return all(error.device and "\n" not in error.message for error in inventory.errors)
 
 
