@@ -124,6 +124,18 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     gpu_instance: Annotated[
         int | None, Meta(description="Id of the GPU instance that the vGPU is in, if it is in one.")
     ] = None
+    last_type_name: Annotated[
+        str,
+        Meta(
+            description=(
+                "Profile of the vGPU that was here last, while it is missing: it comes back before "
+                "vGPUs that never were."
+            )
+        ),
+    ] = ""
+    last_placement: Annotated[
+        int | None, Meta(description="First memory slot of that vGPU, to which it comes back.")
+    ] = None
 
 
 class VGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

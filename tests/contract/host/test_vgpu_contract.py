@@ -15,7 +15,7 @@ from laneway.core.decision import refusals_of
 from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
-from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu import SharedGpu, VgpuWish, decide, mdev_uuid
 from laneway.host.plans.execute import StepError, execute
 from support.plans import hardware_of
 
@@ -183,16 +183,16 @@ async def test_a_wish_is_carried_out_and_taken_back(gpu: Any, tmp_path: Path) ->
     address = functions[5].address
     wish = VgpuWish(address, enabled=True, profile=kind.name, explicit=True)
 
-    plan = decide(wish, "node", functions[5], functions)
+    plan = decide(wish, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     functions = gpu.functions()
     assert functions[5].configured.type_name == kind.name
-    assert decide(wish, "node", functions[5], functions) == Satisfied()
+    assert decide(wish, "node", SharedGpu(functions)) == Satisfied()
 
     unwish = VgpuWish(address, enabled=False, profile="", explicit=True)
-    plan = decide(unwish, "node", functions[5], functions)
+    plan = decide(unwish, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
@@ -206,7 +206,7 @@ async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any, tmp_path: P
     functions = gpu.functions()
     wish = VgpuWish(first.address, enabled=True, profile=large.name, explicit=True)
 
-    plan = decide(wish, "node", functions[0], functions)
+    plan = decide(wish, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
@@ -220,7 +220,7 @@ def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu:
     functions = gpu.functions()
     for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileUnknown)):
         wish = VgpuWish(second.address, enabled=True, profile=profile, explicit=True)
-        [refusal] = refusals_of(decide(wish, "node", functions[1], functions))
+        [refusal] = refusals_of(decide(wish, "node", SharedGpu(functions)))
         assert isinstance(refusal, reason)
 
 

@@ -19,7 +19,7 @@ from laneway.core.refusals import (
     ProfileMissing,
     ProfileUnknown,
 )
-from laneway.core.vgpu import VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu import SharedGpu, VgpuWish, decide, mdev_uuid
 from laneway.core.words import explain
 
 GPU = PciAddress.parse("0000:08:00.0")
@@ -51,7 +51,7 @@ def wish(profile: str = "", *, enabled: bool = True, explicit: bool = True) -> V
 
 
 def decide_one(asked: VgpuWish, one: VgpuFunction | None):
-    return decide(asked, "node1", one, [one] if one else [])
+    return decide(asked, "node1", SharedGpu((one,) if one else ()))
 
 
 def test_an_empty_function_gets_the_profile_with_its_live_type_id():
@@ -126,7 +126,7 @@ def test_an_exhausted_profile_names_what_the_gpu_carries():
         configured=ConfiguredVgpu("nvidia-746", "NVIDIA A2-8Q", "u"),
     )
 
-    [refusal] = decide(wish("NVIDIA A2-4Q"), "node1", mine, [mine, other])
+    [refusal] = decide(wish("NVIDIA A2-4Q"), "node1", SharedGpu((mine, other)))
 
     assert isinstance(refusal, ProfileExhausted)
     assert "1 x NVIDIA A2-8Q" in explain(refusal)
@@ -169,7 +169,7 @@ def test_a_vendor_profile_that_is_not_listed_now_is_known_all_the_same(
 ):
     free, busy = vendor_card(carried, *listed)
 
-    [refusal] = decide(wish(asked), "node1", free, [free, busy])
+    [refusal] = decide(wish(asked), "node1", SharedGpu((free, busy)))
     assert isinstance(refusal, reason)
 
 
@@ -178,7 +178,7 @@ def test_the_one_vendor_vgpu_gets_another_size_in_one_plan_that_can_be_undone(li
     free, busy = vendor_card("NVIDIA L40S-8Q", *listed)
     asked = VgpuWish(busy.address, True, "NVIDIA L40S-48Q", explicit=True)
 
-    plan = decide(asked, "node1", busy, [free, busy])
+    plan = decide(asked, "node1", SharedGpu((free, busy)))
 
     assert plan == Plan(
         (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -17,9 +18,13 @@ from laneway.controllers.devices.family import ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.offer import lacking
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import WrongDevice
-from laneway.core.vgpu import VgpuWish
+from laneway.core.vgpu import VgpuWish, carried
+from laneway.core.words import counted, explain
+
+_NO_VGPU = "No vGPU is asked for, and there is none."
 
 ANSWERS = Answers(
     settled={"Configured", "NotConfigured", "ConfiguredElsewhere", "OtherProfileRunning"},
@@ -30,32 +35,54 @@ ANSWERS = Answers(
 def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
     """One object per function; a vGPU that exists already is adopted as enabled."""
     objects = {}
+    functions: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
     for function in inventory.vgpus:
-        name = names.pci_object_name(node, function.address)
-        parent = names.pci_object_name(node, function.parent)
-        current = function.configured
-        objects[name] = VGPUDevice(
-            metadata=ObjectMeta(
-                name=name,
-                labels={keys.LABEL_NODE: node, keys.LABEL_PARENT_GPU: parent},
-            ),
-            spec=VGPUDeviceSpec(
-                address=str(function.address),
-                node_name=node,
-                parent_gpu_device_address=str(function.parent),
-                enabled=current is not None,
-                vgpu_type_name="" if current is None else current.type_name,
-            ),
-            status=_status(function),
-        )
+        functions[function.parent].append(function)
+    for gpu, of_gpu in functions.items():
+        parent = names.pci_object_name(node, gpu)
+        nothing = _nothing(inventory, gpu, of_gpu)
+        for function in of_gpu:
+            name = names.pci_object_name(node, function.address)
+            current = function.configured
+            objects[name] = VGPUDevice(
+                metadata=ObjectMeta(
+                    name=name,
+                    labels={keys.LABEL_NODE: node, keys.LABEL_PARENT_GPU: parent},
+                ),
+                spec=VGPUDeviceSpec(
+                    address=str(function.address),
+                    node_name=node,
+                    parent_gpu_device_address=str(function.parent),
+                    enabled=current is not None,
+                    vgpu_type_name="" if current is None else current.type_name,
+                ),
+                status=_status(function, nothing),
+            )
     return objects
 
 
-def _status(function: VgpuFunction) -> VGPUDeviceStatus:
+def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFunction]) -> str:
+    """Why no vGPU can be made on a function to which the driver offers none."""
+    physical = next((one for one in inventory.functions if one.address == gpu), None)
+    modes = inventory.modes.get(gpu)
+    if physical and (why := lacking(physical, functions, modes, inventory.nvidia_driver)):
+        return explain(why)
+    there = carried(functions)
+    return f"The GPU carries {counted(there)}." if there else "The driver offers no profile."
+
+
+def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
+    """What is, with the answer to an object that asks for just that."""
     available = {kind.name: kind.id for kind in function.creatable}
     current = function.configured
     if current is None:
-        return VGPUDeviceStatus(available_types=available, framework=function.framework)
+        why = "" if available else f" None can be made: {nothing}"
+        return VGPUDeviceStatus(
+            available_types=available,
+            framework=function.framework,
+            conditions=[ready("NotConfigured", _NO_VGPU + why)],
+        )
+    profile = current.type_name or "A vGPU of an unknown profile"
     return VGPUDeviceStatus(
         vgpu_status=VGPU_CONFIGURED,
         # The contract's key for both frameworks: the type id where there is no UUID.
@@ -63,6 +90,9 @@ def _status(function: VgpuFunction) -> VGPUDeviceStatus:
         configure_vgpu_type_name=current.type_name,
         available_types=available,
         framework=function.framework,
+        placement=current.placement,
+        gpu_instance=current.gpu_instance,
+        conditions=[ready("Configured", f"{profile} is configured.")],
     )
 
 
@@ -78,10 +108,10 @@ def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
     return WrongDevice(stored.metadata.name, spec.address, spec.node_name)
 
 
-def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuid: str) -> VgpuWish:
+def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuids: Collection[str]) -> VgpuWish:
     """What the object asks for in view of what is. Raises ValueError when its address is none.
 
-    `our_uuid`: of an mdev that Laneway makes here.
+    `our_uuids`: those of an mdev that Laneway makes here, or made before an upgrade.
     """
     observed = shown.status
     return VgpuWish(
@@ -93,7 +123,7 @@ def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuid: str) -> VgpuWish:
             ANSWERS,
             asks=stored.spec.enabled,
             seen=_vgpu(stored.status) == _vgpu(observed),
-            ours=observed.framework != "mdev" or observed.uuid == our_uuid,
+            ours=observed.framework != "mdev" or observed.uuid in our_uuids,
         ),
     )
 
@@ -102,18 +132,28 @@ def _vgpu(status: VGPUDeviceStatus) -> tuple[str, str]:
     return status.uuid, status.configure_vgpu_type_name
 
 
-def status(stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
+def status(_stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
     """What is, where that is what the spec asks for."""
     observed = shown.status
-    if stored.spec.enabled:
-        condition = ready("Configured", f"{_profile(observed)} is configured.")
-    else:
-        condition = ready("NotConfigured", "No vGPU is asked for, and there is none.")
-    return msgspec.structs.replace(observed, conditions=[condition])
+    if observed.conditions:
+        return observed
+    return msgspec.structs.replace(observed, conditions=[ready("NotConfigured", _NO_VGPU)])
 
 
-def _profile(observed: VGPUDeviceStatus) -> str:
-    return observed.configure_vgpu_type_name or "A vGPU of an unknown profile"
+def remembering(stored: VGPUDevice, status: VGPUDeviceStatus) -> VGPUDeviceStatus:
+    """A status that tells of a vGPU which is wished and missing what it was when it was here."""
+    if status.configure_vgpu_type_name or not stored.spec.enabled:
+        return status
+    profile, place = last(stored)
+    return msgspec.structs.replace(status, last_type_name=profile, last_placement=place)
+
+
+def last(stored: VGPUDevice) -> tuple[str, int | None]:
+    """Profile and first memory slot of the vGPU that is here, or was."""
+    known = stored.status
+    if known.configure_vgpu_type_name:
+        return known.configure_vgpu_type_name, known.placement
+    return known.last_type_name, known.last_placement
 
 
 def parent_name(stored: VGPUDevice, node: str) -> str:
@@ -126,7 +166,11 @@ def parent_name(stored: VGPUDevice, node: str) -> str:
 
 
 def keep(stored: VGPUDevice, inventory: Inventory, *, gpu_enabled: bool) -> bool:
-    """The wish outlives the VF while the GPU is there and is meant to have VFs (reboot)."""
+    """A wish outlives its VF. An object without one does while the GPU is meant to have VFs."""
     parent = stored.spec.parent_gpu_device_address
     present = any(str(function.address) == parent for function in inventory.functions)
-    return (gpu_enabled and present) or unreadable(inventory, [stored.spec.address, parent])
+    return (
+        stored.spec.enabled
+        or (gpu_enabled and present)
+        or unreadable(inventory, [stored.spec.address, parent])
+    )
