@@ -1,0 +1,303 @@
+"""VGPULayout: its wish and the lower objects as values, the patches for these, and its status.
+
+All pure. What is written into the layout is the same whoever writes it: an entry depends on its
+GPU only, and the sum of the entries on the entries and the spec only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from laneway.api import (
+    LAYOUT_DONE,
+    LAYOUT_IN_PROGRESS,
+    LAYOUT_PLANNED,
+    LAYOUT_REFUSED,
+    Condition,
+    LayoutGpu,
+    MigConfiguration,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    VGPULayout,
+    find_condition,
+)
+from laneway.controllers.devices import vgpu as vgpu_device
+from laneway.controllers.devices.family import DeviceObject, ready
+from laneway.controllers.devices.wishes import IN_PROGRESS, in_words
+from laneway.core import names
+from laneway.core.decision import Decision, refusals_of
+from laneway.core.gpu_modes import GpuModes
+from laneway.core.inventory import Inventory
+from laneway.core.layout_stages import (
+    Answer,
+    Found,
+    GpuObject,
+    MigObject,
+    Objects,
+    VgpuObject,
+    Waiting,
+)
+from laneway.core.layout_wish import Claimant, LayoutWish, Selection, wish_of
+from laneway.core.mig_wish import bare_name, display_name
+from laneway.core.pci import Link, PciAddress
+from laneway.core.plan import Plan
+from laneway.core.refusals import Refusal
+from laneway.core.sriov import vf_count
+from laneway.core.words import counted, describe
+
+_NAMED = 3
+"""How many GPUs a summing message speaks of one by one."""
+
+_WAITING: Mapping[Waiting, str] = {
+    "vgpus to go": "the vGPUs that go are gone",
+    "the GPU": "the GPU has the functions and the mode that are asked for",
+    "GPU instances": "the GPU instances are made",
+    "vGPUs": "the vGPUs are made",
+    "nothing": "the node shows it",
+}
+
+
+# ------------------------------------------------------------------------------- what it asks for
+
+
+def selection(layout: VGPULayout) -> Selection:
+    nodes, gpus = layout.spec.node_selector, layout.spec.gpu_selector
+    return Selection(
+        labels=nodes.match_labels,
+        nodes=frozenset(nodes.names),
+        names=frozenset(gpus.names),
+        device_ids=frozenset(gpus.device_ids),
+    )
+
+
+def claimant(layout: VGPULayout) -> Claimant:
+    return Claimant(layout.metadata.creation_timestamp, layout.metadata.name)
+
+
+def claims(layout: VGPULayout) -> bool:
+    """Whether a layout has GPUs at all: one that only asks what would be done has none."""
+    return not layout.spec.dry_run and not layout.metadata.deletion_timestamp
+
+
+def wish(layout: VGPULayout, address: PciAddress) -> LayoutWish | tuple[Refusal, ...]:
+    vgpus = ((one.profile, one.count) for one in layout.spec.vgpus)
+    return wish_of(address, layout.spec.mode, vgpus)
+
+
+# ------------------------------------------------------------------------------------- hardware
+
+
+def gpus(inventory: Inventory, node: str) -> dict[str, Found]:
+    """The GPUs that can be shared, by the names of their objects."""
+    return {
+        names.pci_object_name(node, one.address): found(
+            inventory, one.address, inventory.modes.get(one.address)
+        )
+        for one in inventory.functions
+        if one.sriov_gpu
+    }
+
+
+def found(inventory: Inventory, address: PciAddress, modes: GpuModes | None) -> Found:
+    """A GPU that is in the inventory. Without its link, whose speed changes with the load."""
+    gpu = next(one for one in inventory.functions if one.address == address)
+    order = {vf: index for index, vf in enumerate(gpu.vfs)}
+    functions = (one for one in inventory.vgpus if one.parent == address)
+    return Found(
+        msgspec.structs.replace(gpu, link=Link()),
+        tuple(sorted(functions, key=lambda one: (order.get(one.address, len(order)), one.address))),
+        modes,
+    )
+
+
+# ------------------------------------------------------------------------------- the lower objects
+
+
+def objects(
+    node: str,
+    gpu: SRIOVGPUDevice | None,
+    mig: MigConfiguration | None,
+    vgpus: Iterable[VGPUDevice],
+) -> Objects:
+    """The objects of one GPU. Those that speak of another device than their name are none."""
+    found = (
+        VgpuObject(
+            one.metadata.name,
+            PciAddress.parse(one.spec.address),
+            one.spec.vgpu_type_name if one.spec.enabled else None,
+            _refused(one),
+        )
+        for one in vgpus
+        if not one.metadata.deletion_timestamp and vgpu_device.wrong_device(one, node) is None
+    )
+    return Objects(
+        GpuObject(gpu.spec.enabled, gpu.spec.mode, _refused(gpu)) if gpu else None,
+        MigObject(mig.spec.enabled, requested(mig), _refused(mig)) if mig else None,
+        tuple(sorted(found, key=lambda one: one.address)),
+    )
+
+
+def requested(mig: MigConfiguration) -> dict[str, int]:
+    """GPU instances by profile, as the driver names it."""
+    return {bare_name(one.name): one.requested for one in mig.spec.profile_spec if one.requested}
+
+
+def _refused(stored: DeviceObject) -> Answer | None:
+    """What the present wish of an object has been refused with."""
+    answer = find_condition(stored.status.conditions, "Ready")
+    if answer is None or answer.status != "False" or answer.reason == IN_PROGRESS:
+        return None
+    if answer.observed_generation != stored.metadata.generation:
+        return None
+    return Answer(answer.reason, answer.message)
+
+
+def vgpu_patch(profile: str | None) -> dict[str, Any]:
+    """The wish for a vGPU, or for none."""
+    return {"enabled": False} if profile is None else {"enabled": True, "vGPUTypeName": profile}
+
+
+def gpu_patch(wished: tuple[bool, str]) -> dict[str, Any]:
+    enabled, mode = wished
+    return {"enabled": enabled, "mode": mode}
+
+
+def mig_patch(
+    stored: MigConfiguration, wished: tuple[bool, dict[str, int]], ids: Mapping[str, int]
+) -> dict[str, Any]:
+    """The wish for exactly these GPU instances, or for none. `ids`: the driver's, by profile."""
+    enabled, counts = wished
+    if not enabled:
+        return {"enabled": False}
+    known = {bare_name(one.name): one for one in stored.spec.profile_spec}
+    listed = [
+        {"name": one.name, "id": one.id, "requested": counts.get(name, 0)}
+        for name, one in known.items()
+    ]
+    listed += [
+        {"name": display_name(name), "id": ids.get(name, 0), "requested": count}
+        for name, count in counts.items()
+        if name not in known
+    ]
+    return {"enabled": True, "profileSpec": listed}
+
+
+# ------------------------------------------------------------------------------ one GPU's entry
+
+
+def done(entry: LayoutGpu, wish: LayoutWish) -> LayoutGpu:
+    return _said(entry, LAYOUT_DONE, "Done", f"As asked for: {_asked(wish)}.")
+
+
+def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...]) -> LayoutGpu:
+    return _said(entry, LAYOUT_REFUSED, refusals[0].reason, in_words(refusals))
+
+
+def planned(entry: LayoutGpu, decision: Decision, owner: str) -> LayoutGpu:
+    """What would be done. `owner`: the layout that has the GPU meanwhile."""
+    if refusals := refusals_of(decision):
+        return refused(entry, refusals)
+    steps = plan_steps(decision)
+    words = (
+        "These steps would be done in this order, and nothing is, because spec.dryRun is true."
+        if steps
+        else "Nothing would have to be done."
+    )
+    if owner:
+        words += f" VGPULayout {owner} has the GPU meanwhile."
+    return _said(entry, LAYOUT_PLANNED, "DryRun", words, steps)
+
+
+def in_progress(
+    entry: LayoutGpu, waiting: Waiting, steps: Sequence[str], objects: Objects
+) -> LayoutGpu:
+    """What is waited for, and what stands in its way by the answer of a lower object."""
+    words = f"Waiting until {_WAITING[waiting]}."
+    if not objects.refused:
+        return _said(entry, LAYOUT_IN_PROGRESS, IN_PROGRESS, words, steps)
+    first = objects.refused[0]
+    return _said(entry, LAYOUT_IN_PROGRESS, first.reason, f"{words} {first.message}", steps)
+
+
+def _said(
+    entry: LayoutGpu, state: str, reason: str, message: str, steps: Sequence[str] = ()
+) -> LayoutGpu:
+    return msgspec.structs.replace(
+        entry, state=state, reason=reason, message=message, steps=list(steps)
+    )
+
+
+def plan_steps(decision: Decision) -> list[str]:
+    """A plan in words, with what must wait for a further plan."""
+    if not isinstance(decision, Plan):
+        return []
+    return [*map(describe, decision.steps), *decision.then]
+
+
+def handed_over(entry: LayoutGpu, wish: LayoutWish, found: Found) -> LayoutGpu:
+    """All is wished, and the lower controllers are at it, as far as an inventory shows it."""
+    waiting: Waiting = "vGPUs" if found.functions and wish.shared else "the GPU"
+    steps = []
+    if bool(vf_count(found.gpu)) != wish.shared:
+        steps.append(f"{'enable' if wish.shared else 'disable'} the virtual functions")
+    missing = wish.wanted
+    missing.subtract(found.carried.values())
+    steps += [f"configure {count} x {name}" for name, count in sorted(missing.items()) if count > 0]
+    return in_progress(entry, waiting, steps, Objects())
+
+
+def _asked(wish: LayoutWish) -> str:
+    if not wish.shared:
+        return f"mode {wish.mode}, no virtual functions"
+    return counted(sorted(wish.wanted.items())) if wish.wanted else "no vGPUs"
+
+
+# ------------------------------------------------------------------------------------- the sum
+
+
+def summed(layout: VGPULayout) -> tuple[Condition, str]:
+    """`Ready` and the summary, from the entries that the layout has."""
+    entries = sorted(layout.status.gpus, key=lambda one: one.name)
+    generation = layout.metadata.generation
+    answered = [one for one in entries if one.observed_generation == generation]
+    by_state = {
+        state: [one for one in answered if one.state == state]
+        for state in (LAYOUT_DONE, LAYOUT_REFUSED, LAYOUT_IN_PROGRESS, LAYOUT_PLANNED)
+    }
+    known = {one.name for one in answered}
+    silent = sorted(({one.name for one in entries} | set(layout.spec.gpu_selector.names)) - known)
+    total = len(known) + len(silent)
+    ready_count = len(by_state[LAYOUT_DONE])
+    summary = f"{ready_count} of {total}"
+    if by_state[LAYOUT_REFUSED]:
+        one = by_state[LAYOUT_REFUSED]
+        words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
+        return _not_ready("Refused", f"Refused for {_names(one)}. {words}"), summary
+    if silent:
+        words = f"No agent has answered for {_first(silent)}."
+        return _not_ready("NotAnswered", words), summary
+    if not total:
+        return _not_ready("NothingSelected", "No GPU of any node is selected."), summary
+    if one := by_state[LAYOUT_IN_PROGRESS]:
+        words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
+        return _not_ready(IN_PROGRESS, f"In progress on {_names(one)}. {words}"), summary
+    if by_state[LAYOUT_PLANNED]:
+        words = "Nothing is changed, because spec.dryRun is true; status.gpus tells the plans."
+        return _not_ready("DryRun", words), summary
+    return ready("Done", f"All {total} GPUs are as asked for."), summary
+
+
+def _not_ready(reason: str, message: str) -> Condition:
+    return ready(reason, message, status=False)
+
+
+def _names(entries: Sequence[LayoutGpu]) -> str:
+    return _first([one.name for one in entries])
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
