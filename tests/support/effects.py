@@ -112,14 +112,23 @@ class Kernel:
                 assert all(v.configured is None for v in situation.inventory.vgpus), "in use"
                 return _with_modes(address, situation, mixed_size=enabled)
             case CreateGpuInstance(address, profile, profile_id, start):
-                new = GpuInstance(0, profile, profile_id, start, 1)
-                instances = (*situation.gpus[address].instances, new)
+                modes = situation.gpus[address]
+                kind = next((one for one in modes.profiles if one.id == profile_id), None)
+                new = GpuInstance(0, profile, profile_id, start, kind.size if kind else 1)
+                if kind:
+                    assert modes.mig
+                    assert start in kind.starts, "Invalid Argument"
+                instances = (*modes.instances, new)
+                assert not _overlap(instances), "Insufficient Resources"
                 ordered = tuple(sorted(instances, key=lambda one: one.start))
                 return _with_modes(address, situation, instances=ordered)
             case DestroyGpuInstance(address, profile, profile_id, start):
-                gone = GpuInstance(0, profile, profile_id, start, 1)
                 instances = situation.gpus[address].instances
-                assert gone in instances, "it still has compute instances, or is none"
+                (gone,) = (one for one in instances if one.start == start)
+                assert (gone.profile, gone.profile_id) == (profile, profile_id)
+                assert not gone.compute_instances, "In use by another client"
+                inside = (v.configured and v.configured.gpu_instance for v in _on(situation))
+                assert gone.id not in inside, "In use by another client"
                 rest = tuple(one for one in instances if one != gone)
                 return _with_modes(address, situation, instances=rest)
             case CreateComputeInstance(address, start):
@@ -177,6 +186,15 @@ def _function(address: PciAddress, situation: Situation) -> PciFunction:
 
 def _vgpu(address: PciAddress, situation: Situation) -> VgpuFunction:
     return next(v for v in situation.inventory.vgpus if v.address == address)
+
+
+def _on(situation: Situation) -> Iterable[VgpuFunction]:
+    return (one for one in situation.inventory.vgpus if one.configured is not None)
+
+
+def _overlap(instances: Iterable[GpuInstance]) -> bool:
+    taken = [slot for one in instances for slot in range(one.start, one.start + one.size)]
+    return len(taken) != len(set(taken))
 
 
 def _changed(address: PciAddress, situation: Situation, **fields: Any) -> Situation:
