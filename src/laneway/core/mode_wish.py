@@ -95,7 +95,10 @@ def _judge(
         return (VfsElsewhere(str(gpu.address), existing),)
     wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
     if wanted is None:
-        return Satisfied() if bool(existing) == wish.enabled else None
+        if bool(existing) == wish.enabled:
+            return Satisfied()
+        against = _loss(wish, Mode.MIG_BACKED, gpu, modes) if modes and modes.mig else None
+        return (against,) if against else None
     found = mode_of(gpu, modes)
     if found is wanted:
         return Satisfied()
@@ -122,13 +125,19 @@ def _impossible(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes)
     settled = bool(vf_count(gpu)) and not modes.mig
     if wanted is Mode.MIXED_SIZE and settled and modes.mixed_size is None:
         return MixedSizeUnsupported(device)
-    if bool(modes.mig) == wanted.has_mig:
-        return None
-    if wish.mig_wished and not wanted.has_mig:
+    if modes.mig and not wanted.has_mig and wish.mig_wished:
         return MigWished(device)
-    if (vf_count(gpu) or modes.instances) and not wish.explicit:
-        return ModeElsewhere(device, wanted, mode_of(gpu, modes) or "")
-    return None
+    return _loss(wish, wanted, gpu, modes)
+
+
+def _loss(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
+    """What exists, was not made for this object and would have to go."""
+    has_vfs, change = bool(vf_count(gpu)), bool(modes.mig) != wanted.has_mig
+    switch = has_vfs != wanted.has_vfs
+    lost = (modes.instances and (switch or change)) or (has_vfs and change)
+    if wish.explicit or not lost:
+        return None
+    return ModeElsewhere(str(gpu.address), wanted, mode_of(gpu, modes) or "")
 
 
 def plan_mode(wish: ModeWish, situation: Situation) -> Decision:
@@ -144,9 +153,9 @@ def plan_mode(wish: ModeWish, situation: Situation) -> Decision:
     modes = modes or GpuModes()
     wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
     mig = bool(modes.mig) if wanted is None else wanted.has_mig
-    leaving = without_instances(gpu.address, situation) if wish.explicit else situation
+    empty = without_instances(gpu.address, situation)
     against += unserved(gpu, situation)
-    more, steps = transition(gpu, modes, leaving, functions=wish.enabled, mig=mig)
+    more, steps = transition(gpu, modes, empty, functions=wish.enabled, mig=mig)
     against += more
     mixed = bool(modes.mixed_size) and not steps
     if wanted in (Mode.SAME_SIZE, Mode.MIXED_SIZE) and mixed != (wanted is Mode.MIXED_SIZE):
@@ -163,9 +172,3 @@ def pending(wish: ModeWish, inventory: Inventory) -> str:
     if wanted is not None:
         return f"it is to be in mode {wanted}"
     return f"its virtual functions are to be {'enabled' if wish.enabled else 'disabled'}"
-
-
-def facts(wish: ModeWish, inventory: Inventory) -> tuple[object, ...]:
-    """What of the wish and of the driver's answers decides, beside the card's functions."""
-    modes, error = inventory.modes.get(wish.address), inventory.unasked.get(wish.address, "")
-    return wish.enabled, wish.mode, wish.mig_wished, wish.explicit, modes, error

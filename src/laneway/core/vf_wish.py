@@ -20,8 +20,7 @@ class VfWish(msgspec.Struct, frozen=True):
     """What the object's spec asks for."""
 
     address: PciAddress
-    count: int | None
-    """None: as many as the card makes, which a GPU's driver decides."""
+    count: int
     explicit: bool
     """Whether virtual functions that exist may be taken away for it."""
 
@@ -31,7 +30,7 @@ def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | tuple[Refusal, 
     if card is None:
         return (DeviceMissing(str(wish.address)),)
     existing = vf_count(card)
-    if existing == wish.count or (wish.count is None and existing):
+    if existing == wish.count:
         return Satisfied()
     if not existing or wish.explicit:
         return None
@@ -40,21 +39,19 @@ def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | tuple[Refusal, 
     return (VfsElsewhere(str(wish.address), existing),)
 
 
-def undriven(wish: VfWish, inventory: Inventory) -> VfsUndriven | None:
+def undriven(card: PciAddress, inventory: Inventory) -> VfsUndriven | None:
     """What is wrong with a GPU that has the virtual functions which were asked for."""
     found = tuple(
-        str(one.address)
-        for one in inventory.functions
-        if one.physfn == wish.address and not one.driver
+        str(one.address) for one in inventory.functions if one.physfn == card and not one.driver
     )
-    return VfsUndriven(str(wish.address), found) if found else None
+    return VfsUndriven(str(card), found) if found else None
 
 
-def facts(wish: VfWish, inventory: Inventory) -> tuple[object, ...]:
-    """What decides whether the wish can be fulfilled, as far as a scan shows it."""
-    family = {wish.address}
+def facts(card: PciAddress, inventory: Inventory) -> tuple[object, ...]:
+    """What decides whether a wish about a card can be fulfilled, as far as a scan shows it."""
+    family = {card}
     for function in inventory.functions:
-        if function.address == wish.address:
+        if function.address == card:
             family.update(function.vfs)
     # Not the functions as a whole: the speed of a link changes with a card's load.
     functions = tuple(
@@ -65,7 +62,8 @@ def facts(wish: VfWish, inventory: Inventory) -> tuple[object, ...]:
     vgpus = tuple(
         (one.address, one.configured)
         for one in inventory.vgpus
-        if one.configured and one.parent == wish.address
+        if one.configured and one.parent == card
     )
     needed = tuple(sorted((a, why) for a, why in inventory.critical.items() if a in family))
-    return wish.count, functions, vgpus, needed, inventory.nvidia_driver
+    modes, error = inventory.modes.get(card), inventory.unasked.get(card)
+    return functions, vgpus, needed, modes, error, inventory.nvidia_driver

@@ -16,17 +16,22 @@ from laneway.api import (
     DeviceNode,
     MigConfiguration,
     PCIDevice,
+    PCIDeviceClaim,
     SRIOVGPUDevice,
     SRIOVNetworkDevice,
     USBDevice,
     VGPUDevice,
+    VGPULayout,
 )
 from laneway.controllers.acting import ACTOR, Means
-from laneway.controllers.cards import GpuController, NetworkController
+from laneway.controllers.cards import NetworkController
 from laneway.controllers.devices import node as node_device
 from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
 from laneway.controllers.driver_label import DriverLabel
+from laneway.controllers.gpus import GpuController
+from laneway.controllers.layouts import LayoutController
+from laneway.controllers.lower_objects import LowerObjects
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.mig_labels import UNLABELLED, MigLabels
 from laneway.controllers.migs import MigController
@@ -80,19 +85,35 @@ class Agent:
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
         means = Means(hardware, self._observer, self._recorder, self._metrics, turns)
+        claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
+        switches = GpuController(node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims)
+        instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
         self._publishers: list[Publisher[Any]] = [
             self._publisher(self._device_node(), self._by_name(DeviceNode)),
             self._publisher(pci.FAMILY, self._of_node(PCIDevice)),
             self._publisher(usb.FAMILY, self._of_node(USBDevice)),
             NetworkController(node, client, cards, means),
-            GpuController(node, client, gpus, means, vgpus=vgpus),
-            MigController(node, client, migs, means, gpus=gpus, preparing=lambda _gpu: ""),
-            VgpuController(node, client, vgpus, means, gpus=gpus),
+            switches,
+            instances,
+            VgpuController(
+                node,
+                client,
+                vgpus,
+                means,
+                gpus=gpus,
+                pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
+            ),
         ]
-        unlabelled = Informer(client, served(MigConfiguration), label_selector=UNLABELLED)
-        self._informers.append(unlabelled)
+        unlabelled = self._informer(MigConfiguration, label_selector=UNLABELLED)
         self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)
-        self._label = DriverLabel(node, client, self._by_name(CoreNode), self._metrics)
+        nodes = self._by_name(CoreNode)
+        self._label = DriverLabel(node, client, nodes, self._metrics)
+        # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
+        self._layouts = Informer(client, served(VGPULayout))
+        lower = LowerObjects(node, client, means, gpus=gpus, vgpus=vgpus, migs=migs)
+        self._layout = LayoutController(
+            node, client, means, lower, layouts=self._layouts, nodes=nodes
+        )
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled."""
@@ -114,6 +135,9 @@ class Agent:
             tasks.create_task(self._silent.run())
             for publisher in self._publishers:
                 await publisher.published.wait()
+            self._observer.subscribe(self._layout.observed)
+            tasks.create_task(self._layouts.run())
+            tasks.create_task(self._layout.run())
             self.ready.set()
             log.info("the devices of node %s are published", self.node)
 
@@ -131,14 +155,20 @@ class Agent:
             log.warning("%s", explain(error.refusal))
 
     def _of_node(self, cls: type[T]) -> Informer[T]:
-        selector = f"{keys.LABEL_NODE}={self.node}"
-        informer = Informer(self._client, served(cls), label_selector=selector)
-        self._informers.append(informer)
-        return informer
+        return self._informer(cls, label_selector=f"{keys.LABEL_NODE}={self.node}")
 
     def _by_name(self, cls: type[Any]) -> Informer[Any]:
-        selector = f"metadata.name={self.node}"
-        informer = Informer(self._client, served(cls), field_selector=selector)
+        return self._informer(cls, field_selector=f"metadata.name={self.node}")
+
+    def _informer(
+        self, cls: type[Any], *, label_selector: str = "", field_selector: str = ""
+    ) -> Informer[Any]:
+        informer = Informer(
+            self._client,
+            served(cls),
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
         self._informers.append(informer)
         return informer
 

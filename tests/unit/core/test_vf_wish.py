@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu
 from laneway.core.pci import Link, PciFunction
 from laneway.core.plan import Satisfied
@@ -13,9 +14,7 @@ from laneway.core.vf_wish import VfWish, facts, judge
 from laneway.core.words import explain
 from support.cards import CARD, TYPES, scene, vf_addresses
 
-WISHES = st.builds(
-    VfWish, address=st.just(CARD), count=st.none() | st.integers(0, 16), explicit=st.booleans()
-)
+WISHES = st.builds(VfWish, address=st.just(CARD), count=st.integers(0, 16), explicit=st.booleans())
 COUNTS = st.integers(0, 16)
 
 
@@ -28,8 +27,7 @@ def test_what_is_as_wished_is_left_and_what_is_not_wished_explicitly_too(
     wish: VfWish, existing: int
 ) -> None:
     answer = judge(wish, card(existing))
-    met = bool(existing) if wish.count is None else wish.count == existing
-    assert (answer == Satisfied()) == met
+    assert (answer == Satisfied()) == (wish.count == existing)
     if answer is None:
         assert not existing or wish.explicit
     if isinstance(answer, tuple):
@@ -46,13 +44,13 @@ def test_a_card_that_is_gone_is_named(wish: VfWish) -> None:
 
 
 def test_a_link_that_changes_its_speed_is_no_other_situation() -> None:
-    wish, idle = VfWish(CARD, None, explicit=False), scene(gpu=True, existing=16)
+    idle = scene(gpu=True, existing=16)
     busy = idle.where(CARD, link=Link("16.0 GT/s PCIe", 16))
-    assert facts(wish, idle.situation.inventory) == facts(wish, busy.situation.inventory)
+    assert facts(CARD, idle.situation.inventory) == facts(CARD, busy.situation.inventory)
 
 
 def test_what_decides_is_another_situation() -> None:
-    wish, before = VfWish(CARD, 0, explicit=True), scene(gpu=True, existing=16)
+    before = scene(gpu=True, existing=16)
     inventory = before.situation.inventory
     vf, kind = vf_addresses(1)[0], TYPES[0]
     carrying = replace(inventory.vgpus[0], configured=ConfiguredVgpu(kind.id, kind.name))
@@ -64,7 +62,8 @@ def test_what_decides_is_another_situation() -> None:
         replace(inventory, vgpus=(carrying, *inventory.vgpus[1:])),
         replace(inventory, critical={vf: ("it carries the default route",)}),
         replace(inventory, nvidia_driver="550.1"),
+        replace(inventory, modes={CARD: GpuModes(mig=True)}),
+        replace(inventory, unasked={CARD: "it does not answer"}),
     ]
 
-    assert facts(wish, inventory) not in [facts(wish, other) for other in others]
-    assert facts(wish, inventory) != facts(replace(wish, count=4), inventory)
+    assert facts(CARD, inventory) not in [facts(CARD, other) for other in others]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -11,21 +12,30 @@ from laneway.api import (
     SRIOVGPUDevice,
     SRIOVGPUDeviceSpec,
     SRIOVGPUDeviceStatus,
+    find_condition,
 )
 from laneway.controllers.devices.family import Family, ready, unreadable
-from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.devices.wishes import IN_PROGRESS, Answers, explicit
 from laneway.core import keys, names
-from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
-from laneway.core.vf_wish import VfWish
+from laneway.core.capacity import still_fits
+from laneway.core.gpu_modes import GpuModes
+from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.mode_wish import ModeWish, effective, mode_of
+from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+
+_MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles"})
+"""Answers to a wish that the GPU meets."""
 
 ANSWERS = Answers(
-    settled={"Enabled", "Disabled", "VfsElsewhere"}, absent={"Disabled", "VfsElsewhere"}
+    settled=_MET | {"VfsElsewhere", "ModeElsewhere"}, absent={"Disabled", "VfsElsewhere"}
 )
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:
     """One object per GPU; one that has VFs already is adopted as enabled."""
+    carriers: dict[PciAddress, list[VgpuFunction]] = defaultdict(list)
+    for vgpu in inventory.vgpus:
+        carriers[vgpu.parent].append(vgpu)
     objects = {}
     for function in inventory.functions:
         if not function.sriov_gpu:
@@ -38,41 +48,76 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:
                 node_name=node,
                 enabled=function.num_vfs > 0,
             ),
-            status=SRIOVGPUDeviceStatus(
-                vf_addresses=[str(address) for address in function.vfs],
-                vgpu_devices=[names.pci_object_name(node, vf) for vf in function.vfs],
-            ),
+            status=_observed(function, carriers[function.address], inventory, node),
         )
     return objects
 
 
-def wish(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> VfWish:
-    """What the object asks for in view of what is."""
-    return VfWish(
+def _observed(
+    gpu: PciFunction, functions: Sequence[VgpuFunction], inventory: Inventory, node: str
+) -> SRIOVGPUDeviceStatus:
+    modes = inventory.modes.get(gpu.address)
+    carried = [one.configured for one in functions if one.configured]
+    return SRIOVGPUDeviceStatus(
+        vf_addresses=[str(address) for address in gpu.vfs],
+        vgpu_devices=[names.pci_object_name(node, vf) for vf in gpu.vfs],
+        mode=mode_of(gpu, modes) or "",
+        configured=dict(sorted(Counter(one.type_name or one.type_id for one in carried).items())),
+        fits=still_fits(gpu, functions, modes or GpuModes()),
+        gpu_uuid=inventory.identities.get(gpu.address, ""),
+    )
+
+
+def wish(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool) -> ModeWish:
+    """What the object asks for in view of what is.
+
+    `mig_wished`: a MigConfiguration asks for GPU instances. It has no answer here of its own, so
+    it counts as a new wish as long as what was answered last is as it was then.
+    """
+    spec, before, now = stored.spec, stored.status, shown.status
+    answer = find_condition(before.conditions, "Ready")
+    reason = answer.reason if answer else ""
+    # A transition that was interrupted can have ended in any mode.
+    mode_seen = "" in (before.mode, now.mode) or before.mode == now.mode or reason == IN_PROGRESS
+    seen = list(before.vf_addresses) == list(now.vf_addresses) and mode_seen
+    current = before.observed_generation == stored.metadata.generation
+    by_mig = mig_wished and not spec.mode and seen and current and reason in _MET
+    asks = spec.enabled or effective(spec.mode, spec.enabled, mig_wished=False) is not None
+    return ModeWish(
         address=PciAddress.parse(shown.spec.address),
-        count=None if stored.spec.enabled else 0,
-        explicit=explicit(
-            stored,
-            ANSWERS,
-            asks=stored.spec.enabled,
-            seen=list(stored.status.vf_addresses) == list(shown.status.vf_addresses),
-        ),
+        enabled=spec.enabled,
+        mode=spec.mode,
+        mig_wished=mig_wished,
+        explicit=by_mig or explicit(stored, ANSWERS, asks=asks, seen=seen),
     )
 
 
 def status(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> SRIOVGPUDeviceStatus:
     """What is, where that is what the spec asks for."""
-    count = len(shown.status.vf_addresses)
+    count, mode = len(shown.status.vf_addresses), shown.status.mode
     if stored.spec.enabled:
-        condition = ready("Enabled", f"The GPU has {count} virtual functions for vGPUs.")
+        also = f", in mode {mode}" if mode else ""
+        condition = ready("Enabled", f"The GPU has {count} virtual functions for vGPUs{also}.")
     else:
-        condition = ready("Disabled", "No virtual functions are asked for, and there are none.")
+        also = f" The GPU is in mode {mode}." if mode else ""
+        text = f"No virtual functions are asked for, and there are none.{also}"
+        condition = ready("Disabled", text)
     return msgspec.structs.replace(shown.status, conditions=[condition])
 
 
 def keep(stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
-    """A GPU that could not be read is not gone."""
-    return unreadable(inventory, [stored.spec.address])
+    """A GPU that could not be read is not gone, and neither is a wish for what it lacks now."""
+    return unreadable(inventory, [stored.spec.address]) or without_sriov(stored, inventory)
+
+
+def without_sriov(stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
+    """Whether functions are wished of a GPU that is there, and cannot have any as it is set up."""
+    return stored.spec.enabled and any(
+        (function.vendor, function.physfn, function.sriov_gpu) == (NVIDIA, None, False)
+        and function.is_gpu
+        and str(function.address) == stored.spec.address
+        for function in inventory.functions
+    )
 
 
 FAMILY = Family(SRIOVGPUDevice, wanted, status, keep)
