@@ -1,35 +1,64 @@
-"""Fetching one object, and its events, from the API server."""
+"""Fetching one object, its events, and the GPU that it belongs to, from the API server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.api import KINDS, KindInfo
+from laneway.api import (
+    KINDS,
+    KindInfo,
+    MigConfiguration,
+    PCIDevice,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    kind_of,
+)
+from laneway.cli import connection, fleet
+from laneway.cli.addresses import pci_address
 from laneway.cli.errors import Failure
-from laneway.kube import config
+from laneway.core import names
+from laneway.core.pci import PciAddress
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 
 Json = Mapping[str, Any]
 
+_AT_AN_ADDRESS = (kind_of(SRIOVGPUDevice), kind_of(VGPUDevice), kind_of(PCIDevice))
+"""What a device of a node is asked about as, the kind that tells most first."""
 
-async def fetch(text: str, kubeconfig: str | None) -> tuple[Json, list[Json]]:
-    """The object that `KIND/NAME` or `NAME` means, and its events."""
+
+class Found(NamedTuple):
+    """An object, and what helps to understand it."""
+
+    obj: Json
+    events: list[Json]
+    gpu: fleet.Gpu | None
+    """The GPU that it is, belongs to or divides."""
+
+
+def fetch(text: str, kubeconfig: str | None) -> Found:
+    """What `KIND/NAME`, `NAME` or `NODE/ADDRESS` means. Raises Failure."""
     kind, slash, name = text.rpartition("/")
-    kinds = _kinds_named(kind) if slash else list(KINDS)
-    _check(name)
-    try:
-        async with Client(config.load(kubeconfig)) as client:
+    address = pci_address(name) if slash else None
+    kinds = [] if address else _kinds_named(kind) if slash else list(KINDS)
+    if address is None:
+        _check(name)
+
+    async def work(client: Client) -> Found:
+        if address is not None:
+            info, obj = await _at(client, kind, address)
+        else:
             found = [
-                (info, obj) for info in kinds if (obj := await _get(client, info, name)) is not None
+                (one, body) for one in kinds if (body := await _get(client, one, name)) is not None
             ]
             info, obj = _only(found, kinds, name)
-            return obj, await _events(client, info, name)
-    except KubeError as error:
-        raise Failure(str(error)) from None
+        asked = names.pci_object_name(kind, address) if address is not None else name
+        return Found(obj, await _events(client, info, asked), await _gpu(client, info, obj))
+
+    return connection.ask(work, kubeconfig)
 
 
 def _kinds_named(text: str) -> list[KindInfo]:
@@ -48,6 +77,18 @@ def _check(name: str) -> None:
             f"{name!r} is no name of an object, PCI address or USB port; 'laneway devices' lists"
             " this host's devices, 'kubectl get pcidevices' those of the cluster"
         )
+
+
+async def _at(client: Client, node: str, address: PciAddress) -> tuple[KindInfo, Json]:
+    """What stands for a device of a node."""
+    name = names.pci_object_name(node, address)
+    for info in _AT_AN_ADDRESS:
+        if (obj := await _get(client, info, name)) is not None:
+            return info, obj
+    raise Failure(
+        f"the cluster knows no device at {address} of node {node}; 'kubectl get pcidevices -l "
+        f"nodename={node}' lists those of the node, 'laneway gpus' all GPUs"
+    )
 
 
 async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
@@ -84,3 +125,25 @@ async def _events(client: Client, info: KindInfo, name: str) -> list[Json]:
         return [event for event in answer["items"] if isinstance(event, dict)]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
         return []
+
+
+_ADDRESS_FIELDS = {
+    kind_of(SRIOVGPUDevice).kind: "address",
+    kind_of(VGPUDevice).kind: "parentGPUDeviceAddress",
+    kind_of(MigConfiguration).kind: "gpuAddress",
+}
+
+
+async def _gpu(client: Client, info: KindInfo, obj: Json) -> fleet.Gpu | None:
+    """The GPU of an object; None where it has none, or where the rest may not be read."""
+    spec = obj.get("spec")
+    if info.kind not in _ADDRESS_FIELDS or not isinstance(spec, Mapping):
+        return None
+    node, address = spec.get("nodeName"), spec.get(_ADDRESS_FIELDS[info.kind])
+    if not isinstance(node, str) or not isinstance(address, str):
+        return None
+    try:
+        seen = await fleet.look(client, node)
+    except (KubeError, Failure):
+        return None
+    return next((gpu for gpu in seen.gpus if (gpu.node, gpu.address) == (node, address)), None)

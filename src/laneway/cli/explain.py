@@ -7,8 +7,6 @@ name, and none of ours looks like a port.
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from laneway.cli import page
@@ -26,6 +24,7 @@ from laneway.host.paths import is_usb_port
 Examples:
     laneway explain 08:00.0
     laneway explain 08:00.4 --simulate a2
+    laneway explain node1/08:00.0
     laneway explain vgpudevice/node1-000008004
 """
 )
@@ -40,7 +39,8 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
     """Say everything about one device, and why a virtual machine can or cannot have it.
 
     OBJECT is a PCI address (0000:08:00.0, or short 08:00.0) or a USB port (1-4.2) of this host,
-    or an object of the cluster: KIND/NAME, or NAME alone where only one kind has it.
+    or an object of the cluster: NODE/ADDRESS of a device, KIND/NAME, or NAME alone where only one
+    kind has it.
     """
     if (address := pci_address(object_)) is not None:
         shown = _pci(look(simulate), address)
@@ -56,7 +56,7 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
         from laneway.cli.cluster import fetch  # noqa: PLC0415
         from laneway.cli.explain_object import explain_object  # noqa: PLC0415
 
-        shown = explain_object(*asyncio.run(fetch(object_, kubeconfig)))
+        shown = explain_object(*fetch(object_, kubeconfig))
     page.show(shown)
 
 

@@ -10,6 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from laneway.api import DecodeError, decode
+from laneway.cli import explain_gpu
+from laneway.cli.fleet import Gpu
 from laneway.cli.labels import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
@@ -20,8 +23,22 @@ Json = Mapping[str, Any]
 _QUESTION = "Can it be given to a virtual machine?"
 
 
-def explain_object(obj: Json, events: Sequence[Json]) -> Page:
-    """One object: what is wished, what is observed, where they differ, and what it is good for."""
+def explain_object(obj: Json, events: Sequence[Json], gpu: Gpu | None = None) -> Page:
+    """One object: what is wished, what is observed, where they differ, and what it is good for.
+
+    `gpu`: the GPU that it is or belongs to, with everything about that.
+    """
+    page = _object(obj, events)
+    if (kind := explain_gpu.KINDS.get(_text(obj.get("kind")))) is None:
+        return page
+    try:
+        return explain_gpu.with_answer(page, decode(kind, obj), gpu)
+    except DecodeError as error:
+        return Page(page.title, (Section("Not readable", lines=(str(error),)), *page.sections))
+
+
+def _object(obj: Json, events: Sequence[Json]) -> Page:
+    """What every kind has."""
     metadata, spec, status = (_map(obj.get(key)) for key in ("metadata", "spec", "status"))
     kind = _text(obj.get("kind"))
     conditions = [_map(one) for one in _list(status.get("conditions"))]

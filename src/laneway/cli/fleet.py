@@ -21,17 +21,19 @@ from laneway.api import (
     MigConfiguration,
     ObjectMeta,
     PCIDevice,
+    PCIDeviceClaim,
     SRIOVGPUDevice,
     VGPUDevice,
     VGPULayout,
     find_condition,
 )
 from laneway.cli.connection import installed
+from laneway.cli.errors import Failure
 from laneway.cli.labels import natural
 from laneway.core import keys
 from laneway.core.profiles import profiles_on
 from laneway.kube.client import Client
-from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.errors import ForbiddenError
 from laneway.kube.resource import Resource, served
 
 T = TypeVar("T", bound=Any)
@@ -69,6 +71,10 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """Those that say something about it, oldest first."""
     stale: str = ""
     """Why nobody keeps its objects up to date; empty where nothing is known against it."""
+    claim: PCIDeviceClaim | None = None
+    """That of the whole card."""
+    labels: Mapping[str, str] = {}
+    """Of its node."""
     abandoned: bool = False
     """Its node is not in the cluster any more."""
 
@@ -125,7 +131,7 @@ def node_of(device: SRIOVGPUDevice | VGPUDevice) -> str:
 
 async def devices(client: Client) -> list[SRIOVGPUDevice]:
     """All GPUs that can be shared, without what belongs to them."""
-    found, _ = await _list(client, served(SRIOVGPUDevice))
+    found = await _list(client, served(SRIOVGPUDevice), [])
     return sorted(found, key=_place)
 
 
@@ -133,24 +139,25 @@ async def look(client: Client, node: str = "") -> Fleet:
     """Everything about the GPUs of a node, or of all nodes."""
     on_node = f"{keys.LABEL_NODE}={node}" if _LABEL_VALUE.fullmatch(node) else ""
     whole = f"{on_node},{_NO_VFS}" if on_node else _NO_VFS
-    (
-        (gpus, odd),
-        (vgpus, odd_vgpus),
-        (cards, _),
-        (migs, _),
-        (layouts, odd_layouts),
-        nodes,
-    ) = await asyncio.gather(
-        _list(client, served(SRIOVGPUDevice), on_node),
-        _list(client, served(VGPUDevice), on_node),
-        _perhaps(client, served(PCIDevice), whole),
-        _perhaps(client, served(MigConfiguration)),
-        _perhaps(client, served(VGPULayout)),
-        _nodes(client),
+    unreadable: list[str] = []
+    (gpus, vgpus, cards, nodes), (claims, migs, layouts) = await asyncio.gather(
+        asyncio.gather(
+            _list(client, served(SRIOVGPUDevice), unreadable, on_node),
+            _list(client, served(VGPUDevice), unreadable, on_node),
+            _perhaps(client, served(PCIDevice), unreadable, whole),
+            _nodes(client, unreadable),
+        ),
+        asyncio.gather(
+            _perhaps(client, served(PCIDeviceClaim), unreadable),
+            _perhaps(client, served(MigConfiguration), unreadable),
+            _perhaps(client, served(VGPULayout), unreadable),
+        ),
     )
-    found = assemble(gpus, vgpus, cards=cards, migs=migs, layouts=layouts, nodes=nodes)
+    found = assemble(
+        gpus, vgpus, cards=cards, claims=claims, migs=migs, layouts=layouts, nodes=nodes
+    )
     shown = tuple(gpu for gpu in found if node in ("", gpu.node))
-    return Fleet(gpus=shown, unreadable=(*odd, *odd_vgpus, *odd_layouts))
+    return Fleet(gpus=shown, unreadable=tuple(unreadable))
 
 
 def assemble(
@@ -158,6 +165,7 @@ def assemble(
     vgpus: Iterable[VGPUDevice],
     *,
     cards: Iterable[PCIDevice] = (),
+    claims: Iterable[PCIDeviceClaim] = (),
     migs: Iterable[MigConfiguration] = (),
     layouts: Iterable[VGPULayout] = (),
     nodes: Mapping[str, Node] | None = None,
@@ -167,6 +175,7 @@ def assemble(
     for vgpu in vgpus:
         functions[node_of(vgpu), vgpu.spec.parent_gpu_device_address].append(vgpu)
     by_name = {card.metadata.name: card for card in cards}
+    claimed = {(claim.spec.node_name, claim.spec.address): claim for claim in claims}
     divided = {(mig.spec.node_name, mig.spec.gpu_address): mig for mig in migs}
     said: dict[str, list[tuple[VGPULayout, LayoutGpu]]] = defaultdict(list)
     for layout in sorted(layouts, key=_age):
@@ -178,6 +187,8 @@ def assemble(
             pci=by_name.get(device.metadata.name),
             vgpus=tuple(sorted(functions[place], key=lambda vgpu: vgpu.spec.address)),
             mig=divided.get(place),
+            claim=claimed.get(place),
+            labels=nodes[place[0]].metadata.labels if nodes and place[0] in nodes else {},
             layouts=tuple(said[device.metadata.name]),
             stale="" if nodes is None else staleness(nodes.get(place[0])),
             abandoned=nodes is not None and place[0] not in nodes,
@@ -208,10 +219,10 @@ def _age(layout: VGPULayout) -> tuple[str, str]:
 
 
 async def _list(
-    client: Client, resource: Resource[T], selector: str = ""
-) -> tuple[list[T], list[str]]:
-    """All objects that can be read, and why others cannot."""
-    found, unreadable = [], []
+    client: Client, resource: Resource[T], unreadable: list[str], selector: str = ""
+) -> list[T]:
+    """All objects that can be read; why others cannot goes to `unreadable`."""
+    found = []
     with installed(resource.kind):
         async for page in client.list(resource, label_selector=selector):
             for item in page.items:
@@ -219,26 +230,22 @@ async def _list(
                     found.append(resource.decode(item))
                 except ValueError as error:
                     unreadable.append(str(error))
-    return found, unreadable
+    return found
 
 
 async def _perhaps(
-    client: Client, resource: Resource[T], selector: str = ""
-) -> tuple[list[T], list[str]]:
+    client: Client, resource: Resource[T], unreadable: list[str], selector: str = ""
+) -> list[T]:
     """`_list` of what a view can do without."""
     try:
-        return [
-            resource.decode(item)
-            async for page in client.list(resource, label_selector=selector)
-            for item in page.items
-        ], []
-    except (ForbiddenError, NotFoundError):
-        return [], []
+        return await _list(client, resource, unreadable, selector)
+    except (ForbiddenError, Failure):
+        return []
 
 
-async def _nodes(client: Client) -> dict[str, Node] | None:
+async def _nodes(client: Client, unreadable: list[str]) -> dict[str, Node] | None:
     try:
-        found, _ = await _list(client, _NODES)
+        found = await _list(client, _NODES, unreadable)
     except ForbiddenError:
         return None
     return {node.metadata.name: node for node in found}

@@ -15,7 +15,7 @@ from laneway.api import LAYOUT_REFUSED, SRIOVGPUDevice, SRIOVGPUDeviceSpec
 from laneway.cli import connection, fleet, progress, target, wishing
 from laneway.cli.errors import one_line
 from laneway.core.gpu_modes import Mode
-from laneway.core.refusals import VgpusEnabled
+from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
 from laneway.core.words import explain
 from laneway.kube.client import Client
 from laneway.kube.resource import served
@@ -142,19 +142,14 @@ def _json(value: bool) -> str:
 def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
     """What stands against the wish, as far as the objects tell; holders show on the node only."""
     enabled, mode = wish["enabled"], wish.get("mode", meant.device.spec.mode)
-    if enabled and mode in Mode.__members__.values() and not Mode(mode).has_vfs:
-        yield (
-            f"The mode of {meant.title} is {mode}, which has no virtual functions. Choose another "
-            "with --mode."
-        )
+    if enabled and mode in list(Mode) and not Mode(mode).has_vfs:
+        yield explain(ModeWithoutVfs(meant.address, mode))
+    if enabled and (claim := meant.claim) is not None:
+        yield explain(ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name))
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
-    if wanted and not enabled:
+    other = mode not in (meant.device.spec.mode, meant.device.status.mode)
+    if wanted and (other or not enabled):
         yield explain(VgpusEnabled(meant.address, wanted))
-    elif wanted and mode not in (meant.device.spec.mode, meant.device.status.mode):
-        yield (
-            f"A change of mode needs {meant.title} to be without vGPUs, and these are enabled: "
-            f"{', '.join(wanted)}. Disable them first."
-        )
     for layout, entry in meant.layouts:
         if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
             yield (

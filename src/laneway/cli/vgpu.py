@@ -7,7 +7,7 @@ before anything is written, for two layouts must never pull at one GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,7 +22,9 @@ from laneway.api import (
 )
 from laneway.cli import connection, fleet, profile_names, progress, steps, target, trial, wishing
 from laneway.cli.errors import Failure, one_line
+from laneway.controllers.devices.layout import claimant, claims, selection
 from laneway.core.gpu_modes import Mode
+from laneway.core.layout_wish import owner, selects_gpu, selects_node
 from laneway.core.profiles import profiles_on
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
@@ -118,25 +120,21 @@ def wish(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[st
     return spec if mode is None else {"mode": mode, **spec}
 
 
-def foremost(gpu: fleet.Gpu, layouts: Iterable[VGPULayout]) -> VGPULayout | None:
+def foremost(gpu: fleet.Gpu, layouts: Sequence[VGPULayout]) -> VGPULayout | None:
     """The layout of this GPU alone, if there is one. Raises Failure when another has the GPU."""
-    mine: VGPULayout | None = None
-    for layout in layouts:
-        name = layout.metadata.name
-        if layout.spec.dry_run and name != gpu.name:
-            continue
-        if name == gpu.name:
-            if not _is_alone(layout, gpu):
-                raise Failure(
-                    f"VGPULayout {name} does not select {gpu.title} alone, so it is not changed by "
-                    f"this command. Change it with: kubectl edit vgpulayout {name}"
-                )
-            mine = layout
-        elif gpu.name in layout.spec.gpu_selector.names or _has(layout, gpu):
-            raise Failure(
-                f"VGPULayout {name} has {gpu.title} already. Change that one (kubectl edit "
-                f"vgpulayout {name}), have it leave this GPU out, or delete it"
-            )
+    mine = next((layout for layout in layouts if layout.metadata.name == gpu.name), None)
+    if mine is not None and not _is_alone(mine, gpu):
+        raise Failure(
+            f"VGPULayout {gpu.name} does not select {gpu.title} alone, so this command leaves it. "
+            f"Change it with: kubectl edit vgpulayout {gpu.name}"
+        )
+    rivals = [claimant(layout) for layout in layouts if claims(layout) and _means(layout, gpu)]
+    first = owner([*rivals, *([claimant(mine)] if mine is not None else [])])
+    if first not in ("", gpu.name):
+        raise Failure(
+            f"VGPULayout {first} has {gpu.title} already. Change that one (kubectl edit "
+            f"vgpulayout {first}), have it leave this GPU out, or delete it"
+        )
     return mine
 
 
@@ -146,10 +144,11 @@ def _is_alone(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
     return alone and spec.node_selector == LayoutNodeSelector()
 
 
-def _has(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
-    return any(
-        entry.name == gpu.name and entry.state != LAYOUT_REFUSED for entry in layout.status.gpus
-    )
+def _means(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
+    """As the agents decide it, as far as the objects tell what they know."""
+    selected = selection(layout)
+    device = gpu.pci.status.device_id if gpu.pci is not None else ""
+    return selects_node(selected, gpu.node, gpu.labels) and selects_gpu(selected, gpu.name, device)
 
 
 async def _layouts(client: Client) -> list[VGPULayout]:

@@ -1,0 +1,127 @@
+"""What `laneway explain` says first about the kinds of shared GPUs: the short answer.
+
+What is, what is wished, what still fits, and what to do, in that order; the object itself follows.
+The reasons and remedies are the agent's own words, from the conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laneway.api import LayoutGpu, MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
+from laneway.api.meta import Status
+from laneway.cli import fleet, gpus, progress
+from laneway.cli.labels import natural, short_profile
+from laneway.cli.page import Fact, Page, Section, fact
+from laneway.cli.profile_names import counts
+
+Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
+KINDS: dict[str, type[Explained]] = {
+    kind.__name__: kind for kind in (SRIOVGPUDevice, VGPUDevice, MigConfiguration, VGPULayout)
+}
+
+
+def with_answer(page: Page, stored: Explained, gpu: fleet.Gpu | None) -> Page:
+    """The page of an object, with the short answer before it."""
+    answer = Section("In short", tuple(_facts(stored, gpu)), tuple(_layout_lines(stored)))
+    advice = Section("What to do", lines=tuple(_advice(stored, gpu)))
+    return Page(page.title, (answer, advice, *page.sections))
+
+
+def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
+    if isinstance(stored, VGPUDevice):
+        yield from _vgpu(stored)
+    if isinstance(stored, MigConfiguration):
+        yield from _mig(stored)
+    if isinstance(stored, VGPULayout):
+        yield fact("GPUs as asked for", stored.status.summary)
+        asked = counts({one.profile: one.count for one in stored.spec.vgpus})
+        yield fact("asks each for", asked or "no vGPU")
+        yield fact("in mode", stored.spec.mode)
+        yield fact("dry run", "only asks; nothing is changed" * stored.spec.dry_run)
+    if gpu is not None:
+        yield from _gpu(gpu)
+
+
+def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
+    spec, status = vgpu.spec, vgpu.status
+    is_there = status.configure_vgpu_type_name or "a vGPU of an unknown profile"
+    where = f" in GPU instance {status.gpu_instance}" if status.gpu_instance is not None else ""
+    yield fact("is", f"{is_there}{where}" if status.vgpu_status else "no vGPU")
+    yield fact("wished", (spec.vgpu_type_name or "a vGPU, unnamed") if spec.enabled else "no vGPU")
+    possible = sorted(map(short_profile, status.available_types), key=natural)
+    yield fact("possible now", ", ".join(possible) or "nothing")
+
+
+def _mig(mig: MigConfiguration) -> Iterator[Fact]:
+    found = {one.name: len(one.vgpu_ids) for one in mig.status.profile_status}
+    wished = {one.name: one.requested for one in mig.spec.profile_spec}
+    possible = {one.name: one.available for one in mig.status.profile_status}
+    yield fact("is", _instances(found), mig.status.status)
+    yield fact("wished", _instances(wished) if mig.spec.enabled else "nothing: it is not enabled")
+    yield fact("could be made", _instances(possible))
+    yield fact("differs", mig.status.message)
+
+
+def _instances(found: dict[str, int]) -> str:
+    named = {name.removeprefix("MIG "): count for name, count in found.items()}
+    return counts(named) or "no GPU instance"
+
+
+def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
+    carried, missing = gpus.profiles(gpu)
+    yield fact("GPU", f"{gpu.title} {gpu.board}".rstrip())
+    yield fact("its node", gpu.stale)
+    yield fact("its state", gpus.state(gpu))
+    yield fact("its mode", gpus.mode(gpu))
+    yield fact("it carries", counts(carried) or "no vGPU")
+    yield fact("wished, not there", counts(missing))
+    yield fact("GPU instances", gpus.gpu_instances(gpu).removeprefix("GPU instances: "))
+    yield fact("it has room for", counts(gpu.device.status.fits))
+    yield fact("claimed whole by", gpu.claim.metadata.name if gpu.claim is not None else "")
+    yield fact("layouts", *(_layout(layout, entry) for layout, entry in gpu.layouts))
+
+
+def _layout(layout: VGPULayout, entry: LayoutGpu) -> str:
+    only = " (dry run)" if layout.spec.dry_run else ""
+    return f"{layout.metadata.name}{only}: {entry.state or 'not answered yet'}"
+
+
+def _layout_lines(stored: Explained) -> Iterator[str]:
+    """What a layout says about each of its GPUs."""
+    if not isinstance(stored, VGPULayout):
+        return
+    for entry in sorted(stored.status.gpus, key=lambda one: natural(one.name)):
+        old = " to an earlier wish" * (entry.observed_generation < stored.metadata.generation)
+        yield f"{entry.name}: {entry.state or 'no answer'}{old}"
+        if entry.message:
+            yield f"  {entry.message}"
+        yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
+        if entry.state != "Done" and entry.fits:
+            yield f"  room for {counts(entry.fits)} (each for itself)"
+
+
+def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
+    """What stands in the way, by the agent's words; else what could be done next."""
+    if gpu is not None and gpu.stale:
+        yield f"Nobody keeps this up to date: {gpu.stale}."
+        return
+    status: Status = stored.status
+    answer = progress.answer_of(status, stored.metadata.generation)
+    if answer.kind == "none":
+        node = "its node" if gpu is None else f"node {gpu.node}"
+        yield f"The present wish is not answered. See whether the agent of {node} runs."
+    elif answer.kind == "refused":
+        yield answer.message or answer.reason
+    elif answer.kind == "working":
+        yield f"Wait: {answer.message or answer.reason}"
+    elif gpu is not None and not isinstance(stored, MigConfiguration):
+        yield from _next(gpu)
+
+
+def _next(gpu: fleet.Gpu) -> Iterator[str]:
+    if not gpu.device.spec.enabled:
+        yield f"To share the GPU: laneway gpu enable {gpu.title}"
+    else:
+        yield f"To choose all its vGPUs at once: laneway vgpu set {gpu.title} PROFILE=COUNT"
+        yield f"To see first what that would do: laneway vgpu set {gpu.title} ... --dry-run"
