@@ -83,11 +83,23 @@ class Agent:
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
+        self._metrics.wishes = lambda: {
+            one.spec.address: one.spec.vgpu_type_name for one in vgpus.store if one.spec.enabled
+        }
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
         means = Means(hardware, self._observer, self._recorder, self._metrics, turns)
         claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
         switches = GpuController(node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims)
         instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
+        carried = VgpuController(
+            node,
+            client,
+            vgpus,
+            means,
+            gpus=gpus,
+            pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
+        )
+        migs.subscribe(carried.gpu_changed)
         self._publishers: list[Publisher[Any]] = [
             self._publisher(self._device_node(), self._by_name(DeviceNode)),
             self._publisher(pci.FAMILY, self._of_node(PCIDevice)),
@@ -95,14 +107,7 @@ class Agent:
             NetworkController(node, client, cards, means),
             switches,
             instances,
-            VgpuController(
-                node,
-                client,
-                vgpus,
-                means,
-                gpus=gpus,
-                pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
-            ),
+            carried,
         ]
         unlabelled = self._informer(MigConfiguration, label_selector=UNLABELLED)
         self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)

@@ -171,7 +171,7 @@ def test_what_nobody_asked_for_is_adopted() -> None:
         assert reasons(decide(asked, look)) == ["InstancesElsewhere"]
 
 
-# ----------------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------------- what is refused
 
 
 def test_an_instance_with_a_vgpu_stays_and_who_holds_it_is_named() -> None:

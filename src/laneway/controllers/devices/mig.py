@@ -116,7 +116,7 @@ def wrong_device(stored: MigConfiguration, node: str) -> WrongDevice | None:
 
 def asks(stored: MigConfiguration) -> bool:
     """Whether it asks for any GPU instance to be there."""
-    return stored.spec.enabled and any(one.requested for one in stored.spec.profile_spec)
+    return stored.spec.enabled and any(one.requested > 0 for one in stored.spec.profile_spec)
 
 
 def is_wish(stored: MigConfiguration) -> bool:
