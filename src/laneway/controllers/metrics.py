@@ -1,15 +1,28 @@
 """What an agent counts, for Prometheus.
 
 One set of metric families serves every agent of a process (`laneway up` runs several), told apart
-by the label `node`.
+by the label `node`. What is counted as it happens is counted at once; what there is of devices is
+counted when somebody asks for it, so that no change of a device waits for its own statistics. A
+profile that was once counted stays, with nothing in it: a number that goes away cannot be told from
+one that is not collected.
 """
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from laneway.core import census
 from laneway.core.inventory import Inventory
+
+Sample = tuple[tuple[str, ...], float]
+"""Values of the labels after the node, and a number."""
+
+Wishes = Callable[[], dict[str, str]]
+"""Profiles of the vGPUs that objects ask for, by address of their function."""
 
 
 class MetricFamilies:
@@ -24,18 +37,6 @@ class MetricFamilies:
             ["node"],
             registry=registry,
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
-        )
-        self.devices = Gauge(
-            "laneway_devices",
-            "Devices found by the last scan.",
-            ["node", "kind"],
-            registry=registry,
-        )
-        self.scan_errors = Gauge(
-            "laneway_scan_errors",
-            "Devices, or parts of them, that the last scan could not read.",
-            ["node"],
-            registry=registry,
         )
         self.uevents = Counter(
             "laneway_uevents_total",
@@ -62,24 +63,106 @@ class MetricFamilies:
             ["node", "reason"],
             registry=registry,
         )
-        self.gpus = Gauge(
-            "laneway_gpus",
-            "NVIDIA GPUs that can have virtual functions, by state.",
-            ["node", "state"],
-            registry=registry,
-        )
-        self.vfs = Gauge(
-            "laneway_virtual_functions",
-            "Virtual functions, by kind of their card and by state.",
-            ["node", "kind", "state"],
-            registry=registry,
-        )
-        self.vgpus = Gauge(
-            "laneway_vgpus",
-            "vGPUs that exist, by profile.",
-            ["node", "profile"],
-            registry=registry,
-        )
+        self.devices = DeviceCollector()
+        registry.register(self.devices)
+
+
+class DeviceCollector(Collector):
+    """Counts the devices of every node when it is asked."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Inventory, Wishes]] = {}
+        self._seen: set[tuple[str, str, tuple[str, ...]]] = set()
+        """Every profile that was counted: metric, node, labels."""
+
+    def put(self, node: str, inventory: Inventory, wishes: Wishes) -> None:
+        """From now on a node has these devices."""
+        self._nodes[node] = inventory, wishes
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Nothing that another collector could have."""
+        return ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, (text, labels, count) in _DEVICES.items():
+            family = GaugeMetricFamily(name, text, labels=["node", *labels])
+            for node, (inventory, wishes) in self._nodes.items():
+                for values, number in self._complete(name, node, count(inventory, wishes())):
+                    family.add_metric([node, *values], number)
+            yield family
+
+    def _complete(self, name: str, node: str, found: Iterable[Sample]) -> Iterable[Sample]:
+        """With nothing in what is no more."""
+        numbers = dict(found)
+        self._seen.update((name, node, values) for values in numbers)
+        gone = {values for of, on, values in self._seen if (of, on) == (name, node)} - set(numbers)
+        return *numbers.items(), *((values, 0) for values in sorted(gone))
+
+
+Count = Callable[[Inventory, dict[str, str]], Iterable[Sample]]
+
+
+def _single(numbers: dict[str, int]) -> list[Sample]:
+    return [((value,), number) for value, number in numbers.items()]
+
+
+def _devices(inventory: Inventory, _wishes: dict[str, str]) -> list[Sample]:
+    numbers = {
+        "pci": len(inventory.functions),
+        "usb": len(inventory.usb),
+        "vgpu-function": len(inventory.vgpus),
+        "vgpu": sum(vgpu.configured is not None for vgpu in inventory.vgpus),
+    }
+    return _single(numbers)
+
+
+def _vgpus(inventory: Inventory, wishes: dict[str, str]) -> list[Sample]:
+    there, missing = census.vgpus(inventory), census.missing(inventory, wishes)
+    return [
+        *(((profile, "configured"), count) for profile, count in there.items()),
+        *(((profile, "missing"), count) for profile, count in missing.items()),
+    ]
+
+
+_DEVICES: dict[str, tuple[str, tuple[str, ...], Count]] = {
+    "laneway_devices": ("Devices found by the last scan.", ("kind",), _devices),
+    "laneway_scan_errors": (
+        "Devices, or parts of them, that the last scan could not read.",
+        (),
+        lambda inventory, _: [((), len(inventory.errors))],
+    ),
+    "laneway_gpus": (
+        "NVIDIA GPUs that can have virtual functions, by state.",
+        ("state",),
+        lambda inventory, _: [((state,), n) for state, n in census.gpus(inventory).items()],
+    ),
+    "laneway_gpu_modes": (
+        "NVIDIA GPUs that can have virtual functions, by mode.",
+        ("mode",),
+        lambda inventory, _: _single(census.modes(inventory)),
+    ),
+    "laneway_virtual_functions": (
+        "Virtual functions, by kind of their card and by state.",
+        ("kind", "state"),
+        lambda inventory, _: list(census.vfs(inventory).items()),
+    ),
+    "laneway_vgpus": (
+        "vGPUs by profile: those that exist, and those that are wished and do not.",
+        ("profile", "state"),
+        _vgpus,
+    ),
+    "laneway_vgpus_free": (
+        "How many more vGPUs of a profile could be made, if no other is made.",
+        ("profile",),
+        lambda inventory, _: _single(census.free(inventory)),
+    ),
+    "laneway_gpu_instances": (
+        "GPU instances that exist, by profile.",
+        ("profile",),
+        lambda inventory, _: _single(census.gpu_instances(inventory)),
+    ),
+}
+"""What each metric is for, its labels after the node, and what it counts."""
 
 
 class AgentMetrics:
@@ -88,29 +171,16 @@ class AgentMetrics:
     def __init__(self, families: MetricFamilies, node: str) -> None:
         self._families = families
         self._node = node
-        self._profiles: set[str] = set()
-        """Every profile that there was a vGPU of."""
+        self.wishes: Wishes = dict
+        """Where what objects wish is asked for."""
 
-    def scanned(self, seconds: float, inventory: Inventory) -> None:
+    def scanned(self, seconds: float) -> None:
         """One scan is complete."""
-        families, node = self._families, self._node
-        families.scan_seconds.labels(node).observe(seconds)
-        families.scan_errors.labels(node).set(len(inventory.errors))
-        for kind, count in (
-            ("pci", len(inventory.functions)),
-            ("usb", len(inventory.usb)),
-            ("vgpu-function", len(inventory.vgpus)),
-            ("vgpu", sum(vgpu.configured is not None for vgpu in inventory.vgpus)),
-        ):
-            families.devices.labels(node, kind).set(count)
-        for state, count in census.gpus(inventory).items():
-            families.gpus.labels(node, state).set(count)
-        for of_vf, count in census.vfs(inventory).items():
-            families.vfs.labels(node, *of_vf).set(count)
-        vgpus = census.vgpus(inventory, self._profiles)
-        self._profiles.update(vgpus)
-        for profile, count in vgpus.items():
-            families.vgpus.labels(node, profile).set(count)
+        self._families.scan_seconds.labels(self._node).observe(seconds)
+
+    def observed(self, inventory: Inventory) -> None:
+        """The devices have changed."""
+        self._families.devices.put(self._node, inventory, self.wishes)
 
     def uevent(self, subsystem: str) -> None:
         """One kernel event arrived."""

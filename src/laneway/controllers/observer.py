@@ -96,7 +96,7 @@ class Observer:
             if self.inventory is None:
                 await self._modes.ask(found)
             inventory = self._modes.complete(found)
-            self._metrics.scanned(self._took, inventory)
+            self._metrics.scanned(self._took)
             if inventory != self.inventory:
                 await self._tell(inventory)
             self.scanned.set()
@@ -117,6 +117,7 @@ class Observer:
             if error not in known:
                 log.warning("%s: %s", error.device, error.message)
         self.inventory = inventory
+        self._metrics.observed(inventory)
         for listener in list(self._listeners):
             # On a large server each takes milliseconds, between which others have their turn.
             await asyncio.sleep(0)

@@ -1,21 +1,27 @@
 """What a node's GPUs, virtual functions and vGPUs are doing, counted by state.
 
 Every state is counted, also with nothing in it: a number that goes away cannot be told from one
-that is not collected.
+that is not collected. Profiles are too many for that, so those that there are now are counted.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Literal, get_args
 
-from laneway.core.inventory import Inventory
-from laneway.core.pci import PciFunction
+from laneway.core.capacity import still_fits
+from laneway.core.catalogue import profile_named
+from laneway.core.gpu_modes import Mode
+from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.mode_wish import mode_of
+from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.usability import VFIO_DRIVER
 
 GpuState = Literal["enabled", "disabled", "passthrough", "undriven"]
 """Has virtual functions; has none; is a virtual machine's as a whole; no driver serves it."""
+UNKNOWN = "unknown"
+"""The mode of a GPU that could not be asked, and a profile that nobody knows."""
 VfKind = Literal["gpu", "network", "other"]
 VfState = Literal["vgpu", "passthrough", "host", "free"]
 """Carries a vGPU; is on vfio-pci; is the node's own; nobody's."""
@@ -33,6 +39,16 @@ def _gpu_state(gpu: PciFunction) -> GpuState:
     if gpu.driver == VFIO_DRIVER:
         return "passthrough"
     return "disabled" if gpu.driver else "undriven"
+
+
+def modes(inventory: Inventory) -> dict[str, int]:
+    """NVIDIA GPUs that can have virtual functions, by mode."""
+    found = Counter(
+        mode_of(one, inventory.modes.get(one.address)) or UNKNOWN
+        for one in inventory.functions
+        if one.sriov_gpu
+    )
+    return {mode: found[mode] for mode in (*map(str, Mode), UNKNOWN)}
 
 
 def vfs(inventory: Inventory) -> dict[tuple[VfKind, VfState], int]:
@@ -60,7 +76,41 @@ def _vf_state(vf: PciFunction) -> VfState:
     return "free" if vf.is_gpu or not vf.driver else "host"
 
 
-def vgpus(inventory: Inventory, before: Iterable[str] = ()) -> dict[str, int]:
-    """How many vGPUs of each profile exist, also of profiles that there were `before`."""
-    found = Counter(one.configured.type_name for one in inventory.vgpus if one.configured)
-    return {profile: found[profile] for profile in sorted({*before, *found})}
+def vgpus(inventory: Inventory) -> dict[str, int]:
+    """How many vGPUs of each profile exist."""
+    return Counter(one.configured.type_name or UNKNOWN for one in inventory.vgpus if one.configured)
+
+
+def missing(inventory: Inventory, wished: Mapping[str, str]) -> dict[str, int]:
+    """How many vGPUs of each profile are wished and not there; `wished`: profiles by address.
+
+    Anybody can wish for anything: what is no profile counts as one unknown profile.
+    """
+    there = {
+        str(one.address): one.configured.type_name for one in inventory.vgpus if one.configured
+    }
+    listed = {kind.name for one in inventory.vgpus for kind in one.supported}
+    return Counter(
+        profile if profile in listed or profile_named(profile) else UNKNOWN
+        for address, profile in wished.items()
+        if there.get(address) != profile
+    )
+
+
+def free(inventory: Inventory) -> dict[str, int]:
+    """How many more vGPUs of each profile could be made now, each profile for itself."""
+    functions: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
+    for vgpu in inventory.vgpus:
+        functions[vgpu.parent].append(vgpu)
+    found: Counter[str] = Counter()
+    for gpu in inventory.functions:
+        if gpu.address in functions and gpu.address in inventory.modes:
+            modes_of = inventory.modes[gpu.address]
+            found.update(still_fits(gpu, functions[gpu.address], modes_of))
+    return found
+
+
+def gpu_instances(inventory: Inventory) -> dict[str, int]:
+    """How many GPU instances of each profile exist."""
+    every = (one for modes_of in inventory.modes.values() for one in modes_of.instances)
+    return Counter(one.profile for one in every)

@@ -1,0 +1,74 @@
+"""What an agent's metrics say of vGPUs, as somebody's dashboard sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laneway.api import VGPUDevice
+
+VGPU, SIBLING = "node1-000008004", "node1-000008005"
+Q4, Q8 = "NVIDIA A2-4Q", "NVIDIA A2-8Q"
+
+
+def value(cluster: Any, name: str, **labels: str) -> float | None:
+    return cluster.families.registry.get_sample_value(name, {"node": "node1", **labels})
+
+
+def vgpus(cluster: Any, profile: str) -> tuple[float | None, float | None]:
+    """Existing, and wished but missing."""
+    states = ("configured", "missing")
+    return tuple(value(cluster, "laneway_vgpus", profile=profile, state=one) for one in states)
+
+
+async def test_vgpus_by_profile_and_what_is_free(cluster, simulated):
+    await cluster.start_agent("node1", simulated("a2", "node1"))
+    before = vgpus(cluster, Q4)
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.ask(SIBLING, Q8)
+    await cluster.answer(SIBLING, "ProfileExhausted")
+
+    assert before == (None, None)
+    assert vgpus(cluster, Q4) == (1, None)
+    assert vgpus(cluster, Q8) == (None, 1)
+    assert value(cluster, "laneway_vgpus_free", profile=Q4) == 3
+    assert value(cluster, "laneway_vgpus_free", profile=Q8) == 0
+    assert value(cluster, "laneway_gpu_modes", mode="SameSize") == 1
+    assert value(cluster, "laneway_failures_total", reason="ProfileExhausted") == 1
+    done = {"operation": "configure-vgpu", "result": "done"}
+    assert value(cluster, "laneway_operation_seconds_count", **done) == 1
+
+
+async def test_what_is_no_more_is_none(cluster, simulated):
+    await cluster.start_agent("node1", simulated("a2", "node1"))
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.ask(SIBLING, Q8)
+    await cluster.answer(SIBLING, "ProfileExhausted")
+    vgpus(cluster, Q4)  # as a scrape does
+
+    await cluster.disable(SIBLING)
+    await cluster.answer(SIBLING, "NotConfigured")
+    await cluster.disable(VGPU)
+    await cluster.until(VGPUDevice, SIBLING, lambda one: Q8 in one.status.available_types)
+
+    assert vgpus(cluster, Q4) == (0, None)
+    assert vgpus(cluster, Q8) == (None, 0)
+    assert value(cluster, "laneway_vgpus_free", profile=Q4) == 4
+
+
+async def test_gpu_instances_by_profile(cluster, simulated):
+    """They are hardware's, whoever made them."""
+    host = simulated("a100", "node1")
+    gpu = "0000:17:00.0"
+    for argv in (
+        ("/usr/lib/nvidia/sriov-manage", "-d", gpu),
+        ("nvidia-smi", "-i", gpu, "-mig", "1"),
+        ("nvidia-smi", "mig", "-i", gpu, "-cgi", "19:0"),
+    ):
+        assert host.call(argv).status == 0
+
+    await cluster.start_agent("node1", host)
+
+    assert value(cluster, "laneway_gpu_instances", profile="1g.5gb") == 1
+    assert value(cluster, "laneway_gpu_modes", mode="MIG") == 1
