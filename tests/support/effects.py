@@ -26,6 +26,7 @@ from laneway.core.plan import (
     RemoveMdev,
     ResetFunction,
     SetAutoprobe,
+    SetMigMode,
     SetMixedSize,
     SetNodeOwner,
     SetVfCount,
@@ -108,8 +109,19 @@ class Kernel:
             case SetVgpuType(address, type_id, _, profile):
                 assert _vgpu(address, situation).configured is None
                 return _with_vgpu(address, ConfiguredVgpu(type_id, profile), situation)
+            case SetMigMode(address, enabled):
+                gpu, modes = _function(address, situation), situation.gpus[address]
+                assert not gpu.vfs, "refused while there are virtual functions"
+                assert not situation.holders.get(address), "in use by another client"
+                assert not modes.instances, "destroyed silently"
+                assert modes.mig is not None
+                assert modes.mig is not enabled
+                mixed = None if enabled else False
+                return _with_modes(address, situation, mig=enabled, mixed_size=mixed)
             case SetMixedSize(address, enabled):
                 assert all(v.configured is None for v in situation.inventory.vgpus), "in use"
+                assert not enabled or _function(address, situation).vfs, "silently without effect"
+                assert situation.gpus[address].mixed_size is not None, "not supported"
                 return _with_modes(address, situation, mixed_size=enabled)
             case CreateGpuInstance(address, profile, profile_id, start):
                 modes = situation.gpus[address]

@@ -83,7 +83,11 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
 
     def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> ModeWish:
         configuration = self._migs.store.get(stored.metadata.name)
-        mig_wished = configuration is not None and _wishes(configuration, shown.spec.address)
+        modes = self.inventory.modes.get(PciAddress.parse(shown.spec.address))
+        # Whoever asks a card without MIG for GPU instances is told so by that object.
+        able = modes is None or modes.mig is not None
+        wished = configuration is not None and _wishes(configuration, shown.spec.address)
+        mig_wished = able and wished
         return gpu.wish(stored, shown, mig_wished=mig_wished)
 
     def settled(self, wish: ModeWish) -> Satisfied | tuple[Refusal, ...] | None:

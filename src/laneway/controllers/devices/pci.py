@@ -17,6 +17,7 @@ from laneway.api import (
 from laneway.controllers.devices.family import Family, read_failed, ready, unreadable
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
+from laneway.core.offer import sriov_off
 from laneway.core.pci import Link, PciAddress, PciFunction
 
 
@@ -110,8 +111,24 @@ def _status(
                 reason="Free" if claimable else reasons[0].kind.value,
                 message=usability.short(reasons) or "Nothing on the node needs it.",
             ),
+            *_shareable(function),
         ],
     )
+
+
+def _shareable(function: PciFunction) -> list[Condition]:
+    """Of GPUs whose model can be shared, whether this one can be as it is set up."""
+    if function.sriov_gpu:
+        text = f"It can have {function.total_vfs} virtual functions that carry vGPUs."
+        return [Condition(type="Shareable", status="True", reason="Sriov", message=text)]
+    if not sriov_off(function):
+        return []
+    text = (
+        "GPUs of this model can have virtual functions that carry vGPUs; this one shows no SR-IOV. "
+        "Switch it on in the firmware of the machine and of the card (on workstation boards also "
+        "the card's display off, with NVIDIA's displaymodeselector), and reboot the node."
+    )
+    return [Condition(type="Shareable", status="False", reason="SriovOff", message=text)]
 
 
 def _observed(inventory: Inventory, address: PciAddress) -> Condition:

@@ -1,0 +1,384 @@
+"""The mode of a GPU: laws for every card and wish, and the transitions one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from laneway.core.gpu_modes import GpuInstance, GpuModes, Mode
+from laneway.core.inventory import ConfiguredVgpu, Inventory
+from laneway.core.mode_wish import ModeWish, effective, judge, mode_of, pending, plan_mode
+from laneway.core.plan import (
+    DestroyComputeInstance,
+    DestroyGpuInstance,
+    Plan,
+    Satisfied,
+    SetMigMode,
+    SetMixedSize,
+    SwitchGpuVfs,
+    undo,
+)
+from laneway.core.refusals import (
+    DeviceHeld,
+    DeviceMissing,
+    DriverMissing,
+    GpuUnreadable,
+    MigUnsupported,
+    MigWished,
+    MixedSizeUnsupported,
+    ModeElsewhere,
+    ModeUnknown,
+    ModeWithoutVfs,
+    NoIommu,
+    VfsElsewhere,
+)
+from laneway.core.situation import Situation
+from laneway.core.sriov import emptied, vf_count
+from laneway.core.words import explain
+from support.cards import CARD, TYPES, USER, Scene, instances, scene, scenes, vf_addresses
+
+MODES = st.sampled_from(["", *Mode])
+WISHES = st.builds(
+    ModeWish,
+    address=st.just(CARD),
+    enabled=st.booleans(),
+    mode=MODES,
+    mig_wished=st.booleans(),
+    explicit=st.booleans(),
+)
+ON, OFF = SwitchGpuVfs(CARD, enabled=True, count=16), SwitchGpuVfs(CARD, enabled=False, count=16)
+MIG_ON, MIG_OFF = SetMigMode(CARD, enabled=True), SetMigMode(CARD, enabled=False)
+MIX, UNMIX = SetMixedSize(CARD, enabled=True), SetMixedSize(CARD, enabled=False)
+INSTANCE = GpuInstance(0, "1g.5gb", 19, 2, 1, compute_instances=1)
+GONE = (DestroyComputeInstance(CARD, 2), DestroyGpuInstance(CARD, "1g.5gb", 19, 2))
+
+
+@st.composite
+def cards(draw: st.DrawFn, *, free: bool = False) -> Scene:
+    """Any GPU in any mode; `free`: nothing of it is carrying, in use, broken or needed."""
+    base = draw(scenes(gpu=True, free=free))
+    if free:
+        base = base.but(inventory=emptied(CARD, base.situation).inventory)
+    mig = draw(st.sampled_from([None, False, True]))
+    made = draw(instances()) if mig else ()
+    shared = bool(vf_count(base.function(CARD)))
+    able = [None] if mig else [False, True] if shared else [False]
+    mixed = draw(st.sampled_from([*able, None] if mig is None else able))
+    return base.but(gpus={CARD: GpuModes(mig=mig, mixed_size=mixed, instances=made)})
+
+
+def card(
+    *, vfs: bool, mig: bool | None = False, mixed: bool | None = None, made: Any = ()
+) -> Scene:
+    """A GPU that nobody uses."""
+    if not mig and mixed is None:
+        mixed = False
+    modes = GpuModes(mig=mig, mixed_size=mixed, instances=made)
+    return scene(gpu=True, existing=16 if vfs else 0).but(gpus={CARD: modes})
+
+
+def wished(mode: str, *, vfs: bool | None = None, explicit: bool = True, mig: bool = False) -> Any:
+    enabled = vfs if vfs is not None else Mode(mode).has_vfs
+    return ModeWish(CARD, enabled, mode, mig_wished=mig, explicit=explicit)
+
+
+def steps(wish: ModeWish, one: Scene) -> Any:
+    decision = plan_mode(wish, one.situation)
+    assert isinstance(decision, Plan), decision
+    return decision.steps
+
+
+def refused(wish: ModeWish, one: Scene) -> Any:
+    decision = plan_mode(wish, one.situation)
+    assert isinstance(decision, tuple), decision
+    return decision
+
+
+def seen(situation: Situation) -> Inventory:
+    """What a scan shows of a situation."""
+    return replace(situation.inventory, modes=situation.gpus)
+
+
+# ------------------------------------------------------------------------------------------- laws
+
+
+@given(cards(free=True), WISHES)
+def test_every_plan_leads_to_the_wish_and_back(one: Scene, wish: ModeWish) -> None:
+    decision = plan_mode(wish, one.situation)
+    if not isinstance(decision, Plan):
+        return
+
+    after = one.kernel.run(decision.steps, one.situation)
+
+    assert judge(wish, seen(after)) == Satisfied()
+    assert plan_mode(wish, after) == Satisfied()
+    gpu = Scene(CARD, after, one.kernel).function(CARD)
+    assert bool(vf_count(gpu)) == wish.enabled
+    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    assert wanted in (None, mode_of(gpu, after.gpus[CARD]))
+    back = [undone for step in reversed(decision.steps) if (undone := undo(step)) is not None]
+    assert one.kernel.run(back, after) == one.situation
+
+
+@given(cards(), WISHES)
+def test_what_a_vgpu_or_a_user_is_on_stays_as_it_is(one: Scene, wish: ModeWish) -> None:
+    situation = one.situation
+    carried = any(vgpu.configured for vgpu in situation.inventory.vgpus)
+    held = set(situation.holders) - {CARD}
+    decision = plan_mode(wish, situation)
+    if carried or held:
+        assert not isinstance(decision, Plan)
+    if situation.holders and isinstance(decision, Plan):
+        assert not {SwitchGpuVfs, SetMigMode} & set(map(type, decision.steps))
+
+
+@given(cards(), WISHES)
+def test_without_an_explicit_wish_nothing_that_exists_goes(one: Scene, wish: ModeWish) -> None:
+    decision = plan_mode(replace(wish, explicit=False), one.situation)
+    made = decision.steps if isinstance(decision, Plan) else ()
+    assert not any(
+        isinstance(step, DestroyGpuInstance | DestroyComputeInstance)
+        or (isinstance(step, SwitchGpuVfs) and not step.enabled)
+        for step in made
+    )
+
+
+@given(cards(free=True), WISHES)
+def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(one: Scene, wish: ModeWish) -> None:
+    modes = one.situation.gpus[CARD]
+    assume(not (wish.enabled and wish.mode in ("Passthrough", "MIG")))
+    wish = replace(wish, explicit=True)
+
+    decision = plan_mode(wish, one.situation)
+
+    if isinstance(decision, tuple):
+        (refusal,) = decision
+        wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+        assert wanted is not None
+        if wanted.has_mig:
+            assert refusal == MigUnsupported(str(CARD))
+            assert modes.mig is None
+        elif modes.mig:
+            assert refusal == MigWished(str(CARD))
+            assert wish.mig_wished
+        else:
+            assert refusal == MixedSizeUnsupported(str(CARD))
+            assert modes.mixed_size is None
+
+
+@given(cards(), st.booleans(), st.booleans())
+def test_a_mode_that_is_left_open_forces_none(one: Scene, enabled: bool, explicit: bool) -> None:
+    decision = plan_mode(ModeWish(CARD, enabled, "", explicit=explicit), one.situation)
+    made = decision.steps if isinstance(decision, Plan) else ()
+    assert not any(isinstance(step, SetMigMode) for step in made)
+    assert MIX not in made
+
+
+@given(cards(), WISHES)
+def test_what_a_scan_says_a_closer_look_says_too(one: Scene, wish: ModeWish) -> None:
+    said = judge(wish, seen(one.situation))
+    if said is None:
+        assert plan_mode(wish, one.situation) != Satisfied()
+        assert pending(wish, seen(one.situation))
+    else:
+        assert not pending(wish, seen(one.situation))
+        decision = plan_mode(wish, one.situation)
+        assert not isinstance(decision, Plan)
+        if isinstance(said, tuple):
+            assert isinstance(decision, tuple)
+
+
+@given(st.text(max_size=80), st.booleans(), st.booleans())
+def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
+    text: str, enabled: bool, explicit: bool
+) -> None:
+    assume(text not in ["", *Mode])
+    wish = ModeWish(CARD, enabled, text, explicit=explicit)
+    (refusal,) = refused(wish, card(vfs=True))
+    assert isinstance(refusal, ModeUnknown)
+    assert len(explain(refusal)) < 400
+    assert judge(wish, seen(card(vfs=True).situation)) == (refusal,)
+
+
+# ------------------------------------------------------------------------------ what it is to be
+
+
+@pytest.mark.parametrize(
+    ("mode", "enabled", "mig_wished", "wanted"),
+    [
+        ("", False, False, None),
+        ("", True, False, None),
+        ("", False, True, Mode.MIG),
+        ("", True, True, Mode.MIG_BACKED),
+        ("SameSize", True, True, Mode.SAME_SIZE),
+        ("MixedSize", False, False, None),
+        ("MIGBacked", False, True, None),
+        ("MIG", False, False, Mode.MIG),
+        ("Passthrough", False, True, Mode.PASSTHROUGH),
+        ("mig", False, True, None),
+    ],
+)
+def test_what_fields_and_configuration_ask_for_together(
+    mode: str, enabled: bool, mig_wished: bool, wanted: Mode | None
+) -> None:
+    assert effective(mode, enabled, mig_wished) is wanted
+
+
+def test_the_mode_that_a_card_is_in() -> None:
+    def found(one: Scene, modes: GpuModes | None) -> Mode | None:
+        return mode_of(one.function(CARD), modes)
+
+    bare, shared = card(vfs=False), card(vfs=True)
+    assert found(bare, GpuModes(mig=False)) is Mode.PASSTHROUGH
+    assert found(bare, GpuModes(mig=True)) is Mode.MIG
+    assert found(shared, GpuModes(mig=True)) is Mode.MIG_BACKED
+    assert found(shared, GpuModes(mixed_size=False)) is Mode.SAME_SIZE
+    assert found(shared, GpuModes(mixed_size=True)) is Mode.MIXED_SIZE
+    assert found(shared, None) is None
+    assert found(bare.where(CARD, driver="vfio-pci"), None) is Mode.PASSTHROUGH
+
+
+# --------------------------------------------------------------------------------- transitions
+
+
+@pytest.mark.parametrize(
+    ("one", "mode", "expected"),
+    [
+        (card(vfs=False), "SameSize", (ON,)),
+        (card(vfs=False), "MixedSize", (ON, MIX)),
+        (card(vfs=False), "MIG", (MIG_ON,)),
+        (card(vfs=False), "MIGBacked", (MIG_ON, ON)),
+        (card(vfs=True), "Passthrough", (OFF,)),
+        (card(vfs=True), "MixedSize", (MIX,)),
+        (card(vfs=True), "MIG", (OFF, MIG_ON)),
+        (card(vfs=True), "MIGBacked", (OFF, MIG_ON, ON)),
+        (card(vfs=True, mixed=True), "SameSize", (UNMIX,)),
+        (card(vfs=True, mixed=True), "Passthrough", (UNMIX, OFF)),
+        (card(vfs=True, mixed=True), "MIGBacked", (UNMIX, OFF, MIG_ON, ON)),
+        (card(vfs=False, mig=True, made=(INSTANCE,)), "Passthrough", (*GONE, MIG_OFF)),
+        (card(vfs=False, mig=True, made=(INSTANCE,)), "MIGBacked", (*GONE, ON)),
+        (card(vfs=False, mig=True), "MixedSize", (MIG_OFF, ON, MIX)),
+        (card(vfs=True, mig=True, made=(INSTANCE,)), "MIG", (*GONE, OFF)),
+        (card(vfs=True, mig=True, made=(INSTANCE,)), "SameSize", (*GONE, OFF, MIG_OFF, ON)),
+        (card(vfs=True, mig=True), "MixedSize", (OFF, MIG_OFF, ON, MIX)),
+    ],
+)
+def test_every_transition_in_the_only_order_that_works(
+    one: Scene, mode: str, expected: tuple[Any, ...]
+) -> None:
+    assert steps(wished(mode), one) == expected
+
+
+def test_what_a_boot_took_comes_back_without_being_asked_for_again() -> None:
+    lost = wished("MixedSize", explicit=False)
+    assert steps(lost, card(vfs=False)) == (ON, MIX)
+    assert steps(lost, card(vfs=True)) == (MIX,)
+    assert steps(wished("MIGBacked", explicit=False), card(vfs=False, mig=True)) == (ON,)
+
+
+def test_a_mode_for_later_changes_nothing_now() -> None:
+    later = wished("MIGBacked", vfs=False)
+    assert plan_mode(later, card(vfs=False).situation) == Satisfied()
+    assert steps(later, card(vfs=True)) == (OFF,)
+
+
+def test_a_mode_that_nobody_chose_is_left_as_it_is_found() -> None:
+    open_on, open_off = wished("", vfs=True), wished("", vfs=False)
+    assert steps(open_on, card(vfs=False, mig=True)) == (ON,)
+    assert plan_mode(open_on, card(vfs=True, mixed=True).situation) == Satisfied()
+    assert plan_mode(open_off, card(vfs=False, mig=True).situation) == Satisfied()
+    assert steps(open_off, card(vfs=True, mig=True, made=(INSTANCE,))) == (*GONE, OFF)
+
+
+def test_a_configuration_of_gpu_instances_chooses_the_mode_that_is_left_open() -> None:
+    assert steps(wished("", vfs=True, mig=True), card(vfs=False)) == (MIG_ON, ON)
+    assert steps(wished("", vfs=False, mig=True), card(vfs=False)) == (MIG_ON,)
+    chosen = wished("MixedSize", mig=True)
+    assert steps(chosen, card(vfs=True)) == (MIX,)
+    assert refused(chosen, card(vfs=True, mig=True)) == (MigWished(str(CARD)),)
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("mode", ["Passthrough", "MIG"])
+@pytest.mark.parametrize("vfs", [False, True])
+def test_functions_and_a_mode_without_them_exclude_each_other(mode: str, vfs: bool) -> None:
+    (refusal,) = refused(wished(mode, vfs=True), card(vfs=vfs))
+    assert refusal == ModeWithoutVfs(str(CARD), mode)
+    assert mode in explain(refusal)
+
+
+def test_what_the_card_cannot() -> None:
+    plain = card(vfs=True, mig=None, mixed=None)
+    plain = plain.but(gpus={CARD: GpuModes()})
+    assert refused(wished("MIGBacked"), plain) == (MigUnsupported(str(CARD)),)
+    assert refused(wished("MixedSize"), plain) == (MixedSizeUnsupported(str(CARD)),)
+    assert plan_mode(wished("SameSize"), plain.situation) == Satisfied()
+
+
+def test_functions_that_nobody_asked_for_here_stay() -> None:
+    for mode in ("", "Passthrough", "MIG"):
+        (refusal,) = refused(wished(mode, vfs=False, explicit=False), card(vfs=True))
+        assert refusal == VfsElsewhere(str(CARD), 16)
+
+
+def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_it() -> None:
+    for one, mode, found in (
+        (card(vfs=True), "MIGBacked", "SameSize"),
+        (card(vfs=True, mig=True), "SameSize", "MIGBacked"),
+        (card(vfs=False, mig=True, made=(INSTANCE,)), "MIGBacked", "MIG"),
+        (card(vfs=False, mig=True, made=(INSTANCE,)), "Passthrough", "MIG"),
+    ):
+        answer = refused(wished(mode, explicit=False), one)
+        assert answer == (ModeElsewhere(str(CARD), mode, found),)
+        assert mode in explain(answer[0])
+        assert found in explain(answer[0])
+    with_instances = card(vfs=False, mig=True, made=(INSTANCE,))
+    adopted = refused(wished("", vfs=True, explicit=False), with_instances)
+    assert adopted == (ModeElsewhere(str(CARD), "MIGBacked", "MIG"),)
+
+
+@pytest.mark.parametrize("mode", ["MixedSize", "MIGBacked", "MIG", "Passthrough"])
+def test_a_vgpu_forbids_every_change_and_is_named_once(mode: str) -> None:
+    one = card(vfs=True)
+    kind = TYPES[0]
+    vgpus = list(one.situation.inventory.vgpus)
+    vgpus[3] = replace(vgpus[3], configured=ConfiguredVgpu(kind.id, kind.name, "u"))
+    inventory = replace(one.situation.inventory, vgpus=tuple(vgpus))
+
+    (refusal,) = refused(wished(mode), one.but(inventory=inventory))
+
+    assert isinstance(refusal, DeviceHeld)
+    assert refusal.device == str(vf_addresses(4)[3])
+    assert kind.name in explain(refusal)
+
+
+@pytest.mark.parametrize("mode", ["MIGBacked", "MIG", "Passthrough"])
+def test_whoever_computes_on_the_card_forbids_a_new_binding_or_mode(mode: str) -> None:
+    held = {"holders": {CARD: (USER,)}}
+    (refusal,) = refused(wished(mode), card(vfs=True).but(**held))
+    assert USER.text in explain(refusal)
+    (refusal,) = refused(wished("MIG"), card(vfs=False).but(**held))
+    assert USER.text in explain(refusal)
+
+
+def test_a_card_that_does_not_answer_or_has_another_driver_is_left_alone() -> None:
+    silent = card(vfs=False).but(gpus={}, unasked={CARD: "nvidia-smi ended with status 9"})
+    assert refused(wished("MIGBacked"), silent) == (
+        GpuUnreadable(str(CARD), "nvidia-smi ended with status 9"),
+    )
+    answer = refused(wished("MIG"), card(vfs=False).where(CARD, driver="").but(gpus={}))
+    assert [type(one) for one in answer] == [DriverMissing]
+    gone = judge(wished("MIG"), Inventory())
+    assert gone == (DeviceMissing(str(CARD)),)
+
+
+def test_everything_that_is_wrong_is_told_together() -> None:
+    one = card(vfs=False).where(CARD, iommu_group=None).but(holders={CARD: (USER,)})
+    answer = refused(wished("MIGBacked"), one)
+    assert {type(refusal) for refusal in answer} == {NoIommu, DeviceHeld}
