@@ -263,8 +263,8 @@ def _mode_wish(wish: LayoutWish, found: Found, stored: str) -> str:
     if wish.mode is None:
         return "" if stored in (Mode.PASSTHROUGH, Mode.MIG) else stored
     if wish.mode is Mode.SAME_SIZE and not (wish.explicit or stored):
-        in_mig = found.modes is not None and found.modes.mig
-        return Mode.SAME_SIZE.value if in_mig else ""
+        other = found.modes is not None and (found.modes.mig or found.modes.mixed_size)
+        return Mode.SAME_SIZE.value if other else ""
     return wish.mode.value
 
 

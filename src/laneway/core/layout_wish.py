@@ -124,6 +124,11 @@ def _mode(text: str) -> Mode | None:
 
 def plan_wish(wish: LayoutWish, situation: Situation) -> Decision:
     """What hardware needs for it, or everything that speaks against it. Judges, and writes not."""
-    if wish.shared:
-        return plan_layout(wish.gpu, situation)
-    return plan_whole(wish.gpu.address, situation, mig=wish.mode is Mode.MIG)
+    address = wish.gpu.address
+    if not wish.shared:
+        return plan_whole(address, situation, mig=wish.mode is Mode.MIG)
+    gpu, modes = wish.gpu, situation.gpus.get(address)
+    if wish.mode is None:
+        # It stays in the mode that it is in.
+        gpu = msgspec.structs.replace(gpu, mixed_size=bool(modes and modes.mixed_size))
+    return plan_layout(gpu, situation)
