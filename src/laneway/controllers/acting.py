@@ -27,6 +27,7 @@ import msgspec
 from laneway.api import Status
 from laneway.controllers.devices.family import Family, T, read_failed
 from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
+from laneway.controllers.identity import Identity
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.modes import may_change_modes
 from laneway.controllers.observer import Observer
@@ -47,6 +48,8 @@ from laneway.kube.informer import Informer
 
 log = logging.getLogger(__name__)
 
+MOVING_SECONDS = 1.0
+"""How soon to look again at what is just being rewritten for another address."""
 RETRY_SECONDS = 30.0
 """In the same circumstances. Held devices are let go by people, not by computers."""
 REST = 4.0
@@ -70,6 +73,7 @@ class Means(NamedTuple):
     recorder: EventRecorder
     metrics: AgentMetrics
     turns: Turns
+    identity: Identity
 
 
 class Deed(NamedTuple):
@@ -168,6 +172,8 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def report(self, stored: T) -> Retry | None:
         """Act on the object's wish if it has one that hardware does not meet, then answer it."""
         name = stored.metadata.name
+        if self.means.identity.is_moving(stored):
+            return Retry(MOVING_SECONDS)
         if wrong := self.wrong_device(stored):
             await self._answer(stored, (wrong,))
             return None
@@ -180,6 +186,9 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
             return None
         self._unreadable.pop(name, None)
+        if other := self.means.identity.other(stored):
+            await self._answer(stored, (other,))
+            return None
         wish = self.wish(stored, self._shown(name))
         settled = self.settled(wish)
         if settled is None:

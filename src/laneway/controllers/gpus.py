@@ -8,14 +8,25 @@ whoever came first has it, and what is there decides who that was.
 
 from __future__ import annotations
 
-from laneway.api import MigConfiguration, PCIDeviceClaim, SRIOVGPUDevice, VGPUDevice
+from msgspec.structs import replace
+
+from laneway.api import (
+    MigConfiguration,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVGPUDeviceStatus,
+    Status,
+    VGPUDevice,
+)
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu
+from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.core import names
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.gpu_modes import Mode
+from laneway.core.inventory import Inventory
 from laneway.core.mode_wish import ModeWish, judge, pending, plan_mode
 from laneway.core.offer import lacking
 from laneway.core.pci import PciAddress, PciFunction
@@ -43,7 +54,8 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         migs: Informer[MigConfiguration],
         claims: Informer[PCIDeviceClaim],
     ) -> None:
-        super().__init__(gpu.FAMILY, node, client, informer, means)
+        family = Family(SRIOVGPUDevice, gpu.wanted, gpu.status, self._keep)
+        super().__init__(family, node, client, informer, means)
         self._vgpus = vgpus
         self._migs = migs
         self._claims = claims
@@ -61,6 +73,17 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if stored is None or name not in self.wanted or self.wrong_device(stored):
             return ""
         return pending(self.wish(stored, self.wanted[name]), self.inventory)
+
+    def _keep(self, stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
+        return gpu.keep(stored, inventory) or self.means.identity.awaits(stored)
+
+    async def write_status(
+        self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
+    ) -> SRIOVGPUDevice:
+        """Send what is different, and for which card the wish is."""
+        if isinstance(status, SRIOVGPUDeviceStatus):
+            status = replace(status, gpu_uuid=self.means.identity.card(stored))
+        return await super().write_status(stored, status, unchanged=unchanged)
 
     # ------------------------------------------------------------------------- what is asked for
 

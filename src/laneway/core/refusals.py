@@ -76,6 +76,18 @@ class WrongDevice(Refusal, frozen=True):
     node: str
 
 
+class OtherCard(Refusal, frozen=True):
+    """Another card than the one that the wish was made for is in its place."""
+
+    device: str
+    meant: str
+    """UUID of the card."""
+    found: str
+    """UUID of the one that is there; empty while nobody knows it."""
+    place: str
+    """Where the card is now; empty where the node does not show it."""
+
+
 class VfsElsewhere(Refusal, frozen=True):
     """The card has virtual functions that nobody asked Laneway for."""
 

@@ -68,6 +68,7 @@ from laneway.core.refusals import (
     NoProfiles,
     NoSriov,
     NotAVgpuCard,
+    OtherCard,
     OtherInstances,
     OtherLayout,
     OtherProfileRunning,
@@ -225,6 +226,24 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
                 f"spec.address {quoted(address)} on node {quoted(node)} is not the device that the "
                 f"name {name} stands for, so nothing is done. Delete this object; every device of "
                 "a node has one of its own, which comes back by itself."
+            )
+        case OtherCard(device, meant, "", _):
+            return (
+                f"What is wished here was wished of card {meant}, and the driver does not tell "
+                f"yet whether that is the one at {device}. It goes on by itself once it does."
+            )
+        case OtherCard(device, meant, found, ""):
+            return (
+                f"What is wished here was wished of card {meant}, which this node does not show; "
+                f"at {device} is {found}. To have it done on this card, change the spec of the "
+                "SRIOVGPUDevice, for instance by naming its mode (SameSize); to give it up, set "
+                "spec.enabled to false there."
+            )
+        case OtherCard(device, meant, found, place):
+            return (
+                f"What is wished here was wished of card {meant}, which is at {place} now; at "
+                f"{device} is {found}. It follows that card by itself once every GPU of the node "
+                f"tells its UUID and nothing else is wished at {place}."
             )
         case VfsElsewhere(device, count):
             return (
@@ -412,7 +431,8 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
                 "fewer or smaller ones."
             )
         case GpuPreparing(device, what):
-            return f"{device} is not ready for it yet: {what} This goes on by itself afterwards."
+            first = what.rstrip(".")
+            return f"{device} is not ready for it yet: {first}. This goes on by itself afterwards."
         case InstancesElsewhere(device, instances):
             return (
                 f"{device} has GPU instances that were not asked for through this object: "

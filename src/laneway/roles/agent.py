@@ -30,6 +30,7 @@ from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
 from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.gpus import GpuController
+from laneway.controllers.identity import Identity
 from laneway.controllers.layouts import LayoutController
 from laneway.controllers.lower_objects import LowerObjects
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
@@ -37,6 +38,7 @@ from laneway.controllers.mig_labels import UNLABELLED, MigLabels
 from laneway.controllers.migs import MigController
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
+from laneway.controllers.renumbering import Renumberer
 from laneway.controllers.silent import SilentChanges
 from laneway.controllers.turns import Turns
 from laneway.controllers.vgpus import VgpuController
@@ -87,7 +89,14 @@ class Agent:
             one.spec.address: one.spec.vgpu_type_name for one in vgpus.store if one.spec.enabled
         }
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
-        means = Means(hardware, self._observer, self._recorder, self._metrics, turns)
+        identity = Identity(node, gpus=gpus, vgpus=vgpus, migs=migs)
+        means = Means(hardware, self._observer, self._recorder, self._metrics, turns, identity)
+        self._renumberer = Renumberer(
+            node,
+            client,
+            means,
+            {"SRIOVGPUDevice": gpus, "VGPUDevice": vgpus, "MigConfiguration": migs},
+        )
         claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
         switches = GpuController(node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims)
         instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
@@ -131,6 +140,9 @@ class Agent:
                 await informer.synced.wait()
             tasks.create_task(self._observer.run())
             await self._observer.scanned.wait()
+            self._observer.subscribe(self._renumberer.observed)
+            await self._renumberer.settle()
+            tasks.create_task(self._renumberer.run())
             self._observer.subscribe(self._label.observed)
             for publisher in self._publishers:
                 self._observer.subscribe(publisher.observed)

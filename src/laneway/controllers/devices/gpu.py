@@ -14,7 +14,7 @@ from laneway.api import (
     SRIOVGPUDeviceStatus,
     find_condition,
 )
-from laneway.controllers.devices.family import Family, ready, unreadable
+from laneway.controllers.devices.family import ready, unreadable
 from laneway.controllers.devices.wishes import IN_PROGRESS, Answers, explicit
 from laneway.core import keys, names
 from laneway.core.capacity import still_fits
@@ -27,7 +27,8 @@ _MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfile
 """Answers to a wish that the GPU meets."""
 
 ANSWERS = Answers(
-    settled=_MET | {"VfsElsewhere", "ModeElsewhere"}, absent={"Disabled", "VfsElsewhere"}
+    settled=_MET | {"VfsElsewhere", "ModeElsewhere", "OtherCard"},
+    absent={"Disabled", "VfsElsewhere"},
 )
 
 
@@ -118,6 +119,3 @@ def without_sriov(stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
         and str(function.address) == stored.spec.address
         for function in inventory.functions
     )
-
-
-FAMILY = Family(SRIOVGPUDevice, wanted, status, keep)

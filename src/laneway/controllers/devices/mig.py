@@ -30,7 +30,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.refusals import WrongDevice
 
 ANSWERS = Answers(
-    settled={"Synced", "Disabled", "InstancesElsewhere", "OtherInstances"},
+    settled={"Synced", "Disabled", "InstancesElsewhere", "OtherInstances", "OtherCard"},
     absent={"Disabled", "InstancesElsewhere"},
 )
 

@@ -27,7 +27,13 @@ from laneway.core.words import counted, explain
 _NO_VGPU = "No vGPU is asked for, and there is none."
 
 ANSWERS = Answers(
-    settled={"Configured", "NotConfigured", "ConfiguredElsewhere", "OtherProfileRunning"},
+    settled={
+        "Configured",
+        "NotConfigured",
+        "ConfiguredElsewhere",
+        "OtherProfileRunning",
+        "OtherCard",
+    },
     absent={"NotConfigured", "ConfiguredElsewhere"},
 )
 

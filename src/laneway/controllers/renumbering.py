@@ -1,0 +1,253 @@
+"""Has wishes follow their cards to other addresses, before anybody acts on them.
+
+A node boots with a card in another slot: its objects speak of the old address. What is wished there
+is written to the objects of the new names, and what nothing takes the place of is removed; GPU and
+vGPUs then come back by their own controllers. This is done at the start, between the first scan and
+the first decision, and again whenever a scan shows such a move, which it first can once the driver
+has been loaded. Meanwhile nothing is done about the GPUs concerned.
+
+All writes are journalled on the node before the first one. Each can be repeated, so an agent that
+was killed between any two does all of them once more. An object gets its spec first and then its
+status, in which the card's UUID, being last, says that the rest is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+import msgspec
+
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.written import PATIENCE_SECONDS, Written
+from laneway.core import keys, names
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.renumbering import Gone, Kind, Move, Renumbering, Wish, carry
+from laneway.core.words import explain
+from laneway.host.attributes import describe
+from laneway.host.plans import moved
+from laneway.host.plans.files import StateError
+from laneway.host.plans.state import BusyError
+from laneway.kube.client import Client
+from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
+from laneway.kube.informer import Informer
+from laneway.kube.resource import Resource, served
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+"""After the API server or the state folder refused something."""
+
+_TYPES: dict[Kind, type[Any]] = {
+    "SRIOVGPUDevice": SRIOVGPUDevice,
+    "VGPUDevice": VGPUDevice,
+    "MigConfiguration": MigConfiguration,
+}
+_ORDER: tuple[Kind, ...] = ("VGPUDevice", "MigConfiguration", "SRIOVGPUDevice")
+"""The GPU's own object comes last: with it the rest counts."""
+
+
+class Renumberer:
+    """Owns the moves of one node. `settle` once, then run `run` in a task."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        means: Means,
+        informers: dict[Kind, Informer[Any]],
+    ) -> None:
+        self._node = node
+        self._client = client
+        self._state = means.hardware.state
+        self._recorder = means.recorder
+        self._identity = means.identity
+        self._informers = informers
+        self._written: dict[Kind, Written] = {kind: Written() for kind in _TYPES}
+        self._wanted = asyncio.Event()
+        self._shown = asyncio.Event()
+        for informer in informers.values():
+            informer.subscribe(self._changed)
+
+    def observed(self, inventory: Inventory) -> None:
+        """Take a new inventory. Must be told before those who act."""
+        self._identity.observed(inventory)
+        self._look()
+
+    async def settle(self) -> None:
+        """Have all wishes where their cards are, as far as that can be now."""
+        try:
+            begun = moved.read(self._state)
+            if begun is not None:
+                await self._finish(begun)
+            while moves := self._identity.moves():
+                await self._finish(self._begin(moves))
+        except KubeError as error:
+            # What is written half stays journalled, and held.
+            log.warning("wishes cannot follow their cards yet: %s", error)
+            self._wanted.set()
+            return
+        except (OSError, StateError) as error:
+            text = describe(error) if isinstance(error, OSError) else str(error)
+            log.error("wishes cannot follow their cards: %s", text)  # noqa: TRY400 - its text says it all
+        except BusyError as error:
+            log.warning("wishes cannot follow their cards: %s", explain(error.refusal))
+        self._identity.moving = frozenset()
+
+    async def run(self) -> None:
+        """Settle whenever a move shows, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self.settle()
+            if self._wanted.is_set() or self._identity.moves():
+                await asyncio.sleep(RETRY_SECONDS)
+                self._wanted.set()
+
+    def _changed(self, _before: Any, _after: Any) -> None:
+        self._shown.set()
+        self._look()
+
+    def _look(self) -> None:
+        if moves := self._identity.moves():
+            self._identity.moving |= _concerned(moves)
+            self._wanted.set()
+
+    # ------------------------------------------------------------------------------------- writing
+
+    def _begin(self, moves: tuple[Move, ...]) -> Renumbering:
+        """Journal what is to be done."""
+        carried = carry(moves, self._identity.wishes())
+        gone = []
+        for wish in carried.gone:
+            stored = self._informers[wish.kind].store.get(self._name(wish.address))
+            if stored is not None:
+                gone.append(Gone(wish.kind, stored.metadata.name, stored.metadata.uid))
+        renumbering = Renumbering(moves, carried.put, tuple(gone))
+        with self._state.lock(ACTOR):
+            moved.begin(self._state, renumbering)
+        return renumbering
+
+    async def _finish(self, renumbering: Renumbering) -> None:
+        """Do all that is journalled, however much of it is done already."""
+        self._identity.moving |= _concerned(renumbering.moves)
+        for move in renumbering.moves:
+            if not await self._is_done(move):
+                mine = (wish for wish in renumbering.put if wish.gpu == move.after)
+                for wish in sorted(mine, key=lambda wish: _ORDER.index(wish.kind)):
+                    await self._put(wish)
+        for gone in sorted(renumbering.gone, key=lambda gone: _ORDER.index(gone.kind)):
+            await self._remove(gone)
+        await self._until_shown(renumbering)
+        moved.end(self._state)
+        for move in renumbering.moves:
+            self._tell(move, renumbering)
+
+    async def _is_done(self, move: Move) -> bool:
+        """Whether all wishes of a card are there, and may have been changed since."""
+        try:
+            gpu = await self._client.get(served(SRIOVGPUDevice), self._name(move.after))
+        except NotFoundError:
+            return False
+        return gpu.status.gpu_uuid == move.card
+
+    async def _put(self, wish: Wish) -> None:
+        """Make an object that wishes this, or change the one that is there."""
+        resource, name = served(_TYPES[wish.kind]), self._name(wish.address)
+        spec = wish.spec | self._place(wish)
+        try:
+            stored = await self._client.get(resource, name)
+        except NotFoundError:
+            body = {"metadata": {"name": name, "labels": self._labels(wish)}, "spec": spec}
+            try:
+                stored = await self._client.create(resource, body)
+            except AlreadyExistsError:
+                stored = await self._client.get(resource, name)
+        if _is_going(stored):
+            raise KubeError(f"{wish.kind} {name} is still being deleted")
+        if _plain(stored.spec) != _plain(msgspec.convert(spec, type(stored.spec))):
+            stored = await self._client.patch(resource, name, {"spec": spec})
+        status = dict.fromkeys(_plain(stored.status)) | wish.status
+        if {field: value for field, value in status.items() if value} != _plain(stored.status):
+            body = {"status": status}
+            stored = await self._client.patch(resource, name, body, subresource="status")
+        self._written[wish.kind].note(stored.metadata)
+
+    async def _remove(self, gone: Gone) -> None:
+        """Delete the object that was seen, and none that has come in its place."""
+        try:
+            await self._client.delete(served(_TYPES[gone.kind]), gone.name, uid=gone.uid)
+        except (NotFoundError, ConflictError):
+            return
+
+    async def _until_shown(self, renumbering: Renumbering) -> None:
+        """Wait until the caches, by which everybody decides, show all of it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not self._is_shown(renumbering):
+                    self._shown.clear()
+                    await self._shown.wait()
+
+    def _is_shown(self, renumbering: Renumbering) -> bool:
+        for wish in renumbering.put:
+            name = self._name(wish.address)
+            stored = self._informers[wish.kind].store.get(name)
+            if self._written[wish.kind].lag(name, stored.metadata if stored else None):
+                return False
+        for gone in renumbering.gone:
+            stored = self._informers[gone.kind].store.get(gone.name)
+            if stored and stored.metadata.uid == gone.uid and not _is_going(stored):
+                return False
+        return True
+
+    # --------------------------------------------------------------------------------------- words
+
+    def _name(self, address: PciAddress) -> str:
+        return names.pci_object_name(self._node, address)
+
+    def _place(self, wish: Wish) -> dict[str, str]:
+        match wish.kind:
+            case "SRIOVGPUDevice":
+                return {"address": str(wish.address), "nodeName": self._node}
+            case "VGPUDevice":
+                return {
+                    "address": str(wish.address),
+                    "nodeName": self._node,
+                    "parentGPUDeviceAddress": str(wish.gpu),
+                }
+            case "MigConfiguration":
+                return {"gpuAddress": str(wish.address), "nodeName": self._node}
+
+    def _labels(self, wish: Wish) -> dict[str, str]:
+        parent = {keys.LABEL_PARENT_GPU: self._name(wish.gpu)} if wish.kind == "VGPUDevice" else {}
+        return {keys.LABEL_NODE: self._node, **parent}
+
+    def _tell(self, move: Move, renumbering: Renumbering) -> None:
+        vgpus = sum(w.kind == "VGPUDevice" and w.gpu == move.after for w in renumbering.put)
+        text = (
+            f"{move.card} has moved from {move.before} to {move.after}. What is wished of it has "
+            f"followed, vGPUs of {vgpus} virtual functions among it. Done by {ACTOR}."
+        )
+        log.warning("%s", text)
+        gpus: Resource[SRIOVGPUDevice] = served(SRIOVGPUDevice)
+        stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))
+        if stored is not None:
+            self._recorder.record(gpus.ref(stored), "Renumbered", text)
+
+
+def _is_going(stored: Any) -> bool:
+    return bool(stored.metadata.deletion_timestamp)
+
+
+def _concerned(moves: tuple[Move, ...]) -> frozenset[PciAddress]:
+    return frozenset(address for move in moves for address in (move.before, move.after))
+
+
+def _plain(part: msgspec.Struct) -> dict[str, Any]:
+    """What an object says, without what equals a default."""
+    plain: dict[str, Any] = msgspec.to_builtins(part)
+    return {field: value for field, value in plain.items() if value}

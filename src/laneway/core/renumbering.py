@@ -1,0 +1,126 @@
+"""Whose wishes go where once cards have got other addresses.
+
+Objects are named for addresses, and a wish is made for a card. A card that is inserted gives those
+behind it other addresses at the next boot, and then every wish follows its card, which is told by
+its UUID. A card has its virtual functions at the same distances in any slot, so the wishes for them
+follow as well, whether or not the functions are there yet.
+
+No wish is lost by that, and none comes to a card that it was not made for: a wish goes only where
+nothing is wished, where that leaves as well, or where it was meant for a card that has certainly
+gone. As long as one card cannot be told, none has. Everything else waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from laneway.core.pci import PciAddress
+
+Kind = Literal["SRIOVGPUDevice", "VGPUDevice", "MigConfiguration"]
+
+
+class Wished(msgspec.Struct, frozen=True):
+    """That something is wished of the GPU at an address."""
+
+    address: PciAddress
+    card: str
+    """UUID of the card for which it is wished; empty when nobody ever knew it."""
+
+
+class Move(NamedTuple):
+    """A card that was at one address and is at another."""
+
+    card: str
+    before: PciAddress
+    after: PciAddress
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """The wish of one object."""
+
+    kind: Kind
+    gpu: PciAddress
+    address: PciAddress
+    """Of the function that the object is named for."""
+    spec: dict[str, Any] = {}
+    """Every field, but not those that say where it is."""
+    status: dict[str, Any] = {}
+    """What is remembered along with it; all else in a status speaks of another place."""
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """An object in whose place nothing comes."""
+
+    kind: Kind
+    name: str
+    uid: str
+
+
+class Renumbering(msgspec.Struct, frozen=True):
+    """Everything that is to be written for some moves, as a journal keeps it."""
+
+    moves: tuple[Move, ...]
+    put: tuple[Wish, ...]
+    gone: tuple[Gone, ...]
+
+
+class Carried(NamedTuple):
+    """What is wished after moves, as far as that differs from before."""
+
+    put: tuple[Wish, ...]
+    gone: tuple[Wish, ...]
+    """Nothing comes in the place of these."""
+
+
+def moves(
+    wished: Iterable[Wished],
+    identities: Mapping[PciAddress, str],
+    untold: Collection[PciAddress],
+) -> tuple[Move, ...]:
+    """The cards whose wishes can follow them now.
+
+    `untold`: GPUs that are there, of which nobody knows which cards they are.
+    """
+    here = {one.address: one for one in wished}
+    times = Counter(one.card for one in here.values())
+    places = {card: address for address, card in identities.items()}
+    found = {
+        one.address: Move(one.card, one.address, places[one.card])
+        for one in here.values()
+        # Of two claims to one card nobody can say which is right, unless the card is at one.
+        if times[one.card] == 1 and places.get(one.card, one.address) != one.address
+    }
+
+    def is_free(address: PciAddress) -> bool:
+        if address not in here or address in found:
+            return True
+        card = here[address].card
+        return card != "" and card not in places and not untold
+
+    while blocked := [move.before for move in found.values() if not is_free(move.after)]:
+        for address in blocked:
+            del found[address]  # What was to come in its place cannot either.
+    return tuple(found[address] for address in sorted(found))
+
+
+def carry(moved: Iterable[Move], wishes: Iterable[Wish]) -> Carried:
+    """What becomes of wishes when cards move."""
+    moved = tuple(moved)
+    by_source = {move.before: move for move in moved}
+    concerned = by_source.keys() | {move.after for move in moved}
+    affected = [wish for wish in wishes if wish.gpu in concerned]
+    put = {}
+    for wish in affected:
+        move = by_source.get(wish.gpu)
+        if move is None:
+            continue
+        with contextlib.suppress(ValueError):  # No bus has room for such a function.
+            there = wish.address.shifted(move.before, move.after)
+            put[wish.kind, there] = msgspec.structs.replace(wish, gpu=move.after, address=there)
+    gone = (wish for wish in affected if (wish.kind, wish.address) not in put)
+    return Carried(tuple(put.values()), tuple(gone))

@@ -1,0 +1,36 @@
+"""The journal of wishes that follow their cards to other addresses.
+
+It is written before the first object is, and removed after the last. What it says can be done
+again from its beginning, so it needs no marks of how far it has come. Like the journals of plans
+it lies in the node's state folder; unlike them it outlives a reboot, for it speaks of objects.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from laneway.core.renumbering import Renumbering
+from laneway.host.plans import files
+from laneway.host.plans.state import StateFolder
+
+
+def read(state: StateFolder) -> Renumbering | None:
+    """What was begun, None when nothing was. Raises StateError when that cannot be told."""
+    return files.read(_path(state), Renumbering)
+
+
+def begin(state: StateFolder, renumbering: Renumbering) -> None:
+    """Note what is about to be written. Raises OSError; the folder must be locked."""
+    files.replace(_path(state), msgspec.json.encode(renumbering) + b"\n")
+
+
+def end(state: StateFolder) -> None:
+    """Everything is written. Raises OSError."""
+    os.unlink(_path(state))
+    files.sync_folder(state.path)
+
+
+def _path(state: StateFolder) -> str:
+    return os.path.join(state.path, "renumbering.json")
