@@ -92,7 +92,7 @@ def hardware(machine: Machine, folder: Path) -> Hardware:
 
 # ---- the guest ---------------------------------------------------------------
 
-_HOLD = """
+HOLD = """
 import fcntl, os, sys
 path, device = sys.argv[1:]
 try:
@@ -134,7 +134,7 @@ def _process(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 class _RealHolder:
     def __init__(self, path: str, device: str) -> None:
-        self._process = _process(_HOLD, path, device)
+        self._process = _process(HOLD, path, device)
         self.pid = self._process.pid
         assert self._process.stdout is not None
         refused = int(self._process.stdout.readline())

@@ -1,0 +1,89 @@
+"""Four nodes with real kernels and agents, and one API server on this host that all of them use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from laneway.api import CoreNode
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.resource import served
+from laneway.roles.install import install_crds
+from support.embedded import Embedded
+from support.guests import Guest, Objects
+
+
+@pytest.fixture(scope="module")
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="lw") as folder:
+        yield Path(folder)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def objects(short: Path) -> AsyncIterator[Objects]:
+    """The objects on our API server, started as `laneway up` starts it."""
+    embedded = Embedded(short / "server")
+    kubeconfig = await asyncio.to_thread(embedded.start)
+    try:
+        async with Client(load(kubeconfig)) as client:
+            await install_crds(client)
+            yield Objects(client)
+    finally:
+        await asyncio.to_thread(embedded.end)
+
+
+@pytest.fixture(scope="module")
+def guests(short: Path) -> list[Guest]:
+    """One node per kernel in the folder LANEWAY_RIG_KERNELS and framework, switched off."""
+    kernels = os.environ.get("LANEWAY_RIG_KERNELS", "")
+    if not kernels:
+        pytest.fail("these tests boot guests of the kernel rig: make test-kernel")
+    _compile()
+    guests = []
+    for kernel in sorted(Path(kernels).iterdir()):
+        for framework in ("mdev", "vendor"):
+            name = f"{framework}-{kernel.name.replace('.', '-')}"
+            folder = short / name
+            folder.mkdir()
+            guests.append(Guest(name, kernel, framework, folder, short / "server/kubeconfig"))
+    return guests
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def nodes(guests: list[Guest], objects: Objects) -> AsyncIterator[list[Guest]]:
+    """One node per kernel and framework, its agent ready."""
+    for guest in guests:
+        await objects.client.create(served(CoreNode), {"metadata": {"name": guest.name}})
+
+    async def up(guest: Guest) -> None:
+        await guest.boot()
+        await guest.start_agent()
+
+    try:
+        await asyncio.gather(*map(up, guests))
+        yield guests
+    finally:
+        await asyncio.gather(*(guest.switch_off() for guest in guests))
+        for guest in guests:
+            print(f"-- the agent of {guest.name}\n{guest.agent_log}")  # noqa: T201 - shown on failure
+
+
+def _compile() -> None:
+    """Here, where it takes a second, and not in each guest, where what is compiled is lost."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(
+        [sys.executable, "-m", "laneway", "agent", "--help"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+    )
