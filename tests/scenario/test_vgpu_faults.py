@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -186,7 +187,7 @@ def impatient(monkeypatch):
     ("model", "first", "other"),
     [("a2", Q4, Q8), ("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q")],
 )
-async def test_a_change_that_does_not_fit_brings_the_old_vgpu_back_and_is_not_repeated(
+async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
     cluster, gate, model, first, other
 ):
     host = gate(model, "node1")
@@ -200,19 +201,50 @@ async def test_a_change_that_does_not_fit_brings_the_old_vgpu_back_and_is_not_re
 
     await cluster.ask(one, other)
 
+    refused = await cluster.answer(one, "ProfileExhausted")
+    await cluster.quiet(agent)
+    assert f"{other}: 0 of 2 left: the GPU carries 2 x {first}." in cluster.message(refused)
+    assert refused.status.configure_vgpu_type_name == first
+    assert refused.status.uuid == before
+    assert list(cluster.carried(host).values()) == [first, first]
+    assert host.writes == []
+
+    await cluster.disable(two)
+    await cluster.answer(one, "Configured")
+    assert list(cluster.carried(host).values()) == [other]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("model", "first", "other"),
+    [("a2", Q4, Q8), ("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q")],
+)
+async def test_a_change_that_the_driver_refuses_brings_the_old_vgpu_back_and_is_not_repeated(
+    cluster, gate, model, first, other
+):
+    host = gate(model, "node1")
+    agent = await cluster.start_agent("node1", host)
+    one, *_ = sorted(await cluster.names(VGPUDevice))
+    await cluster.ask(one, first)
+    await cluster.answer(one, "Configured")
+    before = (await cluster.get(VGPUDevice, one)).status.uuid
+    host.writes.clear()
+    host.faults.fail_write(2, errno.EIO)  # the first takes the old vGPU away
+
+    await cluster.ask(one, other)
+
     failed = await cluster.answer(one, "WriteFailed")
     await cluster.quiet(agent)
     await cluster.quiet(agent)
     assert other in cluster.message(failed)
     assert failed.status.configure_vgpu_type_name == first
     assert failed.status.uuid == before
-    assert list(cluster.carried(host).values()) == [first, first]
+    assert list(cluster.carried(host).values()) == [first]
     taken = [path for path in host.writes if path.endswith(("/remove", "vgpu_type"))]
-    assert len(taken) == (1 if model == "a2" else 2)  # vendor VFIO: once away, once back
+    assert len(taken) == (1 if model == "a2" else 3)  # vendor VFIO: away, refused, and back
 
-    await cluster.disable(two)
+    await cluster.ask(one, first)
     await cluster.answer(one, "Configured")
-    assert list(cluster.carried(host).values()) == [other]
 
 
 async def test_on_a_vendor_card_a_size_that_others_rule_out_is_known(cluster, simulated):

@@ -219,7 +219,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         """Why there is no such function, and will be none by itself; None where it comes back."""
         parent = self._parent(wish)
         gpu = self._physical(parent)
-        if parent is None or gpu is None or len(gpu.vfs) == gpu.total_vfs:
+        if parent is None or gpu is None or (gpu.vfs and wish.address not in gpu.vfs):
             return DeviceMissing(str(wish.address))
         name = names.pci_object_name(self.node, parent)
         stored = self._gpus.store.get(name)
