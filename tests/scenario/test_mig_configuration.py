@@ -203,6 +203,60 @@ async def test_from_nothing_to_one_set_after_the_other_and_back(cluster, divided
     assert all(one.available == one.total for one in stored.status.profile_status)
 
 
+BACKED = {
+    "a100": ({"3g.20gb": 1, "1g.5gb": 4}, ["GRID A100-3-20C", "GRID A100-1-5C"]),
+    "hgx-h100": ({"3g.40gb": 1, "1g.10gb": 4}, ["NVIDIA H100XM-3-40C", "NVIDIA H100XM-1-10C"]),
+    "rtx-pro-6000": (
+        {"2g.48gb+gfx": 1, "1g.24gb+gfx": 2},
+        [f"NVIDIA RTX Pro 6000 Blackwell DC-{size}" for size in ("2-48Q", "1-8Q", "1-8Q")],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "by_mode"), [("a100", False), ("hgx-h100", True), ("rtx-pro-6000", False)]
+)
+async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
+    cluster, simulated, model, by_mode
+):
+    host = simulated(model, "node1")
+    gpu = Gpu(cluster, host)
+    call(host, MANAGE, "-d", gpu.address)
+    await cluster.start_agent("node1", host)
+    counts, profiles = BACKED[model]
+    wish = {"enabled": True, "mode": "MIGBacked"} if by_mode else {"enabled": True}
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": wish})
+    if by_mode:
+        await gpu.there()
+        await gpu.ask(counts)
+    else:
+        requests = [{"name": f"MIG {name}", "requested": many} for name, many in counts.items()]
+        spec = {"gpuAddress": gpu.address, "nodeName": "node1", "profileSpec": requests}
+        body = written(gpu.name, enabled=True, **spec)
+        await cluster.client.create(served(MigConfiguration), body)
+
+    stored = await gpu.answer("Synced")
+    assert stored.status.status == "synced"
+    assert await gpu.counts() == counts
+    asked = []
+    for profile in profiles:
+        asked.append(await offering(cluster, gpu, profile))
+        await cluster.ask(asked[-1], profile)
+        await cluster.answer(asked[-1], "Configured")
+    assert sorted(cluster.carried(host).values()) == sorted(profiles)
+
+    await gpu.enable(False)
+    await gpu.refused("DeviceHeld")
+    for name in asked:
+        await cluster.disable(name)
+    stored = await gpu.answer("Disabled")
+    assert stored.status.status == "disabled"
+    assert await gpu.spots() == []
+    off = {"enabled": False, "mode": "Passthrough"}
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": off})
+    await cluster.answer(gpu.name, "Disabled", SRIOVGPUDevice)
+
+
 # ------------------------------------------------------------------- what is there, and who made it
 
 
