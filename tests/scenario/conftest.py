@@ -173,6 +173,8 @@ class Cluster:
                     publisher.queue.add(name)
             for publisher in agent._publishers:
                 await publisher.queue.join()
+            agent._layout._ask_all()
+            await agent._layout.queue.join()
             await agent._recorder.flush()
 
     def metric(self, name: str) -> float:
