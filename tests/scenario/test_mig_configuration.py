@@ -488,6 +488,28 @@ async def test_nothing_is_destroyed_while_somebody_computes(cluster, divided):
     assert await gpu.spots() == []
 
 
+async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(cluster, divided):
+    gpu = divided()
+    agent = await cluster.start_agent("node1", gpu.host)
+    await gpu.ask({"1g.5gb": 2})
+    told = (await gpu.answer("Synced")).status.profile_status
+    before = await gpu.spots()
+
+    gpu.host.faults.fail_command(SMI, 18, "Driver/library version mismatch", times=1000)
+    await gpu.look(agent)
+    assert "version mismatch" in await gpu.refused("GpuUnreadable")
+    await gpu.enable(False)
+    stored = await gpu.answer("GpuUnreadable")
+    await cluster.quiet(agent)
+    gpu.host.faults.clear()
+
+    assert list(stored.status.profile_status) == list(told)
+    assert await gpu.spots() == before
+    await gpu.look(agent)
+    await gpu.answer("Disabled")
+    assert await gpu.spots() == []
+
+
 async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, divided):
     gpu = divided()
     gpu.mig("-cgi", "19", "-C")
