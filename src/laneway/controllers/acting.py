@@ -3,8 +3,8 @@
 Plans about one card run one after the other; objects that must wait for their turn hold up no
 worker, so a device that blocks in the kernel delays only its own card. Before a plan begins the
 object's status says so, which tells a restarted agent that what it finds was asked for. What the
-driver did is never assumed: the host is scanned again after every plan, which also tells every
-other object of the card what is possible now.
+driver did is never assumed: the host, or the GPU where a plan reaches no further, is looked at again
+after every plan, which also tells every other object of the card what is possible now.
 
 What was refused or failed is tried again once something about the card or the wish changes. As long
 as nothing does it is tried now and then, for those who hold devices let them go without a word;
@@ -36,7 +36,7 @@ from laneway.controllers.turns import Turns
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Plan, Satisfied
+from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import Refusal
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
@@ -52,6 +52,8 @@ MOVING_SECONDS = 1.0
 """How soon to look again at what is just being rewritten for another address."""
 RETRY_SECONDS = 30.0
 """In the same circumstances. Held devices are let go by people, not by computers."""
+HOPELESS = 3
+"""Failures in a row, of requests to the API server, after which nobody waits for an object."""
 REST = 4.0
 """Pause after a failed attempt, in durations of that attempt."""
 
@@ -169,6 +171,23 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         for name in sorted(self._refused):
             self.queue.add(name)
 
+    def unmet(self) -> bool:
+        """Whether an object wishes what could be done and has neither been refused nor failed."""
+        objects = map(self.informer.store.get, self.wanted)
+        return any(one is not None and self._is_unmet(one) for one in objects)
+
+    def _is_unmet(self, stored: T) -> bool:
+        name = stored.metadata.name
+        if (
+            name in self._failures
+            or self.queue.failures(name) >= HOPELESS
+            or stored.metadata.deletion_timestamp
+            or self.wrong_device(stored)
+            or read_failed(self.inventory, PciAddress.parse(_spec(stored).address))
+        ):
+            return False
+        return self.settled(self.wish(stored, self._shown(name))) is None
+
     async def report(self, stored: T) -> Retry | None:
         """Act on the object's wish if it has one that hardware does not meet, then answer it."""
         name = stored.metadata.name
@@ -224,7 +243,6 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def _carry_out(self, stored: T, wish: W) -> tuple[T, _Failure | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
-        switched: PciAddress | None = None
         decision = await self.plan(wish)
         if refusals := refusals_of(decision):
             if not answered(stored, refusals):
@@ -236,13 +254,12 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                     stored, self._with(name, being_done(decision)), unchanged=True
                 )
             deed = self.deed(name, wish)
-            switched = self.card(wish) if may_change_modes(decision) else None
             try:
                 await execute(self.means.hardware, decision, actor=ACTOR, reason=deed.why)
             except StepError as error:
                 self.metrics.operation(deed.operation, "failed", _now() - began)
                 self._tell_refusals(stored, (error.refusal,))
-                await self.means.observer.rescan(switched)
+                await self._look_again(decision, self.card(wish))
                 taken_back = error.undone and not error.left_over
                 return stored, self._failed(
                     name, wish, (error.refusal,), began, taken_back=taken_back
@@ -252,8 +269,18 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             steps = "; ".join(describe(step) for step in decision.steps)
             self._say(stored, deed.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}.")
         self._failures.pop(name, None)
-        await self.means.observer.rescan(switched)
+        await self._look_again(decision, self.card(wish))
         return stored, None
+
+    async def _look_again(self, done: Decision, card: PciAddress) -> None:
+        """See what became of a plan, as far as it reaches."""
+        observer = self.means.observer
+        if isinstance(done, Plan) and may_change_modes(done):
+            await observer.rescan(card)
+        elif isinstance(done, Plan) and all(isinstance(step, VgpuStep) for step in done.steps):
+            await observer.look_at(card)
+        else:
+            await observer.rescan()
 
     def _failed(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -56,6 +56,12 @@ class MetricFamilies:
             ["node", "operation", "result"],
             registry=registry,
             buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180),
+        )
+        self.restored = Gauge(
+            "laneway_restored_seconds",
+            "How long after its start an agent had met every wish that can be met; missing before.",
+            ["node"],
+            registry=registry,
         )
         self.failures = Counter(
             "laneway_failures_total",
@@ -193,6 +199,10 @@ class AgentMetrics:
     def operation(self, operation: str, result: str, seconds: float) -> None:
         """A plan ended: `done` or `failed`."""
         self._families.operations.labels(self._node, operation, result).observe(seconds)
+
+    def restored(self, seconds: float) -> None:
+        """All wishes are met that can be, so long after the start."""
+        self._families.restored.labels(self._node).set(seconds)
 
     def failed(self, reason: str) -> None:
         """A wish was refused, or failed."""

@@ -59,6 +59,11 @@ class WorkQueue(Generic[K]):
         """How many keys could be taken now."""
         return len(self._ready)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a key is ready or being worked on; what is put off does not count."""
+        return not self._idle.is_set()
+
     def failures(self, key: K) -> int:
         """How often in a row this key has failed."""
         return self._failures.get(key, 0)

@@ -23,7 +23,7 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.acting import ACTOR, ActingController, Means
 from laneway.controllers.cards import NetworkController
 from laneway.controllers.devices import node as node_device
 from laneway.controllers.devices import pci, usb
@@ -39,6 +39,7 @@ from laneway.controllers.migs import MigController
 from laneway.controllers.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.renumbering import Renumberer
+from laneway.controllers.restoring import restored
 from laneway.controllers.silent import SilentChanges
 from laneway.controllers.turns import Turns
 from laneway.controllers.vgpus import VgpuController
@@ -69,13 +70,18 @@ T = TypeVar(
 
 
 class Agent:
-    """The agent of one node. Run `run` in a task; `ready` says that all devices are published."""
+    """The agent of one node. Run `run` in a task.
+
+    `ready` says that all devices are published, `restored` that all wishes are met that can be:
+    nothing is to be handed out before.
+    """
 
     def __init__(
         self, node: str, hardware: Hardware, client: Client, families: MetricFamilies
     ) -> None:
         self.node = node
         self.ready = asyncio.Event()
+        self.restored = asyncio.Event()
         self._client = client
         self._metrics = AgentMetrics(families, node)
         self._hardware = hardware
@@ -131,6 +137,7 @@ class Agent:
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled."""
+        began = asyncio.get_running_loop().time()
         await self._recover()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
@@ -150,6 +157,7 @@ class Agent:
             tasks.create_task(self._label.run())
             tasks.create_task(self._mig_labels.run())
             tasks.create_task(self._silent.run())
+            tasks.create_task(self._restore(began))
             for publisher in self._publishers:
                 await publisher.published.wait()
             self._observer.subscribe(self._layout.observed)
@@ -157,6 +165,19 @@ class Agent:
             tasks.create_task(self._layout.run())
             self.ready.set()
             log.info("the devices of node %s are published", self.node)
+
+    async def _restore(self, began: float) -> None:
+        """Tell when everything is again as it was wished before the start."""
+        await restored([one for one in self._publishers if isinstance(one, ActingController)])
+        seconds = asyncio.get_running_loop().time() - began
+        self._metrics.restored(seconds)
+        log.info(
+            "all wishes on node %s are met that can be, after %.1f s",
+            self.node,
+            seconds,
+            extra={"seconds": round(seconds, 3)},
+        )
+        self.restored.set()
 
     async def _recover(self) -> None:
         """End what an agent began that was killed, before anything is observed or decided.
