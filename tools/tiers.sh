@@ -74,7 +74,8 @@ kept() {
   return $status
 }
 
-# ---- kernel: each framework on each kernel, and no ACS; two guests at a time -
+# ---- kernel: each framework on each kernel, and no ACS; two guests at a time. -
+# ---- Then all of them at once, each a node with an agent, on one API server. --
 
 kernels=${RIG_KERNELS:-6.1 6.12}
 
@@ -136,6 +137,9 @@ run_kernel() {
   for kernel in $kernels; do
     "$python" tools/never_run.py "$scratch/$kernel"-*/junit.xml || failed=1
   done
+  # shellcheck disable=SC2086  # a list of words
+  LANEWAY_RIG_KERNELS=$(printf "$cache/rig/%s\n" $kernels | paste -sd:) \
+    "$python" -m pytest -q --durations=6 tests/kernel_nodes || failed=1
   return $failed
 }
 

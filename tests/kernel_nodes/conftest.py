@@ -44,13 +44,13 @@ async def objects(short: Path) -> AsyncIterator[Objects]:
 
 @pytest.fixture(scope="module")
 def guests(short: Path) -> list[Guest]:
-    """One node per kernel in the folder LANEWAY_RIG_KERNELS and framework, switched off."""
-    kernels = os.environ.get("LANEWAY_RIG_KERNELS", "")
-    if not kernels:
+    """One node per framework on each kernel of LANEWAY_RIG_KERNELS, folders; switched off."""
+    kernels = os.environ.get("LANEWAY_RIG_KERNELS", "").split(":")
+    if kernels == [""]:
         pytest.fail("these tests boot guests of the kernel rig: make test-kernel")
     _compile()
     guests = []
-    for kernel in sorted(Path(kernels).iterdir()):
+    for kernel in map(Path, kernels):
         for framework in ("mdev", "vendor"):
             name = f"{framework}-{kernel.name.replace('.', '-')}"
             folder = short / name

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from laneway.api import VGPULayout
 from laneway.api.crds import crds
 from laneway.api.registry import KINDS
+from laneway.kube.client import PatchType
 from laneway.kube.resource import served
 from laneway.roles.install import install_crds
 
@@ -32,6 +34,15 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "USBDevice": {},
     "USBDeviceClaim": {"spec": {"userName": "admin"}},
     "MigConfiguration": {"spec": {"enabled": False}},
+    "VGPULayout": {
+        "spec": {
+            "nodeSelector": {"names": ["n"], "matchLabels": {"zone": "a"}},
+            "gpuSelector": {"deviceIDs": ["25b6"]},
+            "mode": "SameSize",
+            "vgpus": [{"profile": "NVIDIA A2-4Q", "count": 4}],
+            "dryRun": True,
+        },
+    },
 }
 
 
@@ -67,3 +78,29 @@ async def test_an_object_of_every_kind_is_taken_as_written(server: Any, kind: An
 
     stored = msgspec.json.decode(await server.client.raw(resource.path("", name)))
     assert {key: stored[key] for key in SAMPLES[kind.kind]} == SAMPLES[kind.kind]
+
+
+async def test_agents_answer_for_their_gpus_beside_each_other(server: Any) -> None:
+    resource = served(VGPULayout)
+    name = f"{server.node}-layout"
+    about = {"apiVersion": "devices.harvesterhci.io/v1beta1", "kind": "VGPULayout"}
+    about |= {"metadata": {"name": name}}
+    await server.client.create(resource, {**about, "spec": {}})
+
+    async def answer(node: str, *states: str) -> dict[str, str]:
+        gpus = [{"name": f"{node}-{n}", "state": state} for n, state in enumerate(states)]
+        layout = await server.client.patch(
+            resource,
+            name,
+            {**about, "status": {"gpus": gpus}},
+            patch_type=PatchType.APPLY,
+            subresource="status",
+            field_manager=f"laneway-{node}",
+        )
+        return {gpu.name: gpu.state for gpu in layout.status.gpus}
+
+    await answer("n1", "InProgress", "InProgress")
+    await answer("n2", "Done")
+    found = await answer("n1", "Done")
+
+    assert found == {"n1-0": "Done", "n2-0": "Done"}
