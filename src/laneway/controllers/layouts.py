@@ -52,6 +52,9 @@ SUM_SECONDS = 1.0
 PUT_BACK_SECONDS = 1.0
 """How often at most a GPU's wishes are put back: somebody else may insist too."""
 
+PROGRESS_SECONDS = 1.0
+"""How often at most an entry is written that tells of progress only, for all agents see it."""
+
 
 class Key(NamedTuple):
     """One GPU of this node under one layout; without a GPU: the sum of the layout's entries."""
@@ -115,6 +118,8 @@ class LayoutController:
         self._looks: dict[Key, _Look] = {}
         self._began: dict[Key, float] = {}
         self._put_back: dict[Key, float] = {}
+        self._told: dict[Key, float] = {}
+        """When progress was written last."""
 
     # ------------------------------------------------------------------------- what triggers
 
@@ -166,7 +171,7 @@ class LayoutController:
 
     def _forget(self, layout: str) -> None:
         self._status.forget(layout)
-        for known in (self._looks, self._began, self._put_back):
+        for known in (self._looks, self._began, self._put_back, self._told):
             for key in [key for key in known if key.layout == layout]:
                 known.pop(key)
 
@@ -216,7 +221,12 @@ class LayoutController:
         entry, again = await self._decide(key, layout, known)
         if entry is None:
             return again
-        if entry.state != LAYOUT_IN_PROGRESS:
+        if entry.state == LAYOUT_IN_PROGRESS:
+            told = self._told.get(key, -PROGRESS_SECONDS)
+            if _judgement(known) == _judgement(entry) and told + PROGRESS_SECONDS > _now():
+                return Retry(told + PROGRESS_SECONDS - _now())
+            self._told[key] = _now()
+        else:
             self._began.pop(key, None)
             if _judgement(known) != _judgement(entry):
                 self._say(layout, entry, _now() - began)
@@ -340,7 +350,7 @@ def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
 
 
 def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
-    """What is told by an event only once."""
+    """What is told by an event only once, and what is more than progress."""
     return (entry.observed_generation, entry.state, entry.reason) if entry else ()
 
 

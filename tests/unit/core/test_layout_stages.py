@@ -167,6 +167,49 @@ def test_passthrough_is_functions_off_after_all_vgpus() -> None:
     assert is_met(asked, found_in(off))
 
 
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [
+        ({0: Q4, 3: Q4}, True),
+        ({0: Q4, 3: Q4, 5: Q4}, False),
+        ({0: Q4}, False),
+        ({0: Q4, 4: Q4}, False),
+        ({0: Q4, 3: Q8}, False),
+        ({0: Q4, 3: ""}, False),
+    ],
+)
+def test_a_layout_is_asked_for_where_hardware_has_nothing_else(
+    asks: dict[int, str], expected: bool
+) -> None:
+    found = found_in(situation(carried={0: Q4, 3: Q4}))
+    assert is_asked(wish("", (Q4, 2)), found, objects(asks)) is expected
+    assert not is_asked(wish("", (Q4, 2)), found, objects(asks, enabled=False))
+    assert not is_asked(wish("", (Q4, 2)), found, objects(asks, mode="MixedSize"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "modes", "expected"),
+    [
+        ("", GpuModes(mixed_size=False), True),
+        ("", GpuModes(mixed_size=True), False),
+        ("SameSize", GpuModes(mixed_size=True), False),
+        ("MixedSize", GpuModes(mixed_size=True), True),
+        ("MixedSize", GpuModes(mixed_size=False), False),
+        ("SameSize", GpuModes(mig=True), False),
+        ("SameSize", None, True),
+    ],
+)
+def test_the_mode_is_a_part_of_what_is_met(
+    mode: str, modes: GpuModes | None, expected: bool
+) -> None:
+    found = replace(found_in(situation(carried={0: Q4})), modes=modes)
+    assert is_met(wish(mode, (Q4, 1)), found) is expected
+    assert not is_met(wish(mode, (Q4, 2)), found)
+    off = replace(found_in(situation(pf(vfs=0))), modes=modes)
+    assert is_met(wish("MIG"), off) is bool(modes and modes.mig)
+    assert is_met(wish("Passthrough"), off) is not bool(modes and modes.mig)
+
+
 # ------------------------------------------------------------------------------------------- MIG
 
 ONE_G = GpuInstanceProfile("1g.5gb", 19, 7, (0, 1, 2, 3, 4, 5, 6), 1)

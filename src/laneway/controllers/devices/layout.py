@@ -44,12 +44,15 @@ from laneway.core.layout_wish import Claimant, LayoutWish, Selection, wish_of
 from laneway.core.mig_wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.plan import Plan
-from laneway.core.refusals import Refusal
+from laneway.core.refusals import FunctionMissing, GpuPreparing, Refusal
 from laneway.core.sriov import vf_count
 from laneway.core.words import counted, describe
 
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
+
+_FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__)
+"""Answers of an object that only waits for another one, whose own answer says more."""
 
 _WAITING: Mapping[Waiting, str] = {
     "vgpus to go": "the vGPUs that go are gone",
@@ -148,7 +151,7 @@ def requested(mig: MigConfiguration) -> dict[str, int]:
 def _refused(stored: DeviceObject) -> Answer | None:
     """What the present wish of an object has been refused with."""
     answer = find_condition(stored.status.conditions, "Ready")
-    if answer is None or answer.status != "False" or answer.reason == IN_PROGRESS:
+    if answer is None or answer.status != "False" or answer.reason in _FOLLOWING:
         return None
     if answer.observed_generation != stored.metadata.generation:
         return None
