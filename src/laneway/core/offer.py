@@ -14,6 +14,7 @@ from laneway.core.catalogue import profiles_of
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import NVIDIA, PciFunction
+from laneway.core.profiles import profile
 from laneway.core.refusals import MigOnly, NoGpuInstances, NoProfiles, Refusal
 from laneway.core.sriov import vf_count
 
@@ -24,20 +25,22 @@ _AMPERE = 0x2000
 def lacking(
     gpu: PciFunction, functions: Iterable[VgpuFunction], modes: GpuModes | None, driver: str
 ) -> Refusal | None:
-    """Why a GPU with virtual functions lists no profile on any of them; None where it does.
+    """Why a GPU with virtual functions offers no profile on any of them; None where it does.
 
     `functions`: of this GPU. `driver`: its release, empty when nobody knows.
     """
     there = tuple(functions)
-    if not vf_count(gpu) or any(one.configured or one.supported or one.creatable for one in there):
+    if not vf_count(gpu) or any(one.configured or one.creatable for one in there):
         return None
     device = str(gpu.address)
     if modes is not None and modes.mig:
         return None if modes.instances else NoGpuInstances(device)
+    # As mediated devices, types are listed also while none of them can be made.
+    listed = [profile(kind.name) for one in there for kind in one.supported]
     # Only a driver that serves vGPUs at all shows on a function that it could carry one.
     if there and modes is not None and modes.mig is False:
-        return MigOnly(device)
-    return NoProfiles(device, driver)
+        return MigOnly(device) if all(one and one.mig_backed for one in listed) else None
+    return None if listed else NoProfiles(device, driver)
 
 
 def sriov_off(function: PciFunction) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from laneway.core.gpu_modes import GpuInstance, GpuModes
-from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
+from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.offer import lacking, sriov_off
 from laneway.core.refusals import MigOnly, NoGpuInstances, NoProfiles
 from laneway.core.words import explain
@@ -36,7 +36,6 @@ def test_a_gpu_that_lists_or_carries_something_lacks_nothing(modes: GpuModes | N
     carrying = functions(configured=ConfiguredVgpu(kind.id, kind.name))
     assert told(SHARED.situation.inventory.vgpus, modes) is None
     assert told(functions(creatable=(kind,)), modes) is None
-    assert told(functions(supported=(kind,)), modes) is None
     assert told((carrying[0], *functions()[1:]), modes) is None
 
 
@@ -50,6 +49,15 @@ def test_mig_mode_without_instances_asks_for_the_configuration() -> None:
     assert "MigConfiguration" in explain(found)
     some = (GpuInstance(1, "1g.5gb", 19, 0, 1),)
     assert told(functions(), GpuModes(mig=True, instances=some)) is None
+
+
+def test_types_that_are_listed_though_none_can_be_made_hide_no_cause() -> None:
+    listed = functions(supported=TYPES)
+    assert told(listed, GpuModes(mig=True)) == NoGpuInstances(DEVICE)
+    assert told(listed, GpuModes(mig=False)) is None
+    assert told(listed, GpuModes()) is None
+    backed = functions(supported=(VgpuType("nvidia-700", "GRID A100-1-5C"),))
+    assert told(backed, GpuModes(mig=False)) == MigOnly(DEVICE)
 
 
 def test_a_card_that_can_mig_and_lists_nothing_without_it_is_told_to() -> None:

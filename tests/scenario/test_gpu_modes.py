@@ -1,0 +1,585 @@
+"""The mode of a GPU by its object: every transition, what forbids one, and what survives what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from laneway.api import (
+    MigConfiguration,
+    PCIDevice,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    find_condition,
+)
+from laneway.controllers import acting
+from laneway.core.gpu_modes import Mode
+from laneway.core.mode_wish import mode_of
+from laneway.core.pci import PciAddress
+from laneway.host.nvidia.modes import read_modes
+from laneway.host.scan import scan
+from laneway.kube.resource import served
+
+MANAGE, SMI = "/usr/lib/nvidia/sriov-manage", "nvidia-smi"
+A2 = "0000:08:00.0"
+A100 = "0000:17:00.0"
+ALL = tuple(Mode)
+SLICED = (Mode.PASSTHROUGH, Mode.SAME_SIZE, Mode.MIXED_SIZE)
+ROUND = [Mode.MIG_BACKED, Mode.MIXED_SIZE, Mode.MIG, Mode.SAME_SIZE, Mode.PASSTHROUGH]
+MET = {"Enabled", "Disabled", "NoGpuInstances"}
+
+
+def gpus_of(host: Any) -> list[str]:
+    return [str(one.address) for one in scan(host).functions if one.sriov_gpu]
+
+
+def named(address: str) -> str:
+    return f"node1-{address.replace(':', '').replace('.', '')}"
+
+
+async def found(host: Any, address: str) -> Mode | None:
+    """The mode that the hardware is in."""
+    function = next(one for one in scan(host).functions if str(one.address) == address)
+    modes = await read_modes(host, function.address) if function.driver == "nvidia" else None
+    return mode_of(function, modes)
+
+
+async def wish(cluster: Any, name: str, mode: str, *, enabled: bool | None = None) -> Any:
+    on = Mode(mode).has_vfs if enabled is None else enabled
+    return await cluster.patch(SRIOVGPUDevice, name, {"spec": {"enabled": on, "mode": mode}})
+
+
+async def in_mode(cluster: Any, name: str, mode: str) -> Any:
+    """Wait until the present wish is met and this is the mode."""
+    return await cluster.until(
+        SRIOVGPUDevice,
+        name,
+        lambda gpu: gpu and cluster.reason(gpu) in MET and gpu.status.mode == mode,
+    )
+
+
+async def refused(cluster: Any, name: str, reason: str) -> str:
+    return cluster.message(await cluster.answer(name, reason, SRIOVGPUDevice))
+
+
+class Deadly:
+    """A simulated host on which an agent dies at the n-th command that changes something."""
+
+    def __init__(self, host: Any) -> None:
+        self.host = host
+        self.fatal, self.when = 0, ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
+
+    async def run(self, argv: Sequence[str], seconds: float) -> Any:
+        """As the host does, unless it is the one."""
+        if argv[0] == MANAGE or {"-mig", "-shm", "-cgi", "-cci", "-dgi", "-dci"} & set(argv):
+            self.fatal -= 1
+            if self.fatal == 0:
+                self.host.faults.kill_at(1, self.when)
+        return await self.host.run(argv, seconds)
+
+
+@pytest.fixture
+def bare(simulated: Any) -> Any:
+    """A host as it is after a boot: no GPU has functions, and those named are in MIG mode."""
+
+    def make(model: str, *mig: str) -> Any:
+        host = simulated(model, "node1")
+        for gpu in gpus_of(host):
+            assert host.call([MANAGE, "-d", gpu]).status == 0
+        for gpu in mig:
+            assert host.call([SMI, "-i", gpu, "-mig", "1"]).status == 0
+        return host
+
+    return make
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tries again at once."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
+
+
+def configuration(address: str, **requested: int) -> dict[str, Any]:
+    """A MigConfiguration as a person writes it: `one=2` are two of `MIG 1g.5gb`."""
+    names = {"one": ("MIG 1g.5gb", 19), "two": ("MIG 2g.10gb", 14)}
+    profiles = [
+        {"name": names[key][0], "id": names[key][1], "requested": count}
+        for key, count in requested.items()
+    ]
+    return {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "MigConfiguration",
+        "metadata": {"name": named(address)},
+        "spec": {
+            "enabled": True,
+            "gpuAddress": address,
+            "nodeName": "node1",
+            "profileSpec": profiles,
+        },
+    }
+
+
+def claim(address: str) -> dict[str, Any]:
+    """Somebody's claim of a whole GPU."""
+    return {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "PCIDeviceClaim",
+        "metadata": {"name": named(address)},
+        "spec": {"address": address, "nodeName": "node1", "userName": "alice"},
+    }
+
+
+async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
+    raw = json.loads(await cluster.client.raw("/api/v1/namespaces/default/events"))
+    return [
+        (item["reason"], item["message"])
+        for item in raw["items"]
+        if item["involvedObject"]["name"] == name
+        and item["involvedObject"]["kind"] == "SRIOVGPUDevice"
+    ]
+
+
+def walk(modes: tuple[Mode, ...]) -> list[Mode]:
+    """From the first, along every way from each mode to each other, back to the first."""
+    path = []
+    for index, mode in enumerate(modes):
+        path += [step for other in modes[index + 1 :] for step in (mode, other)]
+    return [*path, modes[0]]
+
+
+def test_the_walk_takes_every_way_once() -> None:
+    ways = list(pairwise(walk(ALL)))
+    assert len(ways) == len(set(ways)) == len(ALL) * (len(ALL) - 1)
+
+
+# ----------------------------------------------------------------------------- each to each other
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        ("a2", walk(SLICED)),
+        ("l40s", [Mode.MIXED_SIZE, Mode.PASSTHROUGH]),
+        ("a100", walk(ALL)),
+        ("hgx-h100", ROUND),
+        ("rtx-pro-6000", ROUND),
+    ],
+    ids=lambda value: value if isinstance(value, str) else str(len(value)),
+)
+async def test_each_mode_into_each_other(cluster, bare, model, path):
+    host = bare(model)
+    await cluster.start_agent("node1", host)
+    address, *others = gpus_of(host)
+
+    for mode in path:
+        await wish(cluster, named(address), mode)
+
+        gpu = await in_mode(cluster, named(address), mode)
+        assert await found(host, address) is mode
+        assert bool(gpu.status.vf_addresses) == mode.has_vfs
+        assert len(gpu.status.vgpu_devices) == len(gpu.status.vf_addresses)
+        assert gpu.status.configured == {}
+    for other in others:
+        assert await found(host, other) is Mode.PASSTHROUGH
+
+
+async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
+    agent = await cluster.start_agent("node1", bare("a2"))
+    await wish(cluster, named(A2), "MixedSize")
+    await in_mode(cluster, named(A2), "MixedSize")
+    await wish(cluster, named(A2), "SameSize")
+    await in_mode(cluster, named(A2), "SameSize")
+    await cluster.quiet(agent)
+
+    told = dict(await events(cluster, named(A2)))
+
+    assert told.keys() == {"Enabled", "ModeSet"}
+    assert "enable the 16 virtual functions" in told["Enabled"]
+    assert "allow vGPUs of mixed sizes" in told["Enabled"]
+    assert "forbid vGPUs of mixed sizes" in told["ModeSet"]
+
+
+# ------------------------------------------------------------------------------ what is published
+
+
+async def test_the_object_tells_what_the_gpu_carries_and_what_still_fits(cluster, simulated):
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    gpu = await in_mode(cluster, named(A2), "SameSize")
+    assert gpu.status.configured == {}
+    assert gpu.status.fits["NVIDIA A2-8Q"] == 2
+    assert gpu.status.fits["NVIDIA A2-4Q"] == 4
+    uuid = gpu.status.gpu_uuid
+    assert uuid.startswith("GPU-")
+
+    await cluster.ask(gpu.status.vgpu_devices[0], "NVIDIA A2-8Q")
+
+    gpu = await cluster.until(SRIOVGPUDevice, named(A2), lambda one: one.status.configured)
+    assert gpu.status.configured == {"NVIDIA A2-8Q": 1}
+    assert gpu.status.fits["NVIDIA A2-8Q"] == 1
+    assert gpu.status.fits["NVIDIA A2-4Q"] == 0
+    assert gpu.status.gpu_uuid == uuid
+    await cluster.disable(gpu.status.vgpu_devices[0])
+    gpu = await cluster.until(SRIOVGPUDevice, named(A2), lambda one: not one.status.configured)
+    assert gpu.status.fits["NVIDIA A2-4Q"] == 4
+
+
+@pytest.mark.parametrize("on", [False, True])
+async def test_mig_mode_that_is_there_is_adopted_and_never_switched_unasked(cluster, bare, on):
+    host = bare("a100", A100)
+    await cluster.start_agent("node1", host)
+    await in_mode(cluster, named(A100), "MIG")
+
+    await cluster.patch(SRIOVGPUDevice, named(A100), {"spec": {"enabled": True}})
+    await in_mode(cluster, named(A100), "MIGBacked")
+    await cluster.patch(SRIOVGPUDevice, named(A100), {"spec": {"enabled": on}})
+
+    expected = Mode.MIG_BACKED if on else Mode.MIG
+    await in_mode(cluster, named(A100), expected)
+    assert await found(host, A100) is expected
+
+
+async def test_a_mode_for_later_takes_effect_with_the_functions(cluster, bare):
+    host = bare("a2")
+    await cluster.start_agent("node1", host)
+    await wish(cluster, named(A2), "MixedSize", enabled=False)
+    gpu = await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
+    assert gpu.status.mode == "Passthrough"
+
+    await cluster.patch(SRIOVGPUDevice, named(A2), {"spec": {"enabled": True}})
+
+    await in_mode(cluster, named(A2), "MixedSize")
+    assert await found(host, A2) is Mode.MIXED_SIZE
+
+
+# ------------------------------------------------------------------------------ GPU instances
+
+
+async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster, bare):
+    host = bare("a100")
+    await cluster.start_agent("node1", host)
+    await cluster.client.create(served(MigConfiguration), configuration(A100, one=2))
+    await cluster.patch(SRIOVGPUDevice, named(A100), {"spec": {"enabled": True}})
+
+    gpu = await cluster.until(
+        SRIOVGPUDevice,
+        named(A100),
+        lambda one: one.status.mode == "MIGBacked" and one.status.fits.get("GRID A100-1-5C") == 2,
+    )
+    vgpu = gpu.status.vgpu_devices[0]
+    await cluster.ask(vgpu, "GRID A100-1-5C")
+    await cluster.answer(vgpu, "Configured")
+    modes = await read_modes(host, PciAddress.parse(A100))
+    assert [one.profile for one in modes.instances] == ["1g.5gb", "1g.5gb"]
+
+
+async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
+    await cluster.start_agent("node1", bare("a100"))
+
+    await wish(cluster, named(A100), "MIGBacked")
+
+    assert "MigConfiguration" in await refused(cluster, named(A100), "NoGpuInstances")
+
+
+async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
+    host = bare("a100")
+    await cluster.start_agent("node1", host)
+    await wish(cluster, named(A100), "MIG")
+    await in_mode(cluster, named(A100), "MIG")
+    resource = served(MigConfiguration)
+    await cluster.until(MigConfiguration, named(A100), lambda one: one is not None)
+    await cluster.client.patch(resource, named(A100), configuration(A100, one=1))
+    await cluster.until(MigConfiguration, named(A100), lambda one: one.status.status == "synced")
+
+    await wish(cluster, named(A100), "SameSize")
+
+    await refused(cluster, named(A100), "MigWished")
+    assert await found(host, A100) is Mode.MIG
+    await cluster.client.patch(resource, named(A100), {"spec": {"enabled": False}})
+    await in_mode(cluster, named(A100), "SameSize")
+
+
+# --------------------------------------------------------------------------------- refusals
+
+
+async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, simulated):
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    vgpu = (await in_mode(cluster, named(A2), "SameSize")).status.vgpu_devices[0]
+    await cluster.ask(vgpu, "NVIDIA A2-4Q")
+    await cluster.answer(vgpu, "Configured")
+
+    await wish(cluster, named(A2), "MixedSize")
+
+    assert vgpu in await refused(cluster, named(A2), "VgpusEnabled")
+    assert await found(host, A2) is Mode.SAME_SIZE
+    assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
+    await cluster.disable(vgpu)
+    await in_mode(cluster, named(A2), "MixedSize")
+
+
+async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated):
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+
+    await wish(cluster, named(A2), "Passthrough", enabled=True)
+
+    assert "Passthrough" in await refused(cluster, named(A2), "ModeWithoutVfs")
+    assert await found(host, A2) is Mode.SAME_SIZE
+    await cluster.patch(SRIOVGPUDevice, named(A2), {"spec": {"enabled": False}})
+    await in_mode(cluster, named(A2), "Passthrough")
+
+
+@pytest.mark.parametrize("mode", ["MIG", "MIGBacked"])
+async def test_a_card_without_mig_says_so(cluster, bare, mode):
+    host = bare("a2")
+    await cluster.start_agent("node1", host)
+    await wish(cluster, named(A2), mode)
+    await refused(cluster, named(A2), "MigUnsupported")
+    assert await found(host, A2) is Mode.PASSTHROUGH
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_whoever_uses_the_card_is_named_and_the_mode_follows_him(cluster, bare):
+    host = bare("a100")
+    await cluster.start_agent("node1", host)
+    holder = host.hold("/dev/nvidia0", "nv-hostengine")
+
+    await wish(cluster, named(A100), "MIG")
+
+    assert "nv-hostengine" in await refused(cluster, named(A100), "DeviceHeld")
+    assert await found(host, A100) is Mode.PASSTHROUGH
+    holder.release()
+    await in_mode(cluster, named(A100), "MIG")
+
+
+async def test_a_command_that_fails_on_the_way_is_quoted_and_all_is_taken_back(cluster, bare):
+    host = bare("a2")
+    await cluster.start_agent("node1", host)
+    host.faults.fail_command(MANAGE, 3, "Unable to allocate MSI-X", times=100)
+
+    await wish(cluster, named(A2), "MixedSize")
+
+    words = await refused(cluster, named(A2), "WriteFailed")
+    assert "sriov-manage ended with status 3: Unable to allocate MSI-X" in words
+    assert await found(host, A2) is Mode.PASSTHROUGH
+
+
+async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
+    host = bare("a2")
+    host.faults.fail_command(SMI, 9, "NVIDIA-SMI has failed", times=1000)
+    agent = await cluster.start_agent("node1", host)
+
+    await wish(cluster, named(A2), "MixedSize")
+
+    assert "NVIDIA-SMI has failed" in await refused(cluster, named(A2), "GpuUnreadable")
+    assert (await cluster.get(SRIOVGPUDevice, named(A2))).status.mode == ""
+    host.faults.clear()
+    await agent._observer.rescan(PciAddress.parse(A2))
+    await in_mode(cluster, named(A2), "MixedSize")
+
+
+async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_wish(cluster, bare):
+    agent = await cluster.start_agent("node1", bare("a2"))
+    await wish(cluster, named(A2), "SameSize")
+    await in_mode(cluster, named(A2), "SameSize")
+    await cluster.stop_agent(agent)
+    without = bare("a2")
+    home = without.resolve(f"/sys/bus/pci/devices/{A2}")
+    for name in ("sriov_totalvfs", "sriov_numvfs", "sriov_vf_device"):
+        without._tree.discard(f"{home}/{name}")
+
+    agent = await cluster.start_agent("node1", without)
+
+    await refused(cluster, named(A2), "NoSriov")
+    pci = await cluster.get(PCIDevice, named(A2))
+    shareable = find_condition(pci.status.conditions, "Shareable")
+    assert (shareable.status, shareable.reason) == ("False", "SriovOff")
+    await cluster.stop_agent(agent)
+    await cluster.start_agent("node1", bare("a2"))
+    await in_mode(cluster, named(A2), "SameSize")
+    pci = await cluster.get(PCIDevice, named(A2))
+    assert find_condition(pci.status.conditions, "Shareable").status == "True"
+
+
+# ------------------------------------------------------------------------------ claimed as a whole
+
+
+async def test_a_gpu_that_is_claimed_whole_is_not_offered_until_the_claim_goes(cluster, bare):
+    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
+    agent = await cluster.start_agent("node1", bare("a2"))
+    await cluster.quiet(agent)
+    assert await cluster.names(SRIOVGPUDevice) == set()
+
+    await cluster.client.delete(served(PCIDeviceClaim), named(A2))
+
+    await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
+
+
+async def test_a_gpu_that_was_offered_says_who_has_claimed_it(cluster, bare):
+    host = bare("a2")
+    await cluster.start_agent("node1", host)
+    await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
+    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
+    await cluster.answer(named(A2), "ClaimedWhole", SRIOVGPUDevice)
+
+    await wish(cluster, named(A2), "SameSize")
+
+    words = await refused(cluster, named(A2), "ClaimedWhole")
+    assert named(A2) in words
+    assert "alice" in words
+    assert await found(host, A2) is Mode.PASSTHROUGH
+    await cluster.client.delete(served(PCIDeviceClaim), named(A2))
+    await in_mode(cluster, named(A2), "SameSize")
+
+
+async def test_a_gpu_that_is_shared_stays_so_and_its_pci_device_says_it(cluster, simulated):
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await in_mode(cluster, named(A2), "SameSize")
+
+    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
+    await cluster.quiet(agent)
+
+    gpu = await cluster.get(SRIOVGPUDevice, named(A2))
+    assert cluster.reason(gpu) == "Enabled"
+    claimable = find_condition(
+        (await cluster.get(PCIDevice, named(A2))).status.conditions, "Claimable"
+    )
+    assert (claimable.status, claimable.reason) == ("False", "VirtualFunctionsEnabled")
+
+
+# ---------------------------------------------------------------------------- drift and reboots
+
+
+async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare):
+    agent = await cluster.start_agent("node1", bare("a2"))
+    await wish(cluster, named(A2), "MixedSize")
+    gpu = await in_mode(cluster, named(A2), "MixedSize")
+    wished = dict(zip(gpu.status.vgpu_devices, ("NVIDIA A2-8Q", "NVIDIA A2-4Q"), strict=False))
+    for name, profile in wished.items():
+        await cluster.ask(name, profile)
+        await cluster.answer(name, "Configured")
+    await cluster.stop_agent(agent)
+
+    rebooted = bare("a2")
+    await cluster.start_agent("node1", rebooted)
+
+    for name, profile in wished.items():
+        await cluster.until(
+            VGPUDevice, name, lambda v, p=profile: v.status.configure_vgpu_type_name == p
+        )
+    await in_mode(cluster, named(A2), "MixedSize")
+    assert await found(rebooted, A2) is Mode.MIXED_SIZE
+
+
+async def test_after_a_boot_mig_mode_is_still_there_and_functions_come_back(cluster, bare):
+    agent = await cluster.start_agent("node1", bare("a100"))
+    await wish(cluster, named(A100), "MIGBacked")
+    await in_mode(cluster, named(A100), "MIGBacked")
+    await cluster.stop_agent(agent)
+
+    rebooted = bare("a100", A100)
+    await cluster.start_agent("node1", rebooted)
+
+    await in_mode(cluster, named(A100), "MIGBacked")
+    assert await found(rebooted, A100) is Mode.MIG_BACKED
+
+
+async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
+    host = bare("a2")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A2), "MixedSize")
+    await in_mode(cluster, named(A2), "MixedSize")
+
+    assert host.call([SMI, "vgpu", "-i", A2, "-shm", "0"]).status == 0
+    await agent._observer.rescan(PciAddress.parse(A2))
+
+    await cluster.quiet(agent)
+    await in_mode(cluster, named(A2), "MixedSize")
+    assert await found(host, A2) is Mode.MIXED_SIZE
+
+
+async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_again(cluster, bare):
+    host = bare("a100")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A100), "MIGBacked")
+    await in_mode(cluster, named(A100), "MIGBacked")
+    await cluster.stop_agent(agent)
+    for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "0"], [MANAGE, "-e", A100]):
+        assert host.call(argv).status == 0
+
+    await cluster.start_agent("node1", host)
+
+    assert "SameSize" in await refused(cluster, named(A100), "ModeElsewhere")
+    assert await found(host, A100) is Mode.SAME_SIZE
+    await wish(cluster, named(A100), "SameSize")
+    await in_mode(cluster, named(A100), "SameSize")
+    await wish(cluster, named(A100), "MIGBacked")
+    await in_mode(cluster, named(A100), "MIGBacked")
+
+
+async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
+    host = bare("a100")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A100), "SameSize")
+    await in_mode(cluster, named(A100), "SameSize")
+    await cluster.backup()
+    await wish(cluster, named(A100), "MIGBacked")
+    await in_mode(cluster, named(A100), "MIGBacked")
+    await cluster.stop_agent(agent)
+
+    await cluster.restore()
+    agent = await cluster.start_agent("node1", host)
+
+    await refused(cluster, named(A100), "ModeElsewhere")
+    await cluster.quiet(agent)
+    assert await found(host, A100) is Mode.MIG_BACKED
+
+
+# ------------------------------------------------------------------------------------- crashes
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, bare, when):
+    host = Deadly(bare("a100"))
+    agent = await cluster.start_agent("node1", host)
+    # Mixed sizes are forbidden, functions go, MIG mode comes, functions come.
+    for number in range(1, 5):
+        await wish(cluster, named(A100), "MixedSize")
+        await in_mode(cluster, named(A100), "MixedSize")
+        await cluster.quiet(agent)
+        host.fatal, host.when = number, when
+        await wish(cluster, named(A100), "MIGBacked")
+        await cluster.died(agent)
+        assert host.fatal == 0
+        host.restart()
+
+        agent = await cluster.start_agent("node1", host)
+
+        gpu = await in_mode(cluster, named(A100), "MIGBacked")
+        assert await found(host, A100) is Mode.MIG_BACKED
+        assert len(gpu.status.vf_addresses) == 16
+
+
+async def test_at_rest_nothing_is_asked_or_written(cluster, bare, requests):
+    host = bare("a100")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A100), "MIGBacked")
+    await refused(cluster, named(A100), "NoGpuInstances")
+    await cluster.quiet(agent)
+    requests.clear()
+
+    for _ in range(3):
+        await agent._observer.rescan(PciAddress.parse(A100))
+        await cluster.quiet(agent)
+
+    assert requests == []
