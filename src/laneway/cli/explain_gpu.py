@@ -13,7 +13,8 @@ from laneway.api.meta import Status
 from laneway.cli import fleet, gpus, progress
 from laneway.cli.labels import natural, short_profile
 from laneway.cli.page import Fact, Page, Section, fact
-from laneway.cli.profile_names import counts
+from laneway.cli.profile_names import counts, room
+from laneway.core.gpu_modes import Mode
 
 Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
 KINDS: dict[str, type[Explained]] = {
@@ -54,18 +55,11 @@ def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
 
 
 def _mig(mig: MigConfiguration) -> Iterator[Fact]:
-    found = {one.name: len(one.vgpu_ids) for one in mig.status.profile_status}
-    wished = {one.name: one.requested for one in mig.spec.profile_spec}
-    possible = {one.name: one.available for one in mig.status.profile_status}
-    yield fact("is", _instances(found), mig.status.status)
-    yield fact("wished", _instances(wished) if mig.spec.enabled else "nothing: it is not enabled")
-    yield fact("could be made", _instances(possible))
+    found = gpus.instances({one.name: len(one.vgpu_ids) for one in mig.status.profile_status})
+    wished = gpus.instances({one.name: one.requested for one in mig.spec.profile_spec})
+    yield fact("is", found or "no GPU instance", mig.status.status)
+    yield fact("wished", (wished or "no GPU instance") if mig.spec.enabled else "not enabled")
     yield fact("differs", mig.status.message)
-
-
-def _instances(found: dict[str, int]) -> str:
-    named = {name.removeprefix("MIG "): count for name, count in found.items()}
-    return counts(named) or "no GPU instance"
 
 
 def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
@@ -76,15 +70,16 @@ def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
     yield fact("its mode", gpus.mode(gpu))
     yield fact("it carries", counts(carried) or "no vGPU")
     yield fact("wished, not there", counts(missing))
-    yield fact("GPU instances", gpus.gpu_instances(gpu).removeprefix("GPU instances: "))
-    yield fact("it has room for", counts(gpu.device.status.fits))
+    yield fact("GPU instances", gpus.gpu_instances(gpu))
+    yield fact("it has room for", room(gpu.device.status.fits))
+    yield fact("and for instances", gpus.room_for_instances(gpu))
     yield fact("claimed whole by", gpu.claim.metadata.name if gpu.claim is not None else "")
     yield fact("layouts", *(_layout(layout, entry) for layout, entry in gpu.layouts))
 
 
 def _layout(layout: VGPULayout, entry: LayoutGpu) -> str:
     only = " (dry run)" if layout.spec.dry_run else ""
-    return f"{layout.metadata.name}{only}: {entry.state or 'not answered yet'}"
+    return f"{layout.metadata.name}{only}: {gpus.layout_state(layout, entry)}"
 
 
 def _layout_lines(stored: Explained) -> Iterator[str]:
@@ -98,7 +93,7 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
             yield f"  {entry.message}"
         yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
         if entry.state != "Done" and entry.fits:
-            yield f"  room for {counts(entry.fits)} (each for itself)"
+            yield f"  room for {room(entry.fits)} (each for itself)"
 
 
 def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
@@ -121,7 +116,8 @@ def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
 
 def _next(gpu: fleet.Gpu) -> Iterator[str]:
     if not gpu.device.spec.enabled:
-        yield f"To share the GPU: laneway gpu enable {gpu.title}"
+        chosen = gpu.device.spec.mode in (Mode.PASSTHROUGH, Mode.MIG)
+        yield f"To share it: laneway gpu enable {gpu.title}{' --mode SameSize' * chosen}"
     else:
         yield f"To choose all its vGPUs at once: laneway vgpu set {gpu.title} PROFILE=COUNT"
         yield f"To see first what that would do: laneway vgpu set {gpu.title} ... --dry-run"

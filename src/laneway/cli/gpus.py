@@ -6,15 +6,16 @@ A GPU takes one line, and more only where there is something to say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 import click
 
+from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, MIG_OUT_OF_SYNC, LayoutGpu, VGPULayout
 from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import short_profile
-from laneway.cli.profile_names import counts
+from laneway.cli.profile_names import counts, room
 
 COLUMNS = ("GPU", "BOARD", "MODE", "VGPUS", "STATE")
 
@@ -70,7 +71,7 @@ def _rows(gpu: fleet.Gpu, *, verbose: bool) -> Iterator[table.Row]:
         profile = vgpu.status.configure_vgpu_type_name
         if vgpu.status.vgpu_status:
             name = vgpu.metadata.name
-            cells = (vgpu.spec.address, short_profile(profile) or "?", "", "", f"vGPU {name}")
+            cells = (vgpu.spec.address, short_profile(profile) or "?", "", "", f"vgpudevice/{name}")
             yield table.Row(cells, child=True)
 
 
@@ -104,17 +105,26 @@ def notes(gpu: fleet.Gpu) -> Iterator[str]:
         yield f"carries {counts(carried)}"
     if missing:
         yield f"wished and not there: {counts(missing)}"
-    if instances := gpu_instances(gpu):
-        yield instances
-    if room := counts(gpu.device.status.fits):
-        yield f"room for {room}" + (" (each for itself)" if "," in room else "")
+    if divided := gpu_instances(gpu):
+        yield f"GPU instances {divided}"
+    if fits := room(gpu.device.status.fits):
+        yield f"room for {fits}" + (" (each for itself)" if "," in fits or "/" in fits else "")
     elif carried:
         yield "no room for another vGPU"
+    if left := room_for_instances(gpu):
+        yield f"room for GPU instances {left}" + (" (each for itself)" if "," in left else "")
     for layout, entry in gpu.layouts:
         if not layout.spec.dry_run:
-            yield f"layout {layout.metadata.name}: {entry.state or 'not answered yet'}" + (
-                f", {entry.reason}" if entry.reason else ""
-            )
+            yield f"layout {layout.metadata.name}: {layout_state(layout, entry)}"
+
+
+def layout_state(layout: VGPULayout, entry: LayoutGpu) -> str:
+    """How far a layout is with a GPU, and why no further."""
+    if entry.observed_generation < layout.metadata.generation:
+        return "not answered yet"
+    if entry.state in (LAYOUT_DONE, LAYOUT_PLANNED):
+        return entry.state
+    return ": ".join(part for part in (entry.state, entry.message or entry.reason) if part)
 
 
 def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
@@ -131,16 +141,27 @@ def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def gpu_instances(gpu: fleet.Gpu) -> str:
-    """What a MigConfiguration says: its GPU instances, and whether they are as wished."""
+    """What a MigConfiguration says: its GPU instances, and what is wished where that is another."""
     if gpu.mig is None:
         return ""
     status = gpu.mig.status
-    found = {one.name: len(one.vgpu_ids) for one in status.profile_status}
-    listed = counts({name.removeprefix("MIG "): count for name, count in found.items()})
-    wished = {one.name.removeprefix("MIG "): one.requested for one in gpu.mig.spec.profile_spec}
-    asked = f", wished {counts(wished)}" if gpu.mig.spec.enabled and any(wished.values()) else ""
-    if not (listed or asked):
+    found = instances({one.name: len(one.vgpu_ids) for one in status.profile_status})
+    wished = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
+    text = found
+    if gpu.mig.spec.enabled and wished != found:
+        text = f"{found or 'none'}, wished {wished or 'none'}"
+    if status.status == MIG_OUT_OF_SYNC:
+        text += f" ({status.status}{status.message and ': '}{status.message})"
+    return text.strip()
+
+
+def room_for_instances(gpu: fleet.Gpu) -> str:
+    """The GPU instances that could still be made, each for itself."""
+    if gpu.mig is None:
         return ""
-    how = f" ({status.status})" if status.status else ""
-    why = f": {status.message}" if status.message else ""
-    return f"GPU instances: {listed or 'none'}{asked}{how}{why}"
+    return instances({one.name: one.available for one in gpu.mig.status.profile_status})
+
+
+def instances(found: Mapping[str, int]) -> str:
+    """`2 x 1g.10gb, 1 x 3g.40gb`; empty for none."""
+    return counts({name.removeprefix("MIG "): count for name, count in found.items()})

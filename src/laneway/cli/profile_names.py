@@ -8,12 +8,13 @@ list, and its agent says so if not.
 from __future__ import annotations
 
 import re
-from collections import Counter
+import string
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 import click
 
-from laneway.cli.errors import Failure, one_line
+from laneway.cli.errors import Failure
 from laneway.cli.labels import natural, short_profile
 
 MOST = 64
@@ -21,12 +22,29 @@ MOST = 64
 
 _WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _NAMED = 12
+_SERIES = string.ascii_uppercase
 
 
 def counts(profiles: Mapping[str, int]) -> str:
     """`2 x A2-4Q, 1 x A2-8Q`, in the order of their names; what there is none of is left out."""
     named = sorted(profiles.items(), key=lambda item: natural(short_profile(item[0])))
     return ", ".join(f"{count} x {short_profile(name)}" for name, count in named if count)
+
+
+def room(fits: Mapping[str, int]) -> str:
+    """`16 x A2-1A/B/Q, 8 x A2-2A/B/Q`: what fits, the series of one size together.
+
+    A driver offers fifty profiles for a card, and most differ in nothing but their series.
+    """
+    series: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for name, count in sorted(fits.items(), key=lambda item: natural(short_profile(item[0]))):
+        called = short_profile(name)
+        size = called.rstrip(_SERIES) or called
+        if count:
+            series[size, count].append(called.removeprefix(size))
+    return ", ".join(
+        f"{count} x {size}{'/'.join(letters)}" for (size, count), letters in series.items()
+    )
 
 
 def wishes(values: Iterable[str]) -> dict[str, int]:
@@ -81,7 +99,6 @@ def _full(text: str, known: list[str]) -> str:
             f"no profile of this GPU is known yet, so {text} cannot be told from a mistake; write "
             f'the name in full, as the driver prints it, such as "NVIDIA {text}"'
         )
-    listed = ", ".join(map(short_profile, known[:_NAMED])) + (
-        ", ..." if len(known) > _NAMED else ""
-    )
-    raise Failure(one_line(f"this GPU has no profile {text}; it has {listed}"))
+    offered = sorted(set(map(short_profile, known)), key=natural)
+    listed = ", ".join(offered[:_NAMED]) + (", ..." if len(offered) > _NAMED else "")
+    raise Failure(f"this GPU has no profile {text}; it has {listed}")

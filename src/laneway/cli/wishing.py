@@ -83,4 +83,4 @@ def ended(answer: progress.Answer, undo: str) -> None:
             [answer.words],
             "the wish stays, and is met once nothing stands against it. To take it back: " + undo,
         )
-    click.echo(one_line(f"Done. {answer.words}"))
+    click.echo(one_line(f"Done. {answer.message or answer.reason}"))

@@ -1,0 +1,290 @@
+"""The GPUs of a cluster put together from its objects, and what is said about each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.api import (
+    LAYOUT_REFUSED,
+    Condition,
+    LayoutGpu,
+    LayoutGpuSelector,
+    MigConfiguration,
+    MigConfigurationSpec,
+    MigConfigurationStatus,
+    MigProfileRequest,
+    MigProfileStatus,
+    ObjectMeta,
+    PCIDevice,
+    PCIDeviceClaim,
+    PCIDeviceClaimSpec,
+    PCIDeviceStatus,
+    SRIOVGPUDevice,
+    SRIOVGPUDeviceSpec,
+    SRIOVGPUDeviceStatus,
+    VGPUDevice,
+    VGPUDeviceSpec,
+    VGPUDeviceStatus,
+    VGPULayout,
+    VGPULayoutSpec,
+    VGPULayoutStatus,
+)
+from laneway.cli import fleet, gpus, table
+from laneway.cli.errors import Failure
+from laneway.cli.gpu import against, changes
+from laneway.cli.progress import answer_of
+from laneway.cli.vgpu import foremost, known
+
+ADDRESS = "0000:08:00.0"
+NAME = "node1-000008000"
+Q4 = "NVIDIA A2-4Q"
+
+
+def device(
+    *, enabled: bool = True, mode: str = "", answered: int = 1, **status: Any
+) -> SRIOVGPUDevice:
+    ready = Condition(type="Ready", status="True", reason="Enabled", observed_generation=answered)
+    return SRIOVGPUDevice(
+        metadata=ObjectMeta(name=NAME, generation=1),
+        spec=SRIOVGPUDeviceSpec(address=ADDRESS, node_name="node1", enabled=enabled, mode=mode),
+        status=SRIOVGPUDeviceStatus(**{"conditions": [ready], "mode": "SameSize", **status}),
+    )
+
+
+def vgpu(number: int, wished: str = "", carried: str = "", node: str = "node1") -> VGPUDevice:
+    return VGPUDevice(
+        metadata=ObjectMeta(name=f"{node}-00000800{number}"),
+        spec=VGPUDeviceSpec(
+            address=f"0000:08:00.{number}",
+            node_name=node,
+            parent_gpu_device_address=ADDRESS,
+            enabled=bool(wished),
+            vgpu_type_name=wished,
+        ),
+        status=VGPUDeviceStatus(
+            vgpu_status="vGPUConfigured" if carried else "", configure_vgpu_type_name=carried
+        ),
+    )
+
+
+def card(device_id: str = "25b6", subsystem: str = "157e") -> PCIDevice:
+    return PCIDevice(
+        metadata=ObjectMeta(name=NAME),
+        status=PCIDeviceStatus(
+            device_id=device_id,
+            subsystem_device_id=subsystem,
+            description="3D controller: NVIDIA Corporation GA107GL [A2 / A16]",
+        ),
+    )
+
+
+def layout(name: str, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> VGPULayout:
+    return VGPULayout(
+        metadata=ObjectMeta(name=name, creation_timestamp=created, generation=1),
+        spec=VGPULayoutSpec(**spec),
+    )
+
+
+def one(*vgpus: VGPUDevice, of: SRIOVGPUDevice | None = None, **more: Any) -> fleet.Gpu:
+    [found] = fleet.assemble([of or device()], vgpus, **more)
+    return found
+
+
+def shown(*found: fleet.Gpu, verbose: bool = False) -> list[str]:
+    sections = gpus.sections(fleet.Fleet(gpus=found), verbose=verbose)
+    return table.plain(gpus.COLUMNS, list(sections)).splitlines()[1:]
+
+
+# ------------------------------------------------------------------------------------ assembled
+
+
+def test_what_belongs_to_a_gpu_is_found_by_node_and_address() -> None:
+    gpu = one(vgpu(5), vgpu(4), vgpu(4, node="node2"), cards=[card()])
+    assert [one.spec.address[-1] for one in gpu.vgpus] == ["4", "5"]
+    assert gpu.title == f"node1/{ADDRESS}"
+
+
+@pytest.mark.parametrize(
+    ("cards", "board"),
+    [
+        ([card()], "A2"),
+        ([card(subsystem="14a9")], "A16"),
+        ([card(subsystem="")], "A2 / A16"),
+        ([card(device_id="ffff")], "A2 / A16"),
+        ([], ""),
+    ],
+)
+def test_a_board_is_called_by_the_catalogue_or_the_database(cards: Any, board: str) -> None:
+    assert one(cards=cards).board == board
+
+
+@pytest.mark.parametrize(
+    ("nodes", "stale"),
+    [
+        (None, ""),
+        ({}, "the cluster has no such node any more"),
+        ({"node1": fleet.Node()}, ""),
+        ({"node1": "True"}, ""),
+        ({"node1": "False"}, "the node is not ready"),
+        ({"node1": "Unknown"}, "the node is not ready"),
+    ],
+)
+def test_objects_are_stale_whose_node_is_gone_or_not_ready(nodes: Any, stale: str) -> None:
+    def node(status: Any) -> Any:
+        ready = [Condition(type="Ready", status=status)]
+        return fleet.Node(status=fleet.NodeStatus(conditions=ready))
+
+    known = nodes and {k: v if isinstance(v, fleet.Node) else node(v) for k, v in nodes.items()}
+    gpu = one(nodes=known if nodes else nodes)
+    assert gpu.stale == stale
+    assert gpu.abandoned == (nodes == {})
+
+
+# ---------------------------------------------------------------------------------------- shown
+
+
+def test_an_idle_gpu_takes_one_line() -> None:
+    assert shown(one()) == [
+        "node1",
+        f"  {ADDRESS}  -      SameSize  -      Enabled",
+    ]
+
+
+def test_an_answer_to_an_earlier_wish_is_none() -> None:
+    assert shown(one(of=device(answered=0)))[1].endswith("to be enabled: no agent has answered yet")
+
+
+def test_a_mode_that_is_wished_and_not_there_is_told() -> None:
+    assert "SameSize, wished MIG" in shown(one(of=device(mode="MIG")))[1]
+
+
+def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
+    gpu = one(vgpu(4, Q4, Q4), vgpu(5, Q4), vgpu(6, "", Q4), vgpu(7, "NVIDIA A2-8Q", Q4), vgpu(8))
+    lines = shown(gpu)
+    assert "3 of 5" in lines[1]
+    assert lines[2:4] == [
+        "    carries 3 x A2-4Q",
+        "    wished and not there: 1 x A2-4Q, 1 x A2-8Q",
+    ]
+
+
+def test_instances_are_told_with_the_wish_where_it_differs() -> None:
+    def mig(requested: int, status: str = "synced", message: str = "") -> MigConfiguration:
+        return MigConfiguration(
+            spec=MigConfigurationSpec(
+                enabled=True,
+                gpu_address=ADDRESS,
+                node_name="node1",
+                profile_spec=[MigProfileRequest(name="MIG 1g.10gb", id=19, requested=requested)],
+            ),
+            status=MigConfigurationStatus(
+                status=status,
+                message=message,
+                profile_status=[
+                    MigProfileStatus(name="MIG 1g.10gb", id=19, available=5, vgpu_ids=["1", "2"])
+                ],
+            ),
+        )
+
+    room = "    room for GPU instances 5 x 1g.10gb"
+    assert shown(one(migs=[mig(2)]))[2:] == ["    GPU instances 2 x 1g.10gb", room]
+    assert shown(one(migs=[mig(9, "out-of-sync", "no room")]))[2:] == [
+        "    GPU instances 2 x 1g.10gb, wished 9 x 1g.10gb (out-of-sync: no room)",
+        room,
+    ]
+
+
+def test_layouts_are_told_but_for_dry_runs() -> None:
+    entry = LayoutGpu(name=NAME, observed_generation=1, state=LAYOUT_REFUSED, message="No.")
+    mine = VGPULayout(
+        metadata=ObjectMeta(name="mine", generation=1), status=VGPULayoutStatus(gpus=[entry])
+    )
+    asking = VGPULayout(
+        metadata=ObjectMeta(name="asking"),
+        spec=VGPULayoutSpec(dry_run=True),
+        status=VGPULayoutStatus(gpus=[entry]),
+    )
+    assert shown(one(layouts=[mine, asking]))[2:] == ["    layout mine: Refused: No."]
+
+
+def test_other_conditions_that_do_not_hold_are_told() -> None:
+    conditions = [
+        Condition(type="Ready", status="True", reason="Enabled", observed_generation=1),
+        Condition(type="ProfilesOffered", status="False", reason="MigOnly", message="Only MIG."),
+    ]
+    assert shown(one(of=device(conditions=conditions)))[2:] == ["    MigOnly: Only MIG."]
+
+
+# --------------------------------------------------------------------------- against a wish
+
+
+def test_what_a_wish_changes() -> None:
+    spec = device(mode="MIG").spec
+    assert list(changes(spec, {"enabled": True})) == []
+    assert list(changes(spec, {"enabled": False, "mode": "SameSize"})) == [
+        "spec.enabled: true -> false",
+        "spec.mode: MIG -> SameSize",
+    ]
+
+
+def test_nothing_stands_against_what_is_free() -> None:
+    gpu = one(vgpu(4))
+    assert list(against(gpu, {"enabled": False})) == []
+    assert list(against(gpu, {"enabled": True, "mode": "MixedSize"})) == []
+
+
+def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
+    gpu = one(vgpu(4, Q4, Q4), vgpu(5))
+    for wish in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+        [reason] = against(gpu, wish)
+        assert "node1-000008004" in reason
+        assert "node1-000008005" not in reason
+    assert list(against(gpu, {"enabled": True, "mode": "SameSize"})) == []
+
+
+def test_a_claim_of_the_whole_card_stands_against_sharing_it() -> None:
+    spec = PCIDeviceClaimSpec(address=ADDRESS, node_name="node1", user_name="eve")
+    claim = PCIDeviceClaim(metadata=ObjectMeta(name="claimed"), spec=spec)
+    gpu = one(claims=[claim], of=device(enabled=False))
+    [reason] = against(gpu, {"enabled": True})
+    assert "PCIDeviceClaim claimed of user eve" in reason
+    assert list(against(gpu, {"enabled": False, "mode": "Passthrough"})) == []
+
+
+def test_an_agent_answers_to_one_generation_only() -> None:
+    def answer(status: Any, reason: str, generation: int = 1) -> str:
+        found = Condition(type="Ready", status=status, reason=reason, observed_generation=1)
+        return answer_of(SRIOVGPUDeviceStatus(conditions=[found]), generation).kind
+
+    assert answer("True", "Enabled") == "done"
+    assert answer("True", "Enabled", generation=2) == "none"
+    assert answer("False", "InProgress") == "working"
+    assert answer("False", "VgpusEnabled") == "refused"
+    assert answer_of(SRIOVGPUDeviceStatus(), 1).kind == "none"
+
+
+# ------------------------------------------------------------------------------- one layout a GPU
+
+
+def test_a_layout_of_this_gpu_alone_is_changed() -> None:
+    mine = layout(NAME, gpu_selector=LayoutGpuSelector(names=[NAME]))
+    newer = layout("newer", "2026-06-01T00:00:00Z")
+    assert foremost(one(), [newer, mine]) is mine
+    assert foremost(one(), [layout("x", gpu_selector=LayoutGpuSelector(names=["y"]))]) is None
+
+
+def test_an_older_layout_keeps_its_gpu() -> None:
+    mine = layout(NAME, gpu_selector=LayoutGpuSelector(names=[NAME]))
+    older = layout("older", "2025-01-01T00:00:00Z")
+    for layouts in ([older], [mine, older]):
+        with pytest.raises(Failure, match="VGPULayout older has"):
+            foremost(one(), layouts)
+    assert foremost(one(), [layout("asks", dry_run=True)]) is None
+
+
+def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:
+    gpu = one(vgpu(4, "NVIDIA A2-99Q"), of=device(fits={"NVIDIA A2-98Q": 1}), cards=[card()])
+    assert {Q4, "NVIDIA A2-99Q", "NVIDIA A2-98Q"} <= known(gpu)
+    assert known(one(of=device())) == set()
