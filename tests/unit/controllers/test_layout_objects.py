@@ -1,0 +1,175 @@
+"""What a layout tells: the sum of its entries, whoever works it out, and what it asks of others."""
+
+from __future__ import annotations
+
+import itertools
+
+from laneway.api import (
+    Condition,
+    LayoutGpu,
+    LayoutGpuSelector,
+    MigConfiguration,
+    MigConfigurationSpec,
+    MigProfileRequest,
+    ObjectMeta,
+    SRIOVGPUDevice,
+    SRIOVGPUDeviceSpec,
+    SRIOVGPUDeviceStatus,
+    VGPUDevice,
+    VGPUDeviceSpec,
+    VGPUDeviceStatus,
+    VGPULayout,
+    VGPULayoutSpec,
+    VGPULayoutStatus,
+)
+from laneway.controllers.devices.layout import mig_patch, objects, summed
+from laneway.core.layout_stages import Answer
+
+GENERATION = 3
+
+
+def entry(name: str, state: str, message: str = "", generation: int = GENERATION) -> LayoutGpu:
+    return LayoutGpu(name=name, state=state, message=message, observed_generation=generation)
+
+
+def layout(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> VGPULayout:
+    return VGPULayout(
+        metadata=ObjectMeta(name="all", generation=GENERATION),
+        spec=VGPULayoutSpec(gpu_selector=LayoutGpuSelector(names=names)),
+        status=VGPULayoutStatus(gpus=entries),
+    )
+
+
+def told(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> tuple[str, str, str]:
+    condition, summary = summed(layout(*entries, names=names))
+    return condition.reason, condition.status, summary
+
+
+# -------------------------------------------------------------------------------------- the sum
+
+
+def test_all_done_is_ready() -> None:
+    assert told(entry("a", "Done"), entry("b", "Done")) == ("Done", "True", "2 of 2")
+
+
+def test_the_worst_that_was_answered_is_told() -> None:
+    done, busy = entry("a", "Done"), entry("b", "InProgress", "Waiting.")
+    refused, planned = entry("c", "Refused", "No room."), entry("d", "Planned")
+    assert told(done, busy) == ("InProgress", "False", "1 of 2")
+    assert told(done, busy, refused) == ("Refused", "False", "1 of 3")
+    assert told(planned) == ("DryRun", "False", "0 of 1")
+    assert told() == ("NothingSelected", "False", "0 of 0")
+    assert "c: No room." in summed(layout(done, busy, refused))[0].message
+
+
+def test_an_answer_to_an_earlier_wish_is_none() -> None:
+    assert told(entry("a", "Done"), entry("b", "Done", generation=2)) == (
+        "NotAnswered",
+        "False",
+        "1 of 2",
+    )
+
+
+def test_a_named_gpu_without_an_entry_is_missed() -> None:
+    assert told(entry("a", "Done"), names=("a", "b")) == ("NotAnswered", "False", "1 of 2")
+    assert "b" in summed(layout(entry("a", "Done"), names=("a", "b")))[0].message
+
+
+def test_the_sum_is_the_same_in_whatever_order_entries_are_stored() -> None:
+    entries = [
+        entry("a", "Refused", "Held."),
+        entry("b", "Refused", "Unknown."),
+        entry("c", "Done", generation=1),
+        entry("d", "InProgress"),
+    ]
+    sums = {summed(layout(*some))[0].message for some in itertools.permutations(entries)}
+    assert len(sums) == 1
+
+
+def test_many_gpus_make_no_long_message() -> None:
+    many = [entry(f"gpu-{n:03}", "Refused", "x" * 100) for n in range(200)]
+    assert len(summed(layout(*many))[0].message) < 600
+
+
+# ----------------------------------------------------------------------------- the lower objects
+
+
+def answered(reason: str, *, generation: int = 1, status: str = "False") -> list[Condition]:
+    return [
+        Condition(
+            type="Ready",
+            status=status,  # type: ignore[arg-type]
+            reason=reason,
+            message="why",
+            observed_generation=generation,
+        )
+    ]
+
+
+def vgpu(name: str, address: str, reason: str = "", **more: object) -> VGPUDevice:
+    return VGPUDevice(
+        metadata=ObjectMeta(name=name, generation=1),
+        spec=VGPUDeviceSpec(address=address, node_name="node1", **more),  # type: ignore[arg-type]
+        status=VGPUDeviceStatus(conditions=answered(reason) if reason else []),
+    )
+
+
+def test_functions_come_in_numeric_order_and_only_those_that_are_meant() -> None:
+    stored = [
+        vgpu("node1-000008010", "0000:08:01.0", enabled=True, vgpu_type_name="Q"),
+        vgpu("node1-000008007", "0000:08:00.7", vgpu_type_name="Q"),
+        vgpu("node1-000008006", "0000:08:00.7", enabled=True, vgpu_type_name="Q"),
+        vgpu("node1-000008005", "no address", enabled=True),
+    ]
+    found = objects("node1", None, None, stored).vgpus
+    assert [(one.name, one.asks) for one in found] == [
+        ("node1-000008007", None),
+        ("node1-000008010", "Q"),
+    ]
+
+
+def test_refusals_of_the_present_wish_are_told_and_the_gpus_first() -> None:
+    gpu = SRIOVGPUDevice(
+        metadata=ObjectMeta(name="gpu", generation=1),
+        spec=SRIOVGPUDeviceSpec(enabled=True),
+        status=SRIOVGPUDeviceStatus(conditions=answered("ToolMissing")),
+    )
+    stored = [
+        vgpu("node1-000008007", "0000:08:00.7", "ProfileExhausted"),
+        vgpu("node1-000008006", "0000:08:00.6", "InProgress"),
+        vgpu("node1-000008005", "0000:08:00.5", "GpuPreparing"),
+    ]
+    assert objects("node1", gpu, None, stored).refused == (
+        Answer("ToolMissing", "why"),
+        Answer("ProfileExhausted", "why"),
+    )
+
+
+def test_an_answer_to_an_earlier_wish_of_a_lower_object_is_none() -> None:
+    old = VGPUDevice(
+        metadata=ObjectMeta(name="node1-000008007", generation=2),
+        spec=VGPUDeviceSpec(address="0000:08:00.7"),
+        status=VGPUDeviceStatus(conditions=answered("ProfileExhausted")),
+    )
+    assert objects("node1", None, None, [old]).refused == ()
+
+
+def test_gpu_instances_are_asked_for_beside_the_profiles_that_are_listed() -> None:
+    stored = MigConfiguration(
+        spec=MigConfigurationSpec(
+            profile_spec=[
+                MigProfileRequest(name="MIG 1g.5gb", id=19, requested=4),
+                MigProfileRequest(name="MIG 2g.10gb", id=14),
+            ]
+        )
+    )
+    assert mig_patch(stored, (False, {}), {}) == {"enabled": False}
+    patch = mig_patch(stored, (True, {"2g.10gb": 1, "3g.20gb": 1}), {"3g.20gb": 9})
+    assert patch == {
+        "enabled": True,
+        "profileSpec": [
+            {"name": "MIG 1g.5gb", "id": 19, "requested": 0},
+            {"name": "MIG 2g.10gb", "id": 14, "requested": 1},
+            {"name": "MIG 3g.20gb", "id": 9, "requested": 1},
+        ],
+    }
