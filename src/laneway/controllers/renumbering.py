@@ -162,7 +162,12 @@ class Renumberer:
         try:
             stored = await self._client.get(resource, name)
         except NotFoundError:
-            body = {"metadata": {"name": name, "labels": self._labels(wish)}, "spec": spec}
+            body = {
+                "apiVersion": resource.api_version,
+                "kind": wish.kind,
+                "metadata": {"name": name, "labels": self._labels(wish)},
+                "spec": spec,
+            }
             try:
                 stored = await self._client.create(resource, body)
             except AlreadyExistsError:
