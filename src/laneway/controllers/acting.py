@@ -3,8 +3,8 @@
 Plans about one card run one after the other; objects that must wait for their turn hold up no
 worker, so a device that blocks in the kernel delays only its own card. Before a plan begins the
 object's status says so, which tells a restarted agent that what it finds was asked for. What the
-driver did is never assumed: the host, or the GPU where a plan reaches no further, is looked at again
-after every plan, which also tells every other object of the card what is possible now.
+driver did is never assumed: after every plan the host is looked at again, or the GPU where it
+reaches no further, which also tells every other object of the card what is possible now.
 
 What was refused or failed is tried again once something about the card or the wish changes. As long
 as nothing does it is tried now and then, for those who hold devices let them go without a word;

@@ -4,11 +4,11 @@ Kernel events trigger a scan of the host; a slow rescan is the safety net for wh
 (attributes that a driver changes) or was missed. Where events cannot be received the rescan is
 shortened, and the reason is told.
 
-A scan looks at everything. It takes some 30 ms on a server with over a thousand devices, and what
-one device means depends on others (IOMMU groups, mounts, routes, sibling VFs), so a partial scan
-would save little and could be wrong. Instead a storm of events is limited: those that arrive while
-a scan runs cause exactly one more, and between two scans the host rests for a multiple of what a
-scan takes. The last state always wins.
+A scan looks at everything, because what one device means depends on others: IOMMU groups, mounts,
+routes. Only what is known to concern no more than the vGPUs of one GPU, who stand for themselves,
+costs a look at that GPU alone. A storm of events is limited: those that arrive while a scan runs
+cause exactly one more, and between two scans the host rests for a multiple of what a scan takes.
+The last state always wins.
 
 Every inventory also carries the modes of the node's GPUs, which no file tells; see `modes`.
 """
@@ -28,8 +28,12 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.uevent import Uevent
 from laneway.host.hardware import Hardware
+from laneway.host.paths import functions_on
+from laneway.host.plans.files import StateError
 from laneway.host.port import UeventsUnavailableError
-from laneway.host.scan import scan
+from laneway.host.scan import identify, scan
+from laneway.host.situation import named
+from laneway.host.vgpu import look_at_card
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +60,15 @@ class Observer:
         rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
         self._host = hardware.host
+        self._state = hardware.state
         self._modes = ModeReader(hardware.executor, turns)
         self._metrics = metrics
         self._rescan_seconds = rescan_seconds
         self._listeners: list[Listener] = []
         self._wanted = asyncio.Event()
+        self._everything = False
+        self._gpus: set[PciAddress] = set()
+        """What is wanted to be scanned."""
         self._scanning = asyncio.Lock()
         self._took = 0.0
         """Seconds that the last scan took."""
@@ -77,8 +85,12 @@ class Observer:
         if self.inventory is not None:
             listener(self.inventory)
 
-    def want(self) -> None:
-        """Ask for a scan soon."""
+    def want(self, gpu: PciAddress | None = None) -> None:
+        """Ask for a scan soon; of a GPU alone when only its vGPUs can have changed."""
+        if gpu is None:
+            self._everything = True
+        else:
+            self._gpus.add(gpu)
         self._wanted.set()
 
     async def rescan(self, card: PciAddress | None = None) -> Inventory:
@@ -90,26 +102,47 @@ class Observer:
             # What files show is kept along with the answer, so that it is not asked once more.
             await self._modes.ask(await asyncio.to_thread(scan, self._host), card)
         async with self._scanning:
-            started = time.perf_counter()
-            found = await asyncio.to_thread(scan, self._host)
-            self._took = time.perf_counter() - started
+            return await self._scan()
+
+    async def look_at(self, gpu: PciAddress) -> Inventory:
+        """Like `rescan`, when nothing but the vGPUs of a GPU can have changed."""
+        async with self._scanning:
             if self.inventory is None:
-                await self._modes.ask(found)
-            inventory = self._modes.complete(found)
-            self._metrics.scanned(self._took)
-            if inventory != self.inventory:
-                await self._tell(inventory)
-            self.scanned.set()
-            return inventory
+                return await self._scan()
+            started = time.perf_counter()
+            found = await asyncio.to_thread(look_at_card, self._host, self.inventory, gpu)
+            if found is None:
+                return await self._scan()
+            self._took = time.perf_counter() - started
+            return await self._found(found)
+
+    async def _scan(self) -> Inventory:
+        started = time.perf_counter()
+        found = await asyncio.to_thread(scan, self._host)
+        self._took = time.perf_counter() - started
+        self._metrics.scanned(self._took)
+        if self.inventory is None:
+            await self._modes.ask(found)
+            found = await asyncio.to_thread(identify, self._host, found)
+        return await self._found(found)
+
+    async def _found(self, found: Inventory) -> Inventory:
+        try:
+            found = named(found, self._state)
+        except StateError as error:
+            log.warning("what vGPUs were called cannot be looked up: %s", error)
+        inventory = self._modes.complete(found)
+        if inventory != self.inventory:
+            await self._tell(inventory)
+        self.scanned.set()
+        return inventory
 
     async def _answered(self) -> None:
         """A GPU has answered: tell what was found last with what it says."""
         async with self._scanning:
-            if self.inventory is None:
-                return
-            inventory = self._modes.complete(self.inventory)
-            if inventory != self.inventory:
-                await self._tell(inventory)
+            if self.inventory is not None:
+                known = self.inventory
+                await self._found(await asyncio.to_thread(identify, self._host, known))
 
     async def _tell(self, inventory: Inventory) -> None:
         known = set(self.inventory.errors) if self.inventory is not None else set()
@@ -144,8 +177,19 @@ class Observer:
                 except TimeoutError:
                     log.debug("periodic rescan")
                     self._modes.ask_again()
-                self._wanted.clear()
-                await self.rescan()
+                    self.want()
+                await self._look()
+
+    async def _look(self) -> None:
+        """Scan what is wanted."""
+        self._wanted.clear()
+        gpus, everything = self._gpus, self._everything
+        self._gpus, self._everything = set(), False
+        if everything:
+            await self.rescan()
+        else:
+            for gpu in sorted(gpus):
+                await self.look_at(gpu)
 
     def _pause(self) -> float:
         seconds = self._rescan_seconds
@@ -159,7 +203,9 @@ class Observer:
                 listening.set()
                 async for event in events:
                     self._metrics.uevent(event.subsystem or event.action)
-                    if _relevant(event):
+                    if event.subsystem == "mdev" and (gpu := self._gpu_of(event)):
+                        self.want(gpu)
+                    elif _relevant(event):
                         self.want()
         except UeventsUnavailableError as error:
             self.uevents_unavailable = str(error)
@@ -169,6 +215,12 @@ class Observer:
                 min(self._rescan_seconds, RESCAN_SECONDS_WITHOUT_EVENTS),
             )
             listening.set()
+
+    def _gpu_of(self, event: Uevent) -> PciAddress | None:
+        """The GPU that a vGPU, of which an event tells, is or was on."""
+        on = functions_on(event.devpath)[-1:]
+        vgpus = self.inventory.vgpus if self.inventory is not None else ()
+        return next((vgpu.parent for vgpu in vgpus if on == [vgpu.address]), None)
 
 
 def _relevant(event: Uevent) -> bool:

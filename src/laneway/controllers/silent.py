@@ -2,8 +2,8 @@
 
 Vendor VFIO announces neither a vGPU that is made nor one that is removed, and no framework tells
 when the lists of profiles shrink or grow. So what is needed to notice it is read twice a second and
-compared with what the last inventory says. Only a difference costs a scan, and one that a scan does
-not explain is not scanned for again.
+compared with what the last inventory says. Only a difference costs a scan of that GPU, and one that
+the scan does not explain is not scanned for again.
 
 A GPU is left alone while a plan is carried out on it, because that plan ends with a scan, and may
 hold the driver's locks meanwhile. A driver that does not answer for any other reason keeps one
@@ -72,7 +72,7 @@ class SilentChanges:
             elif vgpus != self._told.get(gpu) and not self._turns.busy(gpu):
                 self._told[gpu] = vgpus
                 log.debug("the vGPUs of %s have changed without an event", gpu)
-                self._observer.want()
+                self._observer.want(gpu)
 
     async def _read(self, known: Mapping[PciAddress, Functions]) -> dict[PciAddress, Functions]:
         """The functions of each GPU as they are; a GPU that keeps us waiting is left out."""

@@ -15,8 +15,8 @@ from typing import Protocol
 import msgspec
 
 from laneway.core.catalogue import profile_name
-from laneway.core.inventory import ConfiguredVgpu, Framework, VgpuFunction, VgpuType
-from laneway.core.pci import NVIDIA, PciAddress
+from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
+from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes, clean
 from laneway.host.pci import DEVICES, PciDevice
@@ -44,12 +44,12 @@ _BACK_ENDS: dict[Framework, _BackEnd] = {"mdev": mdev, "vendor-vfio": vendor_vfi
 
 def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
     """Every VF that can carry a vGPU, sorted by address. What is odd goes to its attributes."""
+    devices = list(devices)
+    numbers = _numbers(device.function for device in devices)
     cards: dict[PciAddress, list[PciDevice]] = defaultdict(list)
-    numbers: dict[PciAddress, int] = {}
     for device in devices:
         function = device.function
-        numbers |= {vf: number for number, vf in enumerate(function.vfs)}
-        if function.physfn and function.vendor == NVIDIA and function.is_gpu:
+        if function.physfn and _may_carry(function):
             cards[function.physfn].append(device)
     vgpus = (
         msgspec.structs.replace(vgpu, number=numbers.get(vgpu.address))
@@ -57,6 +57,32 @@ def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
         for vgpu in _read_card(parent, vfs)
     )
     return sorted(vgpus, key=lambda vgpu: vgpu.address)
+
+
+def look_at_card(host: Host, known: Inventory, gpu: PciAddress) -> Inventory | None:
+    """The inventory with the vGPUs of one GPU as they are now, everything else as it was.
+
+    Nothing else changes with a vGPU that is made or removed. None where that is not enough to
+    know: something about a function could not be read, now or before, or functions came or went.
+    """
+    vfs = [one for one in known.functions if one.physfn == gpu and _may_carry(one)]
+    addresses = {str(vf.address) for vf in vfs}
+    if any(error.device in addresses or error.device.startswith("/") for error in known.errors):
+        return None
+    try:
+        devices = [PciDevice(vf, Attributes(host, f"{DEVICES}/{vf.address}", "")) for vf in vfs]
+    except OSError:
+        return None
+    card, numbers = known.identities.get(gpu, ""), _numbers(known.functions)
+    seen = [
+        msgspec.structs.replace(vgpu, card=card, number=numbers.get(vgpu.address))
+        for vgpu in _read_card(gpu, devices)
+    ]
+    if any(device.attributes.vanished() or device.attributes.errors for device in devices):
+        return None
+    others = [vgpu for vgpu in known.vgpus if vgpu.parent != gpu]
+    vgpus = tuple(sorted([*others, *seen], key=lambda vgpu: vgpu.address))
+    return msgspec.structs.replace(known, vgpus=vgpus)
 
 
 def read_again(host: Host, vgpus: Iterable[VgpuFunction]) -> tuple[VgpuFunction, ...]:
@@ -89,6 +115,15 @@ def read_parameters(host: Host, vgpus: Iterable[VgpuFunction]) -> dict[PciAddres
         with contextlib.suppress(OSError):
             found[vgpu.address] = clean(host.read(f"{home}{below}/nvidia/vgpu_params"))
     return found
+
+
+def _numbers(functions: Iterable[PciFunction]) -> dict[PciAddress, int]:
+    """Which VF of its card each VF is."""
+    return {vf: number for one in functions for number, vf in enumerate(one.vfs)}
+
+
+def _may_carry(function: PciFunction) -> bool:
+    return function.vendor == NVIDIA and function.is_gpu
 
 
 def _read_card(parent: PciAddress, vfs: list[PciDevice]) -> list[VgpuFunction]:
