@@ -183,7 +183,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             or self.queue.failures(name) >= HOPELESS
             or stored.metadata.deletion_timestamp
             or self.wrong_device(stored)
-            or read_failed(self.inventory, PciAddress.parse(_spec(stored).address))
+            or read_failed(self.inventory, PciAddress.parse(self.address(stored)))
         ):
             return False
         return self.settled(self.wish(stored, self._shown(name))) is None
