@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 from typing import Any
 
@@ -127,6 +128,7 @@ async def test_sixteen_vgpus_are_one_wish(cluster: Any, simulated: Any) -> None:
     assert [reason for reason, _ in told] == ["Done"]
     assert "by laneway agent in" in told[0][1]
     assert A2 in told[0][1]
+    assert "PutBack" not in [reason for reason, _ in await events(cluster, VGPUS[0])]
     gpu = await cluster.get(SRIOVGPUDevice, A2)
     assert (gpu.spec.enabled, gpu.spec.mode) == (True, "")
 
@@ -367,6 +369,13 @@ async def test_of_two_layouts_the_older_has_the_gpu(cluster: Any, simulated: Any
     assert "first" in entry.message
     assert carried(host) == {Q4: 2}
 
+    await change(cluster, "first", dryRun=True)
+    await settled(cluster, "second", "Done")
+    assert carried(host) == {Q8: 1}
+    assert "second" in (await until(cluster, "first", "Planned")).message
+    await change(cluster, "first", dryRun=False)
+    await settled(cluster, "first", "Done")
+    assert (await until(cluster, "second", "Refused")).reason == "OtherLayout"
     await cluster.client.delete(served(VGPULayout), "first")
     await settled(cluster, "second", "Done")
     assert carried(host) == {Q8: 1}
@@ -415,6 +424,86 @@ async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
         back = [words for reason, words in await events(cluster, name) if reason == "PutBack"]
         assert back
         assert "VGPULayout all" in back[0]
+
+
+async def test_what_somebody_does_to_the_answers_is_put_right(cluster: Any, simulated: Any) -> None:
+    await cluster.start_agent("node1", simulated("a2", "node1"))
+    await make(cluster, "all", vgpus=of(A2_4Q=2))
+    done = await settled(cluster, "all", "Done")
+
+    nothing = {"status": {"gpus": None, "conditions": None, "summary": "none of your business"}}
+    await cluster.patch(VGPULayout, "all", nothing, "status")
+
+    again = await settled(cluster, "all", "Done")
+    assert again.status.summary == "1 of 1"
+    assert list(again.status.gpus) == list(done.status.gpus)
+
+
+async def test_after_a_reboot_a_layout_waits_for_what_comes_back_by_itself(
+    cluster: Any, simulated: Any
+) -> None:
+    agent = await cluster.start_agent("node1", simulated("a2", "node1"))
+    await make(cluster, "all", mode="MixedSize", vgpus=of(A2_8Q=1, A2_4Q=1))
+    await settled(cluster, "all", "Done")
+    await cluster.quiet(agent)
+    before = {v.metadata.name: v.metadata.generation for v in await cluster.all(VGPUDevice)}
+    await cluster.stop_agent(agent)
+    rebooted = simulated("a2", "node1")
+    rebooted.call([MANAGE, "-d", "0000:08:00.0"])
+
+    agent = await cluster.start_agent("node1", rebooted)
+
+    await cluster.until(VGPUDevice, VGPUS[0], lambda v: v.status.configure_vgpu_type_name)
+    await cluster.until(VGPUDevice, VGPUS[1], lambda v: v.status.configure_vgpu_type_name)
+    await cluster.quiet(agent)
+    await settled(cluster, "all", "Done")
+    assert carried(rebooted) == {Q8: 1, Q4: 1}
+    wished = {v.metadata.name: v.metadata.generation for v in await cluster.all(VGPUDevice)}
+    assert [wished[name] for name in VGPUS[:2]] == [before[name] for name in VGPUS[:2]]
+
+
+async def test_any_series_of_layouts_ends_as_asked_or_refused(cluster: Any, simulated: Any) -> None:
+    """Held vGPUs never change, and objects and hardware agree after each."""
+    chance = random.Random(5)
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await make(cluster, "all", vgpus=of(A2_4Q=1))
+    holders: dict[str, Any] = {}
+    seen: set[str] = set()
+    for _ in range(20):
+        sizes = chance.sample(("1Q", "2Q", "4Q", "8Q", "4C"), k=chance.choice((0, 1, 1, 2)))
+        vgpus = [{"profile": f"NVIDIA A2-{size}", "count": chance.randint(1, 5)} for size in sizes]
+        mode = chance.choice(("", "SameSize", "MixedSize", "Passthrough" if not vgpus else ""))
+        layout = await change(cluster, "all", vgpus=vgpus, mode=mode)
+        there = {str(v.address): v.configured for v in scan(host).vgpus if v.configured}
+        held = {vf: there[vf] for vf in holders}
+
+        generation = layout.metadata.generation
+        layout = await cluster.until(
+            VGPULayout,
+            "all",
+            lambda one, generation=generation: (
+                cluster.reason(one) in ("Done", "Refused")
+                and one.status.observed_generation == generation
+            ),
+        )
+
+        await cluster.quiet(agent)
+        seen.add(cluster.reason(layout))
+        after = {str(v.address): v.configured for v in scan(host).vgpus if v.configured}
+        assert {vf: after[vf] for vf in holders} == held
+        asked = {one["profile"]: one["count"] for one in vgpus}
+        if cluster.reason(layout) == "Done":
+            assert carried(host) == asked
+            enabled = [v for v in await cluster.all(VGPUDevice) if v.spec.enabled]
+            assert {v.spec.address: v.spec.vgpu_type_name for v in enabled} == {
+                vf: vgpu.type_name for vf, vgpu in after.items()
+            }
+        for vf in [vf for vf in holders if chance.random() < 0.5]:
+            holders.pop(vf).release()
+        for vf in [vf for vf in after if vf not in holders and chance.random() < 0.15]:
+            holders[vf] = hold(host, vf)
+    assert seen == {"Done", "Refused"}
 
 
 # -------------------------------------------------------------------------------- what goes wrong

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections import defaultdict
 
 import msgspec
@@ -26,6 +27,16 @@ from laneway.kube.errors import ConflictError
 from laneway.kube.resource import served
 
 LAYOUTS = served(VGPULayout)
+
+_LONGEST_MANAGER = 128
+
+
+def field_manager(node: str) -> str:
+    """Under which name a node's entries are applied; of a name that is too long, its hash."""
+    name = f"laneway-{node}"
+    if len(name) <= _LONGEST_MANAGER:
+        return name
+    return f"laneway-{hashlib.sha256(node.encode()).hexdigest()}"
 
 
 class LayoutStatus:
@@ -92,7 +103,7 @@ class LayoutStatus:
             body,
             patch_type=PatchType.APPLY,
             subresource="status",
-            field_manager=f"laneway-{self._node}",
+            field_manager=field_manager(self._node),
             force=True,
         )
         self._entries[name] = entries

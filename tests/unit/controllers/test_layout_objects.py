@@ -23,6 +23,7 @@ from laneway.api import (
     VGPULayoutStatus,
 )
 from laneway.controllers.devices.layout import mig_patch, objects, summed
+from laneway.controllers.layout_status import field_manager
 from laneway.core.layout_stages import Answer
 
 GENERATION = 3
@@ -89,6 +90,14 @@ def test_the_sum_is_the_same_in_whatever_order_entries_are_stored() -> None:
 def test_many_gpus_make_no_long_message() -> None:
     many = [entry(f"gpu-{n:03}", "Refused", "x" * 100) for n in range(200)]
     assert len(summed(layout(*many))[0].message) < 600
+
+
+def test_every_node_applies_under_a_name_of_its_own_that_the_api_takes() -> None:
+    nodes = ["node1", "n" * 250, "n" * 249 + "m"]
+    managers = {field_manager(node) for node in nodes}
+    assert len(managers) == 3
+    assert "laneway-node1" in managers
+    assert all(len(name) <= 128 for name in managers)
 
 
 # ----------------------------------------------------------------------------- the lower objects
