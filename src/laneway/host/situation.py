@@ -26,6 +26,7 @@ from laneway.host.holders import blindness, usb_holders
 from laneway.host.leaving import read_users
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.pci import read_autoprobe, read_override
+from laneway.host.plans.state import StateFolder
 from laneway.host.port import Host
 from laneway.host.scan import scan
 from laneway.host.silence import read_silent
@@ -59,7 +60,7 @@ def _look(
 ) -> Situation:
     """All that comes from files."""
     host, state = hardware.host, hardware.state
-    inventory = _named(scan(host), state.profiles)
+    inventory = named(scan(host), state)
     concerned = _concerned(inventory, asked)
     users, locked = read_users(host, inventory, concerned)
     originals = state.originals
@@ -89,8 +90,11 @@ def _look(
     )
 
 
-def _named(inventory: Inventory, profiles: dict[str, str]) -> Inventory:
+def named(inventory: Inventory, state: StateFolder) -> Inventory:
     """With the names of vGPUs that neither their full card nor the catalogue tells."""
+    if all(vgpu.configured is None or vgpu.configured.type_name for vgpu in inventory.vgpus):
+        return inventory
+    profiles = state.profiles
     vgpus = tuple(
         msgspec.structs.replace(vgpu, configured=msgspec.structs.replace(carried, type_name=name))
         if (carried := vgpu.configured)

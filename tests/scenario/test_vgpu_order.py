@@ -1,0 +1,214 @@
+"""Many vGPUs of one GPU: made in an order in which all fit, and back in place after a boot."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from laneway.api import SRIOVGPUDevice, VGPUDevice
+from laneway.controllers import acting
+from laneway.core.pci import PciAddress
+from laneway.host.scan import scan
+from laneway.kube.resource import served
+
+MANAGE = "/usr/lib/nvidia/sriov-manage"
+
+# Wished in this order of functions; only the largest first lets all of them fit.
+MIXED = {
+    "l40s": [f"NVIDIA L40S-{size}" for size in ("1Q", "16Q", "24Q")],
+    "hgx-h100": [f"NVIDIA H100XM-{size}" for size in ("4C", "16C", "20C", "40C")],
+}
+
+
+def gpu_of(host: Any) -> PciAddress:
+    return min(one.address for one in scan(host).functions if one.sriov_gpu)
+
+
+def named(address: PciAddress) -> str:
+    return f"node1-{str(address).replace(':', '').replace('.', '')}"
+
+
+def rebooted(host: Any) -> Any:
+    """As a host is after a boot: its GPUs have no virtual functions."""
+    for gpu in [str(one.address) for one in scan(host).functions if one.sriov_gpu]:
+        assert host.call([MANAGE, "-d", gpu]).status == 0
+    return host
+
+
+def places(host: Any) -> dict[str, tuple[str, int | None]]:
+    """What is where, by function: UUID, or type where there is none, and first slot."""
+    return {
+        str(one.address): (vgpu.uuid or vgpu.type_id, vgpu.placement)
+        for one in scan(host).vgpus
+        if (vgpu := one.configured)
+    }
+
+
+async def functions(cluster: Any, host: Any) -> list[str]:
+    """The VGPUDevices of the first GPU, in numeric order."""
+    gpu = await cluster.get(SRIOVGPUDevice, named(gpu_of(host)))
+    return list(gpu.status.vgpu_devices)
+
+
+async def mix(cluster: Any, host: Any) -> None:
+    """Choose mixed sizes for the first GPU, and wait until it is so."""
+    name = named(gpu_of(host))
+    await cluster.patch(SRIOVGPUDevice, name, {"spec": {"enabled": True, "mode": "MixedSize"}})
+    await cluster.until(
+        SRIOVGPUDevice,
+        name,
+        lambda g: g.status.mode == "MixedSize" and cluster.reason(g) == "Enabled",
+    )
+
+
+@pytest.mark.parametrize("model", sorted(MIXED))
+async def test_sizes_wished_together_are_made_so_that_all_fit(cluster, simulated, model):
+    host = simulated(model, "node1")
+    agent = await cluster.start_agent("node1", host)
+    await mix(cluster, host)
+    names = (await functions(cluster, host))[: len(MIXED[model])]
+    await cluster.stop_agent(agent)
+    for name, profile in zip(names, MIXED[model], strict=True):
+        await cluster.ask(name, profile)
+
+    agent = await cluster.start_agent("node1", host)
+
+    await agent.restored.wait()
+    there = places(host)
+    assert len(there) == len(names)
+    for name, profile in zip(names, MIXED[model], strict=True):
+        vgpu = await cluster.answer(name, "Configured")
+        assert vgpu.status.configure_vgpu_type_name == profile
+        assert (vgpu.status.uuid, vgpu.status.placement) == there[vgpu.spec.address]
+
+
+@pytest.mark.parametrize("model", ["a2", *sorted(MIXED)])
+async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated, model):
+    host = simulated(model, "node1")
+    agent = await cluster.start_agent("node1", host)
+    if model == "a2":
+        wishes = ["NVIDIA A2-4C", "NVIDIA A2-4Q", "NVIDIA A2-4A"]
+    else:
+        await mix(cluster, host)
+        wishes = MIXED[model][1:]
+    names = await functions(cluster, host)
+    # By hand, one after the other, and not the largest first.
+    for name, profile in zip(names[2:], wishes, strict=False):
+        await cluster.ask(name, profile)
+        await cluster.answer(name, "Configured")
+    before = places(host)
+    assert len(before) == len(wishes)
+    await cluster.ask(names[0], wishes[0])  # It gets a place only if there is one left.
+    await cluster.until(VGPUDevice, names[0], lambda v: cluster.reason(v) != "not answered yet")
+    before = places(host)
+    await cluster.stop_agent(agent)
+
+    host = rebooted(simulated(model, "node1"))
+    agent = await cluster.start_agent("node1", host)
+
+    await agent.restored.wait()
+    assert places(host) == before
+    assert cluster.metric("laneway_restored_seconds") > 0
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tries again at once."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
+
+
+async def test_what_was_where_outlasts_agents_that_could_not_bring_it_back(cluster, simulated):
+    host = simulated("l40s", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await mix(cluster, host)
+    first, second, third, *_ = await functions(cluster, host)
+    for name, profile in ((third, "8Q"), (second, "24Q")):
+        await cluster.ask(name, f"NVIDIA L40S-{profile}")
+        await cluster.answer(name, "Configured")
+    before = places(host)
+    await cluster.ask(first, "NVIDIA L40S-24Q")  # never fitted
+    await cluster.answer(first, "ProfileExhausted")
+    await cluster.stop_agent(agent)
+
+    host = rebooted(simulated("l40s", "node1"))
+    host.faults.fail_command(MANAGE, 1, "Cannot obtain the lock of the GPU", times=1000)
+    agent = await cluster.start_agent("node1", host)
+    waiting = await cluster.answer(second, "GpuPreparing")
+    await cluster.answer(third, "GpuPreparing")
+    assert "MixedSize" in cluster.message(waiting)
+    assert waiting.status.configure_vgpu_type_name == ""
+    assert waiting.status.last_type_name == "NVIDIA L40S-24Q"
+    await cluster.stop_agent(agent)
+    host.faults.clear()
+
+    agent = await cluster.start_agent("node1", host)
+
+    await agent.restored.wait()
+    assert places(host) == before
+    back = await cluster.answer(second, "Configured")
+    assert back.status.last_type_name == ""
+    await cluster.answer(first, "ProfileExhausted")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_wish_waits_for_its_gpu_and_goes_on_by_itself(cluster, simulated):
+    host = rebooted(simulated("a2", "node1"))
+    host.faults.fail_command(MANAGE, 1, "Cannot obtain the lock of the GPU", times=1000)
+    await cluster.start_agent("node1", host)
+    gpu = named(gpu_of(host))
+    spec = {
+        "address": "0000:08:00.4",
+        "nodeName": "node1",
+        "parentGPUDeviceAddress": str(gpu_of(host)),
+        "enabled": True,
+        "vGPUTypeName": "NVIDIA A2-4Q",
+    }
+    body = {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "VGPUDevice",
+        "metadata": {"name": "node1-000008004", "labels": {"nodename": "node1"}},
+        "spec": spec,
+    }
+    await cluster.client.create(served(VGPUDevice), body)
+    disabled = await cluster.answer("node1-000008004", "GpuDisabled")
+    assert f"spec.enabled of SRIOVGPUDevice {gpu} to true" in cluster.message(disabled)
+
+    await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"enabled": True}})
+    await cluster.answer("node1-000008004", "GpuPreparing")
+
+    host.faults.clear()
+    await cluster.answer("node1-000008004", "Configured")
+
+
+@pytest.mark.parametrize("model", ["a2", "l40s"])
+async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, model):
+    host = simulated(model, "node1")
+    agent = await cluster.start_agent("node1", host)
+    first, *others = (await functions(cluster, host))[:4]
+    await cluster.stop_agent(agent)
+    profile = {"a2": "NVIDIA A2-4Q", "l40s": "NVIDIA L40S-8Q"}[model]
+    for name in (first, *others):
+        await cluster.ask(name, profile)
+    address = (await cluster.get(VGPUDevice, first)).spec.address
+    path = "nvidia/current_vgpu_type" if model == "l40s" else "create"
+    ways = [
+        f"{address}/{path}"
+        if model == "l40s"
+        else f"{address}/mdev_supported_types/{kind.id}/create"
+        for vf in scan(host).vgpus
+        if str(vf.address) == address
+        for kind in vf.supported
+    ]
+    for way in set(ways):
+        host.faults.refuse(way, errno.EIO, 1000)
+
+    agent = await cluster.start_agent("node1", host)
+
+    await agent.restored.wait()
+    for name in others:
+        await cluster.answer(name, "Configured")
+    failed = await cluster.answer(first, "WriteFailed")
+    assert "EIO" in cluster.message(failed)
+    assert len(cluster.carried(host)) == 3
