@@ -48,6 +48,8 @@ class GpuInstanceProfile(msgspec.Struct, frozen=True):
     """Placements at which one may begin, used or not."""
     size: int
     """Memory slices that one takes."""
+    engines: tuple[int, ...] = ()
+    """Decoders, encoders, JPEG decoders and optical flow engines that it takes; empty: not told."""
 
 
 class GpuInstance(msgspec.Struct, frozen=True):

@@ -26,6 +26,8 @@ from laneway.core.plan import (
 )
 from laneway.core.profiles import profile
 
+_ENGINES = ("video decoders", "video encoders", "JPEG decoders", "optical flow engines")
+
 
 class InstanceSet(msgspec.Struct, frozen=True):
     """How to come from the GPU instances that there are to those that are wished."""
@@ -195,7 +197,7 @@ def _place(
     counts = Counter(one.profile for one in kept) + missing
     if any(counts[name] > profiles[name].total for name in missing):
         return None
-    if _slices(counts) > _all_slices(profiles):
+    if _slices(counts) > _all_slices(profiles) or _short_of(profiles, counts):
         return None
     queue = sorted(
         (profiles[name] for name in missing.elements()), key=lambda one: (-one.size, one.name)
@@ -231,6 +233,21 @@ def _all_slices(profiles: Mapping[str, GpuInstanceProfile]) -> int:
     return max((compute_slices(name) for name in profiles), default=0)
 
 
+def _short_of(profiles: Mapping[str, GpuInstanceProfile], counts: Mapping[str, int]) -> str:
+    """Which media engines are too few, as the rest of a sentence; the whole card has all."""
+    told = (one.engines for one in profiles.values() if one.engines)
+    whole = [max(column) for column in zip(*told, strict=False)]
+    for kind, (name, most) in enumerate(zip(_ENGINES, whole, strict=False)):
+        need = sum(
+            profiles[one].engines[kind] * count
+            for one, count in counts.items()
+            if one in profiles and profiles[one].engines
+        )
+        if need > most:
+            return f"they need {need} of {most} {name}"
+    return ""
+
+
 def _obstacle(
     profiles: dict[str, GpuInstanceProfile],
     there: list[GpuInstance],
@@ -249,6 +266,8 @@ def _obstacle(
     most = max(max(one.starts, default=0) + one.size for one in profiles.values())
     if memory > most:
         return f"they need {memory} of {most} memory slices"
+    if short := _short_of(profiles, wanted):
+        return short
     if _place(profiles, [], Counter(wanted)) is not None:
         stay = ", ".join(f"{one.profile} at {one.start}" for one in there if one.start in pinned)
         return f"instances in use are in the way: {stay}"

@@ -451,8 +451,8 @@ def explain(refusal: Refusal) -> str:  # noqa: C901, PLR0912, PLR0915 - one case
         case MigModeOff(device, gpu):
             return (
                 f"MIG mode of {device} is off, and is not switched on unasked: set spec.mode of "
-                f"SRIOVGPUDevice {gpu} to MIG for GPU instances alone, or to MIGBacked for vGPUs "
-                "in them."
+                f"SRIOVGPUDevice {gpu} to MIG for GPU instances alone, or to MIGBacked, with "
+                "spec.enabled true, for vGPUs in them."
             )
         case InstanceCountNegative(profile, count):
             return f"{count} x {profile!r} is no number of GPU instances: request 0 or more."

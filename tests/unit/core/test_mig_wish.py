@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
+from laneway.core.mig import how_many_more
 from laneway.core.mig_wish import MigWish, decide, is_complete, judge
 from laneway.core.plan import (
     CreateComputeInstance,
@@ -25,14 +26,21 @@ from laneway.core.situation import Holder, Situation
 from laneway.core.words import explain
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from support.effects import Kernel
-from support.looks import A100, GPU, QEMU, VFS, pf, reasons, situation, steps
+from support.looks import A100, GPU, QEMU, RTX_PRO, VFS, pf, reasons, situation, steps
 
 COMPUTING = Holder("process", "process 99 (python) has /dev/nvidia0 open")
 
 
 def offered(device: str) -> tuple[GpuInstanceProfile, ...]:
     return tuple(
-        GpuInstanceProfile(one.name, one.id, one.total, one.starts, one.size)
+        GpuInstanceProfile(
+            one.name,
+            one.id,
+            one.total,
+            one.starts,
+            one.size,
+            msgspec.structs.astuple(one.engines),
+        )
         for one in GEOMETRIES[device].profiles
     )
 
@@ -227,6 +235,13 @@ def test_a_set_that_cannot_be_is_refused_before_anything_goes(
     assert obstacle in words(refused)
 
 
+def test_engines_are_counted_where_slices_would_do() -> None:
+    look = card(device=RTX_PRO)
+    refused = decide(wish({"1g.24gb+me.all": 1, "1g.24gb+gfx": 1}), look)
+    assert "they need 5 of 4 video decoders" in words(refused)
+    assert isinstance(decide(wish({"1g.24gb+me.all": 1, "1g.24gb-me": 3}), look), Plan)
+
+
 @pytest.mark.parametrize(
     ("requests", "reason"),
     [
@@ -290,19 +305,32 @@ def states(draw: st.DrawFn) -> tuple[str, Situation, dict[str, int]]:
         run = set(range(start, start + kind.size))
         count = sum(one.profile == kind.name for one in there)
         slices = sum(int(one.profile[0]) for one in there) + int(kind.name[0])
-        if not run & taken and count < kind.total and slices <= _slices(kinds):
+        names = [*(one.profile for one in there), kind.name]
+        if (
+            not run & taken
+            and count < kind.total
+            and slices <= _slices(kinds)
+            and _engines_suffice(device, names)
+        ):
             taken |= run
             there.append(instance(device, kind.name, start, draw(st.integers(0, 1))))
     there.sort(key=lambda one: one.start)
     starts = [one.start for one in there]
     inside = draw(st.lists(st.sampled_from(starts), unique=True, max_size=2)) if starts else []
-    names = st.sampled_from([kind.name for kind in kinds])
-    wanted = draw(st.dictionaries(names, st.integers(1, 4), max_size=3))
+    known = st.sampled_from([kind.name for kind in kinds])
+    wanted = draw(st.dictionaries(known, st.integers(1, 4), max_size=3))
     return device, card(*there, device=device, inside=tuple(inside)), wanted
 
 
 def _slices(kinds: Iterable[GpuInstanceProfile]) -> int:
     return max(int(kind.name[0]) for kind in kinds)
+
+
+def _engines_suffice(device: str, names: Iterable[str]) -> bool:
+    kinds = {kind.name: kind.engines for kind in offered(device)}
+    used = [sum(column) for column in zip(*(kinds[name] for name in names), strict=True)]
+    most = [max(column) for column in zip(*kinds.values(), strict=True)]
+    return all(need <= there for need, there in zip(used, most, strict=False))
 
 
 def _ways(
@@ -327,6 +355,8 @@ def fewest_destroyed(
     if any(count > kinds[name].total for name, count in wanted.items()):
         return None
     if sum(int(name[0]) * count for name, count in wanted.items()) > _slices(kinds.values()):
+        return None
+    if not _engines_suffice(device, Counter(wanted).elements()):
         return None
     there = look.gpus[GPU].instances
     for count in range(len(there) + 1):
@@ -376,6 +406,19 @@ def test_any_state_becomes_exactly_the_wish_or_the_refusal_is_right(
         look, gpus={GPU: msgspec.structs.replace(look.gpus[GPU], instances=there)}
     )
     assert decide(wish(wanted), after) == Satisfied()
+
+
+@given(states())
+def test_how_many_more_there_could_be_is_what_the_driver_says(
+    drawn: tuple[str, Situation, dict[str, int]],
+) -> None:
+    device, look, _ = drawn
+    geometry, there = GEOMETRIES[device], look.gpus[GPU].instances
+    kinds = {one.name: one for one in geometry.profiles}
+    layout = [(kinds[one.profile], one.start) for one in there]
+    for one in offered(device):
+        more = how_many_more(one, offered(device), there)
+        assert more == geometry.count_free(kinds[one.name], layout)
 
 
 @given(states(), st.booleans())

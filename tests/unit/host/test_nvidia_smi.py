@@ -137,11 +137,24 @@ def test_profiles_and_their_placements_are_joined() -> None:
     found = smi.parse_profiles(PROFILES, PLACEMENTS)
 
     assert found == (
-        GpuInstanceProfile("1g.5gb", 19, 7, (0, 1, 2, 3, 4, 5, 6), 1),
-        GpuInstanceProfile("1g.5gb+me", 20, 1, (0, 1, 2, 3, 4, 5, 6), 1),
-        GpuInstanceProfile("3g.20gb", 9, 2, (0, 4), 4),
-        GpuInstanceProfile("7g.40gb", 0, 1, (0,), 8),
+        GpuInstanceProfile("1g.5gb", 19, 7, (0, 1, 2, 3, 4, 5, 6), 1, (0, 0, 0, 0)),
+        GpuInstanceProfile("1g.5gb+me", 20, 1, (0, 1, 2, 3, 4, 5, 6), 1, (1, 0, 1, 1)),
+        GpuInstanceProfile("3g.20gb", 9, 2, (0, 4), 4, (2, 0, 0, 0)),
+        GpuInstanceProfile("7g.40gb", 0, 1, (0,), 8, (5, 0, 1, 1)),
     )
+
+
+def test_profiles_without_their_second_line_have_no_engines() -> None:
+    first_lines = "\n".join(line for line in PROFILES.splitlines() if "MIG" in line)
+
+    found = smi.parse_profiles(first_lines, PLACEMENTS)
+
+    assert [(one.name, one.engines) for one in found] == [
+        ("1g.5gb", ()),
+        ("1g.5gb+me", ()),
+        ("3g.20gb", ()),
+        ("7g.40gb", ()),
+    ]
 
 
 def test_instances_come_by_placement_with_their_compute_instances() -> None:

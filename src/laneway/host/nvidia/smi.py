@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
 from laneway.core.pci import PciAddress
 from laneway.core.programs import NVIDIA_SMI
@@ -133,15 +135,21 @@ def rows(text: str) -> Iterator[tuple[str, str]]:
 def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, ...]:
     """GPU instance profiles from both lists; one whose placements are not told has none."""
     spots = _placements(placements)
-    found = {}
+    found: dict[int, GpuInstanceProfile] = {}
+    above: list[str] = []
     for cells in _lines(profiles):
-        # gpu MIG name id free/total …
+        # copy-engines jpeg ofa, below decoders and encoders
+        if len(cells) == 3 and (engines := _engines(above, cells)):
+            number = int(above[3])
+            found[number] = msgspec.structs.replace(found[number], engines=engines)
+        above = []
+        # gpu MIG name id free/total memory p2p sm dec enc
         if len(cells) < 5 or cells[1] != "MIG" or not _NAME.fullmatch(cells[2]):
             continue
         share = _SHARE.fullmatch(cells[4])
         if not _NUMBER.fullmatch(cells[3]) or share is None:
             continue
-        number = int(cells[3])
+        above, number = cells, int(cells[3])
         starts, size = spots.get(number, ((), 0))
         found[number] = GpuInstanceProfile(
             name=cells[2],
@@ -151,6 +159,13 @@ def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, 
             size=size,
         )
     return tuple(found.values())
+
+
+def _engines(above: list[str], below: list[str]) -> tuple[int, ...]:
+    """From both lines of a profile; empty where they have another form."""
+    cells = [*above[8:], *below[1:]]
+    complete = len(above) == 10 and all(map(_NUMBER.fullmatch, cells))
+    return tuple(map(int, cells)) if complete else ()
 
 
 def _placements(text: str) -> dict[int, tuple[tuple[int, ...], int]]:
