@@ -98,10 +98,11 @@ async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated
     for name, profile in zip(names[2:], wishes, strict=False):
         await cluster.ask(name, profile)
         await cluster.answer(name, "Configured")
-    before = places(host)
-    assert len(before) == len(wishes)
+    assert len(places(host)) == len(wishes)
     await cluster.ask(names[0], wishes[0])  # It gets a place only if there is one left.
-    await cluster.until(VGPUDevice, names[0], lambda v: cluster.reason(v) != "not answered yet")
+    await cluster.until(
+        VGPUDevice, names[0], lambda v: cluster.reason(v) in ("Configured", "ProfileExhausted")
+    )
     before = places(host)
     await cluster.stop_agent(agent)
 
