@@ -232,7 +232,6 @@ async def test_text_of_the_server_cannot_command_a_terminal(
         (("explain", "node1/08:00.4"), 0),
         (("gpu", "enable", TITLE), 1),
         (("gpu", "enable", f"{evil}/08:00.0"), 1),
-        (("vgpu", "set", TITLE, "A2-77Q"), 1),
     ]:
         done = await laneway(*arguments, status=expected)
         assert "gnp" in done.out + done.err

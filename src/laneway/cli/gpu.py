@@ -142,6 +142,13 @@ def _json(value: bool) -> str:
 def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
     """What stands against the wish, as far as the objects tell; holders show on the node only."""
     enabled, mode = wish["enabled"], wish.get("mode", meant.device.spec.mode)
+    for layout, entry in meant.layouts:
+        if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
+            yield (
+                f"VGPULayout {layout.metadata.name} decides about {meant.title}, and would ask for "
+                "it as before. Change that with laneway vgpu set, or end it with: kubectl delete "
+                f"vgpulayout {layout.metadata.name}"
+            )
     if enabled and mode in list(Mode) and not Mode(mode).has_vfs:
         yield explain(ModeWithoutVfs(meant.address, mode))
     if enabled and (claim := meant.claim) is not None:
@@ -150,13 +157,6 @@ def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
     if wanted and (other or not enabled):
         yield explain(VgpusEnabled(meant.address, wanted))
-    for layout, entry in meant.layouts:
-        if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
-            yield (
-                f"VGPULayout {layout.metadata.name} decides about {meant.title}, and would ask for "
-                "it as before. Change that with laneway vgpu set, or end it with: kubectl delete "
-                f"vgpulayout {layout.metadata.name}"
-            )
 
 
 def _tell_changes(meant: fleet.Gpu, different: list[str]) -> None:
