@@ -272,6 +272,8 @@ async def test_what_the_agent_refuses_ends_the_wait_with_its_words(
     words, last = done.err.splitlines()
     assert words.startswith("MigUnsupported: 0000:08:00.0 has no MIG mode.")
     assert last.startswith("laneway: refused; the wish stays")
+    before = '{"spec": {"enabled": true, "mode": ""}}'
+    assert last.endswith(f"kubectl patch sriovgpudevice {GPU} --type merge -p '{before}'")
 
 
 async def test_what_objects_show_against_a_wish_is_told_before_it_is_written(

@@ -123,8 +123,9 @@ async def _fulfil(
         node=meant.node,
         seconds=seconds,
     )
-    back = "disable" if wish["enabled"] else "enable"
-    wishing.ended(answer, f"laneway gpu {back} {meant.title}")
+    before = {"enabled": meant.device.spec.enabled, "mode": meant.device.spec.mode}
+    undo = wishing.patch_back("sriovgpudevice", meant.name, {key: before[key] for key in wish})
+    wishing.ended(answer, undo if different else "")
 
 
 def changes(spec: SRIOVGPUDeviceSpec, wish: dict[str, Any]) -> Iterator[str]:

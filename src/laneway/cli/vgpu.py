@@ -19,6 +19,7 @@ from laneway.api import (
     LayoutGpu,
     LayoutNodeSelector,
     VGPULayout,
+    to_builtins,
 )
 from laneway.cli import connection, fleet, profile_names, progress, steps, target, trial, wishing
 from laneway.cli.errors import Failure, one_line
@@ -93,7 +94,7 @@ def set_(
             tried = {"mode": mine.spec.mode, **spec} if mine is not None else spec
             await _try_out(client, meant, tried, timeout)
         else:
-            await _fulfil(client, meant, spec, exists=mine is not None, seconds=timeout * wait)
+            await _fulfil(client, meant, spec, mine, seconds=timeout * wait)
 
     connection.ask(work, kubeconfig)
 
@@ -160,16 +161,26 @@ async def _layouts(client: Client) -> list[VGPULayout]:
 
 
 async def _fulfil(
-    client: Client, gpu: fleet.Gpu, spec: dict[str, Any], *, exists: bool, seconds: int
+    client: Client,
+    gpu: fleet.Gpu,
+    spec: dict[str, Any],
+    before: VGPULayout | None,
+    *,
+    seconds: int,
 ) -> None:
     resource = served(VGPULayout)
-    if not exists:
+    undo = f"kubectl delete vgpulayout {gpu.name}"
+    if before is None:
         try:
             stored = await trial.make(client, gpu.name, spec)
         except AlreadyExistsError:
             raise Failure(f"somebody else has just made VGPULayout {gpu.name}; ask again") from None
     else:
         stored = await client.patch(resource, gpu.name, {"spec": {"dryRun": False, **spec}})
+        was = {"mode": "", "vgpus": [], **to_builtins(before.spec)}
+        undo = wishing.patch_back("vgpulayout", gpu.name, was)
+        if stored.spec == before.spec:
+            undo = ""
     if not seconds:
         click.echo(one_line(f"Asked for in VGPULayout {gpu.name}; the agent carries it out."))
         return
@@ -182,7 +193,7 @@ async def _fulfil(
         node=gpu.node,
         seconds=seconds,
     )
-    wishing.ended(answer, f"kubectl delete vgpulayout {gpu.name}")
+    wishing.ended(answer, undo)
 
 
 async def _try_out(client: Client, gpu: fleet.Gpu, spec: dict[str, Any], seconds: int) -> None:

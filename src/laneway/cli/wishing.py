@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -69,6 +71,12 @@ def reachable(gpu: fleet.Gpu) -> None:
         click.echo(one_line(f"laneway: warning: {gpu.node}: {gpu.stale}"), err=True)
 
 
+def patch_back(resource: str, name: str, spec: Mapping[str, Any]) -> str:
+    """The command that sets fields of a spec back to what they were."""
+    body = json.dumps({"spec": spec})
+    return f"kubectl patch {resource} {name} --type merge -p {shlex.quote(body)}"
+
+
 def refused(reasons: Sequence[str], effect: str) -> Failure:
     """Print everything that speaks against a wish, each on its line; gives how it ends."""
     for reason in reasons:
@@ -76,11 +84,13 @@ def refused(reasons: Sequence[str], effect: str) -> Failure:
     return Failure(f"refused; {effect}")
 
 
-def ended(answer: progress.Answer, undo: str) -> None:
-    """Print the final answer to a wish. Raises Failure when it is no."""
+def ended(answer: progress.Answer, undo: str = "") -> None:
+    """Print the final answer to a wish. Raises Failure when it is no.
+
+    `undo`: what brings back the wish before this one; empty where this one changed nothing.
+    """
     if answer.kind == "refused":
-        raise refused(
-            [answer.words],
-            "the wish stays, and is met once nothing stands against it. To take it back: " + undo,
-        )
+        back = f". To take it back: {undo}" if undo else ""
+        effect = f"the wish stays, and is met once nothing stands against it{back}"
+        raise refused([answer.words], effect)
     click.echo(one_line(f"Done. {answer.message or answer.reason}"))
