@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 from laneway.api import (
     Condition,
@@ -18,7 +20,7 @@ from laneway.controllers.devices.family import Family, read_failed, ready, unrea
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
 from laneway.core.offer import sriov_off
-from laneway.core.pci import Link, PciAddress, PciFunction
+from laneway.core.pci import Link, PciFunction
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:
@@ -32,28 +34,50 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:
     for function in inventory.functions:
         if function.is_bridge:
             continue
-        name = names.pci_object_name(node, function.address)
-        labels = {keys.LABEL_NODE: node}
+        parent = ("", "")
         if function.physfn in sriov_gpus:
-            labels[keys.LABEL_PARENT_GPU] = names.pci_object_name(node, function.physfn)
+            parent = keys.LABEL_PARENT_GPU, names.pci_object_name(node, function.physfn)
         elif function.physfn in nics and function.physfn in interfaces:
-            parent = names.network_object_name(node, interfaces[function.physfn])
-            labels[keys.LABEL_PARENT_NETWORK_DEVICE] = parent
-        objects[name] = PCIDevice(
-            metadata=ObjectMeta(
-                name=name,
-                labels=labels,
-                annotations={keys.ANNOTATION_DRIVER: function.driver},
-            ),
-            status=_status(
-                function,
-                inventory,
-                node,
-                judged[function.address],
-                groups.get(function.iommu_group, ()),
+            name = names.network_object_name(node, interfaces[function.physfn])
+            parent = keys.LABEL_PARENT_NETWORK_DEVICE, name
+        wanted = _object(
+            function,
+            node,
+            _Circumstances(
+                parent=parent,
+                reasons=tuple(judged[function.address]),
+                group=groups.get(function.iommu_group, ()),
+                critical=inventory.critical.get(function.address, ()),
+                failed=read_failed(inventory, function.address) if inventory.errors else "",
             ),
         )
+        objects[wanted.metadata.name] = wanted
     return objects
+
+
+class _Circumstances(NamedTuple):
+    """What an object tells that its function alone does not show."""
+
+    parent: tuple[str, str]
+    """The label that names the PF's object, and that name; both empty where there is none."""
+    reasons: tuple[usability.Reason, ...]
+    group: tuple[str, ...]
+    critical: tuple[str, ...]
+    failed: str
+
+
+@lru_cache(maxsize=8192)
+def _object(function: PciFunction, node: str, around: _Circumstances) -> PCIDevice:
+    """One object. Remembered, because next to none of hundreds differs from one scan to the next."""
+    label, of = around.parent
+    return PCIDevice(
+        metadata=ObjectMeta(
+            name=names.pci_object_name(node, function.address),
+            labels={keys.LABEL_NODE: node} | ({label: of} if label else {}),
+            annotations={keys.ANNOTATION_DRIVER: function.driver},
+        ),
+        status=_status(function, node, around),
+    )
 
 
 def _groups(inventory: Inventory) -> dict[int | None, tuple[str, ...]]:
@@ -64,13 +88,8 @@ def _groups(inventory: Inventory) -> dict[int | None, tuple[str, ...]]:
     return groups
 
 
-def _status(
-    function: PciFunction,
-    inventory: Inventory,
-    node: str,
-    reasons: list[usability.Reason],
-    group: tuple[str, ...],
-) -> PCIDeviceStatus:
+def _status(function: PciFunction, node: str, around: _Circumstances) -> PCIDeviceStatus:
+    reasons = around.reasons
     claimable = usability.usable(reasons)
     return PCIDeviceStatus(
         address=str(function.address),
@@ -85,7 +104,7 @@ def _status(
         subsystem_vendor_id=function.subsystem_vendor,
         subsystem_device_id=function.subsystem_device,
         numa_node=function.numa_node,
-        iommu_group_members=list(group),
+        iommu_group_members=list(around.group),
         sriov=_sriov(function),
         physical_function="" if function.physfn is None else str(function.physfn),
         reset_methods=list(function.reset_methods),
@@ -102,9 +121,9 @@ def _status(
         link=_link(function.link),
         boot_vga=function.boot_vga,
         claimable=claimable,
-        critical=list(inventory.critical.get(function.address, ())),
+        critical=list(around.critical),
         conditions=[
-            _observed(inventory, function.address),
+            _observed(around.failed),
             Condition(
                 type="Claimable",
                 status="True" if claimable else "False",
@@ -131,9 +150,9 @@ def _shareable(function: PciFunction) -> list[Condition]:
     return [Condition(type="Shareable", status="False", reason="SriovOff", message=text)]
 
 
-def _observed(inventory: Inventory, address: PciAddress) -> Condition:
-    if error := read_failed(inventory, address):
-        return ready("ReadFailed", f"Not everything could be read: {error}.", status=False)
+def _observed(failed: str) -> Condition:
+    if failed:
+        return ready("ReadFailed", f"Not everything could be read: {failed}.", status=False)
     return ready("Observed", "The status is what the kernel shows.")
 
 
