@@ -68,7 +68,7 @@ class _Circumstances(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def _object(function: PciFunction, node: str, around: _Circumstances) -> PCIDevice:
-    """One object. Remembered, because next to none of hundreds differs from one scan to the next."""
+    """One object. Remembered, because one of hundreds differs from one scan to the next."""
     label, of = around.parent
     return PCIDevice(
         metadata=ObjectMeta(
