@@ -431,15 +431,19 @@ async def test_without_mig_mode_it_is_told_where_to_ask_for_it(cluster, divided)
     gpu.address = gpus_of(gpu.host)[1]
     gpu.name = object_of(gpu.address)
     await cluster.start_agent("node1", gpu.host)
-    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"mode": "Passthrough"}})
-    spec = {"enabled": True, "gpuAddress": gpu.address, "nodeName": "node1", "profileSpec": TWO}
-    body = written(gpu.name, **spec)
+    # A choice for later: nothing is done for it until the GPU is enabled.
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"enabled": False, "mode": "MIGBacked"}})
 
-    await cluster.client.create(served(MigConfiguration), body)
+    await gpu.ask({"1g.5gb": 2})
 
     text = await gpu.refused("MigModeOff")
     assert f"spec.mode of SRIOVGPUDevice {gpu.name} to MIG" in text
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"mode": "Passthrough"}})
+    await gpu.refused("MigModeOff")
     assert await gpu.spots() == []
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"mode": "MIG"}})
+    await gpu.answer("Synced")
+    assert await gpu.counts() == {"1g.5gb": 2}
 
 
 async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided):

@@ -229,6 +229,10 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     async def reconcile(self, name: str) -> Retry | None:
         """Work on one object, and then on the next that may have waited for it."""
+        stored = self.informer.store.get(name)
+        if stored is not None and (wrong := self._nobodys(stored)):
+            await self._answer(stored, (wrong,))
+            return None
         try:
             result = await super().reconcile(name)
         except Exception:
@@ -239,6 +243,13 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             return result
         finally:
             self._go_on(self._gpu_named.get(name))
+
+    def _nobodys(self, stored: VGPUDevice) -> WrongDevice | None:
+        """What is wrong with an object of another node that is not that node's either."""
+        name, node = stored.metadata.name, stored.spec.node_name
+        if name in self.wanted or node in ("", self.node) or stored.metadata.deletion_timestamp:
+            return None
+        return projection.wrong_device(stored, node)
 
     async def _attempt(self, stored: VGPUDevice, wish: VgpuWish) -> Retry | None:
         name, gpu = stored.metadata.name, self.card(wish)
@@ -330,11 +341,6 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         if isinstance(status, VGPUDeviceStatus):
             status = projection.remembering(stored, status)
         return await super().write_status(stored, status, unchanged=unchanged)
-
-    def _tell_refusals(self, stored: VGPUDevice, refusals: tuple[Refusal, ...]) -> None:
-        # To wait for the GPU is a part of every start, and no failure.
-        if not all(isinstance(one, GpuPreparing) for one in refusals):
-            super()._tell_refusals(stored, refusals)
 
 
 def _ran(stored: VGPUDevice) -> bool:
