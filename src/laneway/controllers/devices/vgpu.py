@@ -172,11 +172,12 @@ def parent_name(stored: VGPUDevice, node: str) -> str:
 
 
 def keep(stored: VGPUDevice, inventory: Inventory, *, gpu_enabled: bool) -> bool:
-    """A wish outlives its VF. An object without one does while the GPU is meant to have VFs."""
-    parent = stored.spec.parent_gpu_device_address
-    present = any(str(function.address) == parent for function in inventory.functions)
+    """A wish outlives its VF. An object without one does while its VF can be expected to come."""
+    address, parent = stored.spec.address, stored.spec.parent_gpu_device_address
+    gpu = next((one for one in inventory.functions if str(one.address) == parent), None)
+    expected = gpu is not None and (not gpu.vfs or address in map(str, gpu.vfs))
     return (
         stored.spec.enabled
-        or (gpu_enabled and present)
-        or unreadable(inventory, [stored.spec.address, parent])
+        or (gpu_enabled and expected)
+        or unreadable(inventory, [address, parent])
     )
