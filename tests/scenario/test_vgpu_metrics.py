@@ -1,8 +1,11 @@
-"""What an agent's metrics say of vGPUs, as somebody's dashboard sees it."""
+"""What an agent's metrics say of vGPUs, as somebody's dashboard sees it, and what one costs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+
+import pytest
 
 from laneway.api import VGPUDevice
 
@@ -72,3 +75,36 @@ async def test_gpu_instances_by_profile(cluster, simulated):
 
     assert value(cluster, "laneway_gpu_instances", profile="1g.5gb") == 1
     assert value(cluster, "laneway_gpu_modes", mode="MIG") == 1
+
+
+@pytest.mark.parametrize("spec", ["a2", "l40s"])
+async def test_a_vgpu_costs_no_scan_of_the_whole_host(cluster, simulated, spec):
+    agent = await cluster.start_agent("node1", simulated(spec, "node1"))
+    first = min(await cluster.all(VGPUDevice), key=lambda one: one.metadata.name)
+    await cluster.quiet(agent)
+    before = value(cluster, "laneway_scan_seconds_count")
+
+    await cluster.ask(first.metadata.name, min(first.status.available_types))
+    await cluster.answer(first.metadata.name, "Configured")
+    await cluster.disable(first.metadata.name)
+    await cluster.answer(first.metadata.name, "NotConfigured")
+    await cluster.quiet(agent)
+
+    assert value(cluster, "laneway_scan_seconds_count") == before
+
+
+async def test_siblings_whose_lists_stay_are_not_written(cluster, simulated, requests):
+    agent = await cluster.start_agent("node1", simulated("a2", "node1"))
+    await cluster.ask(VGPU, Q4)
+    await cluster.answer(VGPU, "Configured")
+    await cluster.quiet(agent)
+    requests.clear()
+
+    await cluster.ask(SIBLING, Q4)
+    await cluster.answer(SIBLING, "Configured")
+    await cluster.quiet(agent)
+
+    writes = Counter(path.split("v1beta1/")[-1] for method, path in requests if method != "GET")
+    mine = {f"vgpudevices/{SIBLING}", f"vgpudevices/{SIBLING}/status"}
+    assert {path for path in writes if path.startswith("vgpudevices")} == mine
+    assert writes[f"vgpudevices/{SIBLING}/status"] == 2

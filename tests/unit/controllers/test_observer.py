@@ -22,8 +22,8 @@ from laneway.sim.spec import build, parse_spec
 class Watched:
     """A simulated host that counts scans and takes events from the test."""
 
-    def __init__(self, *, unavailable: str = "") -> None:
-        self._host: SimulatedHost = build(parse_spec("plain"), "node1")
+    def __init__(self, spec: str = "plain", *, unavailable: str = "") -> None:
+        self._host: SimulatedHost = build(parse_spec(spec), "node1")
         self._unavailable = unavailable
         self.events: asyncio.Queue[Uevent] = asyncio.Queue()
         self.scans = 0
@@ -98,6 +98,27 @@ async def test_a_device_event_makes_it_look_again() -> None:
         await running.send(pci())
 
         await scans_reach(running.host, 2)
+
+
+async def test_an_event_about_a_vgpu_costs_a_look_at_its_gpu_alone() -> None:
+    host = Watched("a2")
+    async with observing(host) as running:
+        first = running.told[-1].vgpus[0]
+        path = f"/sys/bus/pci/devices/{first.address}"
+        kind, uuid = first.creatable[0].id, "6f1a1b7c-2f0e-4f0c-9f3f-0d9b1b1c1d1e"
+        host._host.write(f"{path}/mdev_supported_types/{kind}/create", uuid)
+        device = f"{host._host.resolve(path).removeprefix('/sys')}/{uuid}"
+        told = asyncio.Event()
+        running.observer.subscribe(lambda inventory: told.set() if _carries(inventory) else None)
+        await running.send(Uevent("add", device, {"SUBSYSTEM": "mdev"}))
+        async with asyncio.timeout(10):
+            await told.wait()
+
+    assert host.scans == 1
+
+
+def _carries(inventory: Inventory) -> bool:
+    return any(vgpu.configured is not None for vgpu in inventory.vgpus)
 
 
 async def test_lost_events_make_it_look_again() -> None:
