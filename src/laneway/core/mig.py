@@ -206,18 +206,20 @@ def _place(
     for one in kept:
         used |= _run(one.start, one.size)
 
-    def go(index: int, used: int) -> list[tuple[GpuInstanceProfile, int]] | None:
+    def go(index: int, used: int, after: int) -> list[tuple[GpuInstanceProfile, int]] | None:
         if index == len(queue):
             return []
         one = queue[index]
         for start in sorted(one.starts):
-            if not _run(start, one.size) & used:
-                tail = go(index + 1, used | _run(start, one.size))
+            if start > after and not _run(start, one.size) & used:
+                # Those of one profile are alike: they are tried in one order only.
+                again = index + 1 < len(queue) and queue[index + 1] == one
+                tail = go(index + 1, used | _run(start, one.size), start if again else -1)
                 if tail is not None:
                     return [(one, start), *tail]
         return None
 
-    found = go(0, used)
+    found = go(0, used, -1)
     return None if found is None else tuple(found)
 
 
