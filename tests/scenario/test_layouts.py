@@ -600,3 +600,29 @@ async def test_at_rest_nobody_asks_for_anything(
         await cluster.quiet(agent)
 
     assert requests == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"dryRun": True}, {"mode": "Passthrough"}])
+async def test_nobody_looks_closer_as_long_as_nothing_changes(
+    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(layouts, "RETRY_SECONDS", 1000.0)
+    looks: list[str] = []
+    observe = layouts.observe
+
+    async def counted(hardware: Any, node: str, *args: Any) -> Any:
+        looks.append(node)
+        return await observe(hardware, node, *args)
+
+    monkeypatch.setattr(layouts, "observe", counted)
+    agent = await cluster.start_agent("node1", simulated("a2", "node1"))
+    await make(cluster, "all", vgpus=of(A2_4Q=2), **spec)
+    final = "DryRun" if "dryRun" in spec else "Refused" if "mode" in spec else "Done"
+    await settled(cluster, "all", final)
+    await cluster.quiet(agent)
+    before = len(looks)
+
+    await agent._observer.rescan()
+    await cluster.quiet(agent)
+
+    assert len(looks) == before
