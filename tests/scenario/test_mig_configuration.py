@@ -321,6 +321,9 @@ async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_told(cl
     text = await gpu.refused("OtherInstances")
     assert "MIG 3g.20gb at 4" in text
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
+    vgpu = await offering(cluster, gpu, "GRID A100-1-5C")
+    await cluster.ask(vgpu, "GRID A100-1-5C")  # what it needs is there all the same
+    await cluster.answer(vgpu, "Configured")
 
     await gpu.ask({"1g.5gb": 2, "3g.20gb": 1})
     await gpu.answer("Synced")
@@ -465,6 +468,10 @@ async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided
     assert await gpu.counts() == {"1g.5gb": 1, "2g.10gb": 1, "3g.20gb": 1}
     await gpu.ask({"7g.40gb": 1})
     await gpu.refused("DeviceHeld")
+    late = await offering(cluster, gpu, "GRID A100-1-5C")
+    await cluster.ask(late, "GRID A100-1-5C")  # would keep an instance that is to go
+    waiting = await cluster.answer(late, "GpuPreparing")
+    assert carried.spec.address in cluster.message(waiting)
 
     await cluster.disable(vgpu)
 

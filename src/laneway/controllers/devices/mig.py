@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -65,8 +66,10 @@ def _spec(address: PciAddress, node: str, modes: GpuModes) -> MigConfigurationSp
     )
 
 
-def _profiles(modes: GpuModes) -> list[MigProfileStatus]:
-    return [
+@lru_cache(maxsize=64)
+def _profiles(modes: GpuModes) -> tuple[MigProfileStatus, ...]:
+    """Remembered, because a node's GPUs are looked at far more often than they change."""
+    return tuple(
         MigProfileStatus(
             name=display_name(one.name),
             id=one.id,
@@ -75,7 +78,7 @@ def _profiles(modes: GpuModes) -> list[MigProfileStatus]:
             vgpu_ids=[str(there.id) for there in modes.instances if there.profile == one.name],
         )
         for one in modes.profiles
-    ]
+    )
 
 
 def owned(by: SRIOVGPUDevice) -> OwnerReference:
