@@ -281,6 +281,19 @@ async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster
     assert [one.profile for one in modes.instances] == ["1g.5gb", "1g.5gb"]
 
 
+async def test_a_division_that_is_asked_for_later_takes_the_shared_gpu_along(cluster, simulated):
+    host = simulated("a100", "node1")
+    await cluster.start_agent("node1", host)
+    await in_mode(cluster, named(A100), "SameSize")
+
+    await cluster.client.create(served(MigConfiguration), configuration(A100, two=1))
+
+    await cluster.until(MigConfiguration, named(A100), lambda one: one.status.status == "synced")
+    await in_mode(cluster, named(A100), "MIGBacked")
+    modes = await read_modes(host, PciAddress.parse(A100))
+    assert [one.profile for one in modes.instances] == ["2g.10gb"]
+
+
 async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
     await cluster.start_agent("node1", bare("a100"))
 
@@ -525,6 +538,22 @@ async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_agai
     await in_mode(cluster, named(A100), "SameSize")
     await wish(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
+
+
+async def test_a_wish_that_was_made_in_view_of_another_mode_takes_nothing(cluster, bare):
+    host = bare("a100")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A100), "SameSize")
+    await in_mode(cluster, named(A100), "SameSize")
+    await cluster.stop_agent(agent)
+    for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "1"], [MANAGE, "-e", A100]):
+        assert host.call(argv).status == 0
+    await wish(cluster, named(A100), "MixedSize")
+
+    await cluster.start_agent("node1", host)
+
+    assert "MIGBacked" in await refused(cluster, named(A100), "ModeElsewhere")
+    assert await found(host, A100) is Mode.MIG_BACKED
 
 
 async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):

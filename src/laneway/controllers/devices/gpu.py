@@ -15,7 +15,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.devices.family import ready, unreadable
-from laneway.controllers.devices.wishes import IN_PROGRESS, Answers, explicit
+from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.capacity import still_fits
 from laneway.core.gpu_modes import GpuModes
@@ -78,8 +78,7 @@ def wish(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool) -> 
     spec, before, now = stored.spec, stored.status, shown.status
     answer = find_condition(before.conditions, "Ready")
     reason = answer.reason if answer else ""
-    # A transition that was interrupted can have ended in any mode.
-    mode_seen = "" in (before.mode, now.mode) or before.mode == now.mode or reason == IN_PROGRESS
+    mode_seen = "" in (before.mode, now.mode) or before.mode == now.mode
     seen = list(before.vf_addresses) == list(now.vf_addresses) and mode_seen
     current = before.observed_generation == stored.metadata.generation
     by_mig = mig_wished and not spec.mode and seen and current and reason in _MET
