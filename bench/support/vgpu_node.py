@@ -4,7 +4,7 @@
 
 Says what it has used when all devices are published. Then takes `usage`, which also tells the
 requests so far and the seconds that the driver took for writes, and `offered GPU`, the profiles
-that the driver offers on each function of a GPU.
+that the driver offers on each function of a GPU, which is read as cheaply as can be.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from collections import Counter
 from typing import Any, ClassVar
 
 from laneway.controllers.metrics import MetricFamilies
+from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.host.plans.state import StateFolder
 from laneway.host.scan import scan
+from laneway.host.vgpu import look_at_card
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.roles.agent import Agent
@@ -76,12 +78,15 @@ async def run(kubeconfig: str, spec: str) -> None:
             agent = Agent(NODE, hardware, client, MetricFamilies())
             task = asyncio.create_task(agent.run())
             await agent.ready.wait()
+            known = scan(host)
             say(usage())
             async for order in orders():
                 if order == ["usage"]:
                     say(usage())
                 else:
-                    vgpus = (one for one in scan(host).vgpus if str(one.parent) == order[1])
+                    gpu = PciAddress.parse(order[1])
+                    known = look_at_card(host, known, gpu) or scan(host)
+                    vgpus = [one for one in known.vgpus if one.parent == gpu]
                     say({str(one.address): [kind.name for kind in one.creatable] for one in vgpus})
             task.cancel()
 

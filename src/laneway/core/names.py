@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 from laneway.core import ids
 from laneway.core.pci import PciAddress, PciFunction
@@ -91,6 +92,7 @@ def socket_path(resource: str) -> str:
     return f"{PLUGIN_DIRECTORY}kubevirt-{middle}{name}.sock"
 
 
+@lru_cache(maxsize=8192)
 def pci_object_name(node: str, address: PciAddress) -> str:
     """PCIDevice, SRIOVGPUDevice, VGPUDevice and what belongs to them: `node1-000008000`."""
     return _object(f"{node}-{str(address).replace(':', '').replace('.', '')}")
