@@ -351,6 +351,21 @@ async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster
     assert await gpu.spots() == []
 
 
+async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothing(cluster, divided):
+    gpu = divided()
+    agent = await cluster.start_agent("node1", gpu.host)
+    await gpu.ask({"1g.5gb": 2})
+    await gpu.answer("Synced")
+    await cluster.stop_agent(agent)
+    gpu.mig("-cgi", "9", "-C")
+    await gpu.enable(False)
+
+    await cluster.start_agent("node1", gpu.host)
+
+    assert "MIG 3g.20gb" in await gpu.refused("InstancesElsewhere")
+    assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
+
+
 async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(cluster, divided):
     gpu = divided()
     await cluster.start_agent("node1", gpu.host)
@@ -562,7 +577,7 @@ async def test_after_a_reboot_instances_come_before_their_vgpus(cluster, divided
     assert cluster.carried(rebooted.host) == before
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", "during", "after"])
 async def test_an_agent_killed_at_any_write_ends_as_one_that_was_not(cluster, divided, when):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
