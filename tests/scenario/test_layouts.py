@@ -221,9 +221,9 @@ async def test_vgpus_in_gpu_instances_and_back(
     sliced = profile.rpartition(" ")[2].replace("-1-", "-")
     back = f"{profile.rpartition(' ')[0]} {sliced}"
     await change(cluster, "mig", vgpus=[{"profile": back, "count": 1}])
-    if model == "a100":
-        await until(cluster, "mig", "Done", first)
-        assert carried(host) == {back: 1}
+    await settled(cluster, "mig", "Done")
+    assert carried(host) == {back: 1}
+    assert not (await cluster.get(MigConfiguration, first)).spec.enabled
 
 
 # -------------------------------------------------------------------------------- several nodes
@@ -509,6 +509,26 @@ async def test_any_series_of_layouts_ends_as_asked_or_refused(cluster: Any, simu
 # -------------------------------------------------------------------------------- what goes wrong
 
 
+async def test_a_vgpu_that_somebody_else_made_is_left_alone_and_named(
+    cluster: Any, simulated: Any
+) -> None:
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    await make(cluster, "all", vgpus=of(A2_4Q=1))
+    await settled(cluster, "all", "Done")
+    kind = next(k.id for v in scan(host).vgpus for k in v.creatable if k.name == Q4)
+    uuid = "00000000-0000-4000-8000-000000000001"
+
+    host.write(f"/sys/bus/pci/devices/{VFS[3]}/mdev_supported_types/{kind}/create", uuid)
+
+    entry = await until(cluster, "all", "InProgress", reason="ConfiguredElsewhere")
+    assert VGPUS[3] in entry.message
+    assert carried(host) == {Q4: 2}
+    await change(cluster, "all", vgpus=of(A2_4Q=2))
+    await settled(cluster, "all", "Done")
+    assert (await cluster.get(VGPUDevice, VGPUS[3])).spec.enabled
+
+
 async def test_what_a_lower_object_is_refused_with_reaches_the_layout(
     cluster: Any, simulated: Any
 ) -> None:
@@ -521,6 +541,7 @@ async def test_what_a_lower_object_is_refused_with_reaches_the_layout(
 
     entry = await until(cluster, "all", "InProgress", reason="WriteFailed")
     assert "Unable to allocate MSI-X" in entry.message
+    assert f"SRIOVGPUDevice {A2}: " in entry.message
     host.faults.fail_command(MANAGE, 0, "", times=0)
     await settled(cluster, "all", "Done")
 

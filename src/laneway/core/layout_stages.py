@@ -46,6 +46,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     reason: str
     message: str
+    of: str
+    """Kind and name of the object."""
 
 
 class VgpuObject(msgspec.Struct, frozen=True):

@@ -149,8 +149,8 @@ def test_refusals_of_the_present_wish_are_told_and_the_gpus_first() -> None:
         vgpu("node1-000008005", "0000:08:00.5", "GpuPreparing"),
     ]
     assert objects("node1", gpu, None, stored).refused == (
-        Answer("ToolMissing", "why"),
-        Answer("ProfileExhausted", "why"),
+        Answer("ToolMissing", "why", "SRIOVGPUDevice gpu"),
+        Answer("ProfileExhausted", "why", "VGPUDevice node1-000008007"),
     )
 
 

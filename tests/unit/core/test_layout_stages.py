@@ -135,7 +135,7 @@ def test_mixed_sizes_that_a_boot_has_cleared_are_the_gpus_own_affair() -> None:
     asked = wish("MixedSize", (Q4, 1), (Q8, 1))
     lower = objects({0: Q4, 1: Q8}, mode="MixedSize")
     assert staged(asked, situation(), lower) == Stage(waiting="the GPU")
-    refused = replace(lower, gpu=replace(lower.gpu, refused=Answer("VgpusEnabled", "")))
+    refused = replace(lower, gpu=replace(lower.gpu, refused=Answer("VgpusEnabled", "", "")))
     assert staged(asked, situation(), refused).vgpus == ((NAMES[0], None), (NAMES[1], None))
 
 

@@ -155,7 +155,7 @@ def _refused(stored: DeviceObject) -> Answer | None:
         return None
     if answer.observed_generation != stored.metadata.generation:
         return None
-    return Answer(answer.reason, answer.message)
+    return Answer(answer.reason, answer.message, f"{type(stored).__name__} {stored.metadata.name}")
 
 
 def vgpu_patch(profile: str | None) -> dict[str, Any]:
@@ -222,7 +222,9 @@ def in_progress(
     if not objects.refused:
         return _said(entry, LAYOUT_IN_PROGRESS, IN_PROGRESS, words, steps)
     first = objects.refused[0]
-    return _said(entry, LAYOUT_IN_PROGRESS, first.reason, f"{words} {first.message}", steps)
+    return _said(
+        entry, LAYOUT_IN_PROGRESS, first.reason, f"{words} {first.of}: {first.message}", steps
+    )
 
 
 def _said(
