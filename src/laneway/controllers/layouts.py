@@ -34,7 +34,8 @@ from laneway.core.capacity import still_fits
 from laneway.core.decision import refusals_of
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.layout_stages import Found, is_asked, is_met, next_stage
+from laneway.core.layout_objects import Found
+from laneway.core.layout_stages import is_asked, is_met, next_stage
 from laneway.core.layout_wish import LayoutWish, owner, plan_wish, selects_gpu, selects_node
 from laneway.core.plan import Plan
 from laneway.core.refusals import OtherLayout

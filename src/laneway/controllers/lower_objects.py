@@ -15,7 +15,8 @@ from laneway.controllers.acting import ACTOR, Means
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
-from laneway.core.layout_stages import Objects, Stage
+from laneway.core.layout_objects import Objects
+from laneway.core.layout_stages import Stage
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.resource import served

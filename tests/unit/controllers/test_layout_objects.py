@@ -24,7 +24,7 @@ from laneway.api import (
 )
 from laneway.controllers.devices.layout import mig_patch, objects, summed
 from laneway.controllers.layout_status import field_manager
-from laneway.core.layout_stages import Answer
+from laneway.core.layout_objects import Answer
 
 GENERATION = 3
 

@@ -16,14 +16,16 @@ from msgspec.structs import replace
 
 from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import Framework
-from laneway.core.layout_stages import (
+from laneway.core.layout_objects import (
     Answer,
     Found,
     GpuObject,
     MigObject,
     Objects,
-    Stage,
     VgpuObject,
+)
+from laneway.core.layout_stages import (
+    Stage,
     is_asked,
     is_met,
     next_stage,

@@ -31,15 +31,15 @@ from laneway.core import names
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.layout_stages import (
+from laneway.core.layout_objects import (
     Answer,
     Found,
     GpuObject,
     MigObject,
     Objects,
     VgpuObject,
-    Waiting,
 )
+from laneway.core.layout_stages import Waiting
 from laneway.core.layout_wish import Claimant, LayoutWish, Selection, wish_of
 from laneway.core.mig_wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
