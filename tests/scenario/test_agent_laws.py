@@ -336,14 +336,17 @@ class Story:
         }
         inventory = scan(self.machine.host)
         found = {str(v.address): v for v in inventory.vgpus}
-        said = [f"{a}: an object too many" for a in objects if a not in found]
-        said += [f"{a}: no object" for a in found if a not in objects]
-        for address in found.keys() & objects.keys():
-            if wrong := _wrong(objects[address], found[address].configured, inventory):
-                said.append(f"{address}: {wrong}")
         resource = served(SRIOVGPUDevice)
         pages = [page async for page in self.client.list(resource)]
         gpus = [resource.decode(item) for page in pages for item in page.items]
+        refused = {gpu.spec.address for gpu in gpus if not _is_met(gpu)}
+        said = [f"{a}: no object" for a in found if a not in objects]
+        alone = {a: _wrong_without_function(objects[a]) for a in objects.keys() - found.keys()}
+        said += [f"{address}: {wrong}" for address, wrong in alone.items() if wrong]
+        for address in found.keys() & objects.keys():
+            waits = str(found[address].parent) in refused
+            if wrong := _wrong(objects[address], found[address].configured, inventory, waits=waits):
+                said.append(f"{address}: {wrong}")
         wished = {o.spec.parent_gpu_device_address for o in objects.values() if o.spec.enabled}
         for gpu in gpus:
             if gpu.spec.node_name == self.model and (wrong := _wrong_gpu(gpu, inventory, wished)):
@@ -360,7 +363,24 @@ class Story:
             raise AssertionError(await self.problems()) from None
 
 
-def _wrong(vgpu: Any, current: Any, inventory: Inventory) -> str:
+def _is_met(obj: Any) -> bool:
+    ready = find_condition(obj.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def _wrong_without_function(vgpu: Any) -> str:
+    """Only a wish stays without the function that it is about."""
+    if not vgpu.spec.enabled:
+        return "an object too many"
+    ready = find_condition(vgpu.status.conditions, "Ready")
+    if ready is None or ready.observed_generation != vgpu.metadata.generation:
+        return "not answered"
+    if vgpu.status.vgpu_status or vgpu.status.configure_vgpu_type_name:
+        return "shows a vGPU"
+    return "" if ready.reason in ("GpuDisabled", "DeviceMissing") else f"says {ready.reason}"
+
+
+def _wrong(vgpu: Any, current: Any, inventory: Inventory, *, waits: bool) -> str:
     status = vgpu.status
     ready = find_condition(status.conditions, "Ready")
     if ready is None or ready.observed_generation != vgpu.metadata.generation:
@@ -387,6 +407,8 @@ def _wrong(vgpu: Any, current: Any, inventory: Inventory) -> str:
         "OtherProfileRunning",
         "WriteFailed",
     }
+    if waits:
+        allowed.add("GpuPreparing")
     return "" if ready.reason in allowed else f"says {ready.reason}"
 
 
