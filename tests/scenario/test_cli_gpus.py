@@ -328,6 +328,34 @@ async def test_an_agent_that_does_not_answer_is_told_of(
         assert "--field-selector spec.nodeName=node1" in done.err
 
 
+async def test_a_server_that_restarts_meanwhile_is_waited_for(
+    cluster: Any, a2: Any, kubeconfig: str
+) -> None:
+    if cluster.server is None:
+        pytest.skip("only the embedded server can be restarted")
+    await cluster.stop_agent(a2.agent)
+    process = await started("gpu", "disable", TITLE, kubeconfig=kubeconfig)
+    gpu = await cluster.until(SRIOVGPUDevice, GPU, lambda gpu: not gpu.spec.enabled)
+
+    await cluster.server.stop()
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        while b"no answer" not in (line := await process.stdout.readline()):
+            assert line
+    await cluster.server.start()
+    answer = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Disabled",
+        "message": "It is.",
+        "observedGeneration": gpu.metadata.generation,
+    }
+    await cluster.patch(SRIOVGPUDevice, GPU, {"status": {"conditions": [answer]}}, "status")
+
+    done = await ended(process)
+    assert (done.status, done.lines[-1]) == (0, "Done. It is.")
+
+
 async def test_a_gpu_that_there_is_not_is_answered_with_those_that_are(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:

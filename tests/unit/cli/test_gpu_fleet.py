@@ -152,6 +152,11 @@ def test_an_idle_gpu_takes_one_line() -> None:
     ]
 
 
+def test_a_node_cannot_command_a_terminal() -> None:
+    odd = SRIOVGPUDevice(spec=SRIOVGPUDeviceSpec(address=ADDRESS, node_name="a\x1b[2J\nb"))
+    assert shown(one(of=odd))[0] == "a [2J b"
+
+
 def test_an_answer_to_an_earlier_wish_is_none() -> None:
     assert shown(one(of=device(answered=0)))[1].endswith("to be enabled: no agent has answered yet")
 
