@@ -148,3 +148,23 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
     await cluster.disable(names[1])
     await cluster.answer(names[4], "Configured")
     assert len(cluster.carried(host)) == 4
+
+
+async def test_a_real_server_is_adopted_without_a_write(cluster, simulated, a2_dump_path):
+    host = simulated(str(a2_dump_path), "node1")
+    before = cluster.carried(host)
+    assert len(before) == 3
+
+    agent = await cluster.start_agent("node1", host)
+    await agent.restored.wait()
+    await cluster.quiet(agent)
+
+    assert host.faults.count == 0
+    assert cluster.carried(host) == before
+    adopted = [one for one in await cluster.all(VGPUDevice) if one.spec.enabled]
+    assert {one.spec.address: one.spec.vgpu_type_name for one in adopted} == before
+    assert all(cluster.reason(one) == "Configured" for one in adopted)
+    gpu = await cluster.get(SRIOVGPUDevice, "node1-000008000")
+    assert gpu.spec.enabled
+    assert cluster.reason(gpu) == "Enabled"
+    assert gpu.status.configured == {f"NVIDIA A2-4{series}": 1 for series in "ACQ"}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.decision import refusals_of
+from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
-from laneway.core.pci import PciAddress
+from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, undo
 from laneway.core.refusals import (
     ConfiguredElsewhere,
@@ -187,6 +189,72 @@ def test_the_one_vendor_vgpu_gets_another_size_in_one_plan_that_can_be_undone(li
         )
     )
     assert undo(plan.steps[0]) == SetVgpuType(busy.address, "990", "0", "NVIDIA L40S-8Q")
+
+
+A2 = PciFunction(address=GPU, vendor=NVIDIA, device="25b6", class_code="030200", sriov_gpu=True)
+
+
+def full_card(*profiles: VgpuType) -> SharedGpu:
+    """An A2 on mdev with these vGPUs, and one function without."""
+    made = [
+        function(
+            address=PciAddress(0, 8, 0, 4 + number),
+            creatable=(),
+            configured=ConfiguredVgpu(kind.id, kind.name, f"uuid {number}"),
+        )
+        for number, kind in enumerate(profiles)
+    ]
+    free = function(address=PciAddress(0, 8, 1, 0), creatable=())
+    return SharedGpu((*made, free), A2, GpuModes(mixed_size=False))
+
+
+def changed(shared: SharedGpu, number: int, kind: VgpuType) -> VgpuWish:
+    return VgpuWish(shared.functions[number].address, True, kind.name, explicit=True)
+
+
+def test_a_change_that_cannot_fit_is_refused_before_anything_goes():
+    shared = full_card(Q4, Q4)
+
+    decision = decide(changed(shared, 0, Q8), "node1", shared)
+
+    assert decision == (ProfileExhausted(Q8.name, ((Q4.name, 2),), (), 2),)
+
+
+def test_a_change_that_fits_only_with_others_is_one_plan_that_removes_first():
+    shared = full_card(Q4, Q4)
+    wishes = [changed(shared, number, Q8) for number in (0, 1)]
+
+    plan = decide(wishes[0], "node1", shared, wishes)
+
+    assert isinstance(plan, Plan)
+    assert [type(step) for step in plan.steps] == [RemoveMdev, RemoveMdev, CreateMdev, CreateMdev]
+    assert {step.function for step in plan.steps[:2]} == {wish.address for wish in wishes}
+    assert {step.function for step in plan.steps[2:]} == {wish.address for wish in wishes}
+
+
+def test_a_change_that_fits_by_itself_leaves_the_others_alone():
+    shared = full_card(Q8, Q8)
+    other = VgpuType("nvidia-999", "NVIDIA A2-8C")
+    shared = SharedGpu(
+        tuple(msgspec.structs.replace(one, supported=(Q4, Q8, other)) for one in shared.functions),
+        shared.gpu,
+        shared.modes,
+    )
+    wishes = [changed(shared, number, other) for number in (0, 1)]
+
+    plan = decide(wishes[0], "node1", shared, wishes)
+
+    assert isinstance(plan, Plan)
+    assert {step.function for step in plan.steps} == {wishes[0].address}
+
+
+def test_more_changes_than_fit_together_are_all_refused():
+    shared = full_card(Q4, Q4, Q4)
+    wishes = [changed(shared, number, Q8) for number in (0, 1, 2)]
+
+    decisions = [decide(wish, "node1", shared, wishes) for wish in wishes]
+
+    assert {type(one) for [one] in map(refusals_of, decisions)} == {ProfileExhausted}
 
 
 def test_a_missing_function_is_no_problem_for_a_disabled_vgpu():
