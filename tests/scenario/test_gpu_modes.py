@@ -473,7 +473,8 @@ async def test_a_gpu_that_is_shared_stays_so_and_its_pci_device_says_it(cluster,
 # ---------------------------------------------------------------------------- drift and reboots
 
 
-async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare):
+@pytest.mark.parametrize("functions", [False, True], ids=["without", "with-functions"])
+async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, functions):
     agent = await cluster.start_agent("node1", bare("a2"))
     await wish(cluster, named(A2), "MixedSize")
     gpu = await in_mode(cluster, named(A2), "MixedSize")
@@ -484,6 +485,8 @@ async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare):
     await cluster.stop_agent(agent)
 
     rebooted = bare("a2")
+    if functions:  # Many hosts have a service that makes them at every boot.
+        assert rebooted.call([MANAGE, "-e", A2]).status == 0
     await cluster.start_agent("node1", rebooted)
 
     for name, profile in wished.items():
@@ -519,6 +522,33 @@ async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
     await cluster.quiet(agent)
     await in_mode(cluster, named(A2), "MixedSize")
     assert await found(host, A2) is Mode.MIXED_SIZE
+
+
+async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gone(cluster, bare):
+    host = bare("a2")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, named(A2), "MixedSize")
+    gpu = await in_mode(cluster, named(A2), "MixedSize")
+    await cluster.stop_agent(agent)
+    function, uuid = gpu.status.vf_addresses[0], "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"
+    for option in ("-d", "-e"):
+        assert host.call([MANAGE, option, A2]).status == 0
+    types = f"/sys/bus/pci/devices/{function}/mdev_supported_types"
+    made = next(
+        name
+        for name in host.names(types)
+        if host.read(f"{types}/{name}/name").decode().strip() == "NVIDIA A2-4Q"
+    )
+    host.write(f"{types}/{made}/create", uuid)
+
+    await cluster.start_agent("node1", host)
+
+    words = await refused(cluster, named(A2), "DeviceHeld")
+    assert "NVIDIA A2-4Q" in words
+    assert function in words
+    assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
+    host.write(f"/sys/bus/mdev/devices/{uuid}/remove", "1")
+    await in_mode(cluster, named(A2), "MixedSize")
 
 
 async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_again(cluster, bare):
