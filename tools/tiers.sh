@@ -170,7 +170,8 @@ run_realapi() {
   "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
     tests/contract/api tests/contract/admission || status=$?
   "${server[@]}" "$python" -m pytest -q \
-    tests/realapi tests/scenario/test_agent_*.py tests/scenario/test_vgpu_*.py || status=$?
+    tests/realapi tests/scenario/test_{agent,vgpu,gpu}_*.py \
+    tests/scenario/test_{layouts,mig_configuration,seed_session}.py || status=$?
   if [[ $status != 0 && -d $scratch/server ]]; then
     tail -n 20 "$scratch/server/kube-apiserver.log"
   fi

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from laneway.api import SRIOVGPUDevice, VGPUDevice, find_condition
+from laneway.api import SRIOVGPUDevice, VGPUDevice, VGPULayout, find_condition
 from laneway.core.pci import PciAddress
+from laneway.kube.resource import served
 from support.guests import Guest, Objects
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
 PCI = "/sys/bus/pci/devices"
 GPU = "0000:08:00.0"
@@ -199,6 +200,38 @@ async def test_four_fill_the_card_and_the_fifth_is_told(everywhere):
     await everywhere(story)
 
 
+async def test_one_layout_divides_all_gpus(everywhere, objects):
+    async def story(node: Node) -> None:
+        await objects.until(VGPULayout, "all", lambda layout: entry(layout, node.gpu) == "Done")
+        assert [line.split("/")[0] for line in await node.carried()] == VFS[:4]
+
+    async def undivided(node: Node) -> None:
+        await objects.until(VGPULayout, "all", lambda layout: entry(layout, node.gpu) == "Done")
+        assert await node.carried() == []
+
+    def entry(layout: VGPULayout, gpu: str) -> str:
+        current = layout.metadata.generation
+        return next(
+            (
+                one.state
+                for one in layout.status.gpus
+                if one.name == gpu and one.observed_generation == current
+            ),
+            "",
+        )
+
+    vgpus = [{"profile": Q4, "count": 4}]
+    body = {"metadata": {"name": "all"}, "spec": {"vgpus": vgpus}}
+    await objects.client.create(served(VGPULayout), body)
+    await everywhere(story)
+    await objects.until(VGPULayout, "all", lambda layout: layout.status.summary == "4 of 4")
+
+    await objects.patch(VGPULayout, "all", {"vgpus": []})
+    await everywhere(undivided)
+    await objects.client.delete(served(VGPULayout), "all")
+    await everywhere(Node.disable)
+
+
 async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhere):
     uuid = "d3b5a1d8-9d8f-4f0c-8a52-111111111111"
 
@@ -219,7 +252,7 @@ async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhe
         assert f" {pid} " in words or f" {pid})" in words
         assert await node.carried() == [node.line(0, Q8, uuid)]
         await node.guest.run(f"kill {pid}")
-        # Asked again: no event tells of a holder that went, and the next look is half a minute away.
+        # No event tells of a holder that went; the next look is half a minute away.
         await node.make(0, Q8)
         await node.leave(0)
 

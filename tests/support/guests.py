@@ -25,7 +25,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 from support.machines import HOLD
 
-SECONDS = 120.0
+SECONDS = 300.0
 """Far longer than anything takes that happens at all, also with four emulated machines at once."""
 
 ROOT = Path(__file__).parents[2]
