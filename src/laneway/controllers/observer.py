@@ -41,6 +41,8 @@ RESCAN_SECONDS = 300.0
 RESCAN_SECONDS_WITHOUT_EVENTS = 30.0
 REST = 4.0
 """Pause after a scan, in durations of that scan: events can keep a fifth of one core busy."""
+BUSY_SECONDS = 0.1
+"""How soon to see whether a plan about a GPU has ended, if it does not end with a look at it."""
 
 _SUBSYSTEMS = frozenset({"pci", "usb", "mdev", "mdev_bus", "net", "block", "iommu", "vfio"})
 """Subsystems whose events can change an inventory; the kernel has dozens more."""
@@ -61,6 +63,7 @@ class Observer:
     ) -> None:
         self._host = hardware.host
         self._state = hardware.state
+        self._turns = turns
         self._modes = ModeReader(hardware.executor, turns)
         self._metrics = metrics
         self._rescan_seconds = rescan_seconds
@@ -105,18 +108,24 @@ class Observer:
             return await self._scan()
 
     async def look_at(self, gpu: PciAddress) -> Inventory:
-        """Like `rescan`, when nothing but the vGPUs of a GPU can have changed."""
+        """Like `rescan`, when nothing but the vGPUs of a GPU can have changed.
+
+        Listeners are told at once, which is little work then, so that whoever asked comes before
+        all that follows from it: somebody waits for the answer to a wish.
+        """
         async with self._scanning:
             if self.inventory is None:
                 return await self._scan()
+            self._gpus.discard(gpu)
             started = time.perf_counter()
             found = await asyncio.to_thread(look_at_card, self._host, self.inventory, gpu)
             if found is None:
                 return await self._scan()
             self._took = time.perf_counter() - started
-            return await self._found(found)
+            return await self._found(found, at_once=True)
 
     async def _scan(self) -> Inventory:
+        self._gpus.clear()
         started = time.perf_counter()
         found = await asyncio.to_thread(scan, self._host)
         self._took = time.perf_counter() - started
@@ -126,14 +135,14 @@ class Observer:
             found = await asyncio.to_thread(identify, self._host, found)
         return await self._found(found)
 
-    async def _found(self, found: Inventory) -> Inventory:
+    async def _found(self, found: Inventory, *, at_once: bool = False) -> Inventory:
         try:
             found = named(found, self._state)
         except StateError as error:
             log.warning("what vGPUs were called cannot be looked up: %s", error)
         inventory = self._modes.complete(found)
         if inventory != self.inventory:
-            await self._tell(inventory)
+            await self._tell(inventory, at_once=at_once)
         self.scanned.set()
         return inventory
 
@@ -144,7 +153,7 @@ class Observer:
                 known = self.inventory
                 await self._found(await asyncio.to_thread(identify, self._host, known))
 
-    async def _tell(self, inventory: Inventory) -> None:
+    async def _tell(self, inventory: Inventory, *, at_once: bool) -> None:
         known = set(self.inventory.errors) if self.inventory is not None else set()
         for error in inventory.errors:
             if error not in known:
@@ -153,7 +162,8 @@ class Observer:
         self._metrics.observed(inventory)
         for listener in list(self._listeners):
             # On a large server each takes milliseconds, between which others have their turn.
-            await asyncio.sleep(0)
+            if not at_once:
+                await asyncio.sleep(0)
             try:
                 listener(inventory)
             except Exception:
@@ -183,13 +193,16 @@ class Observer:
     async def _look(self) -> None:
         """Scan what is wanted."""
         self._wanted.clear()
-        gpus, everything = self._gpus, self._everything
-        self._gpus, self._everything = set(), False
+        # A plan ends with a look; what it does meanwhile is nothing to tell anybody.
+        gpus = {gpu for gpu in self._gpus if not self._turns.busy(gpu)}
+        everything, self._everything = self._everything, False
         if everything:
             await self.rescan()
         else:
             for gpu in sorted(gpus):
                 await self.look_at(gpu)
+        if self._gpus:
+            asyncio.get_running_loop().call_later(BUSY_SECONDS, self._wanted.set)
 
     def _pause(self) -> float:
         seconds = self._rescan_seconds
