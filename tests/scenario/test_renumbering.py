@@ -67,11 +67,16 @@ async def wished(cluster: Any) -> dict[str, str]:
     return {one.metadata.name: one.spec.vgpu_type_name for one in found if one.spec.enabled}
 
 
-async def reasons(cluster: Any, agent: Any, of: str) -> list[str]:
+async def events(cluster: Any, agent: Any, of: str) -> dict[str, str]:
+    """What was told of an object, by reason."""
     await agent._recorder.flush()
     pages = [page async for page in cluster.client.list(EVENTS, "default")]
-    events = [msgspec.json.decode(item) for page in pages for item in page.items]
-    return [event["reason"] for event in events if event["involvedObject"]["name"] == of]
+    found = [msgspec.json.decode(item) for page in pages for item in page.items]
+    return {
+        event["reason"]: event["message"]
+        for event in found
+        if event["involvedObject"]["name"] == of
+    }
 
 
 async def test_a_card_that_is_inserted_before_takes_nothing_with_it(cluster: Any) -> None:
@@ -91,7 +96,7 @@ async def test_a_card_that_is_inserted_before_takes_nothing_with_it(cluster: Any
     new = await cluster.answer(name(A2), "Disabled", SRIOVGPUDevice)
     assert not new.spec.enabled
     assert new.status.gpu_uuid not in ("", card)
-    assert "Renumbered" in await reasons(cluster, agent, name(NEXT))
+    assert "Renumbered" in await events(cluster, agent, name(NEXT))
 
 
 async def test_vgpus_without_a_uuid_follow_alike(cluster: Any) -> None:
@@ -310,6 +315,24 @@ class Unasked:
         done = await self.host.run(argv, seconds)
         self.asked |= {str(card) for card in (A2, NEXT) if str(card) in " ".join(argv)}
         return done
+
+
+async def test_what_was_wished_of_a_card_that_is_gone_makes_room_and_is_told(cluster: Any) -> None:
+    agent = await cluster.start_agent("node1", booted(TWO))
+    await enable(cluster, A2, vf0=Q4)
+    await enable(cluster, NEXT, vf3=Q8)
+    before = await uuids(cluster, A2, 0)
+    gone = (await cluster.get(SRIOVGPUDevice, name(NEXT))).status.gpu_uuid
+    await cluster.stop_agent(agent)
+
+    host = booted({NEXT: Seat(A2)})
+    agent = await cluster.start_agent("node1", host)
+
+    assert await uuids(cluster, NEXT, 0) == before
+    assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4}
+    assert await wished(cluster) == {name(vf(NEXT, 0)): Q4}
+    told = await events(cluster, agent, name(NEXT))
+    assert f"What was wished here of {gone}, which has gone, is given up." in told["Renumbered"]
 
 
 async def test_a_reboot_without_a_move_writes_no_wish(cluster: Any) -> None:

@@ -69,7 +69,7 @@ class Identity:
             return None
         meant, found = _meant(own), self._inventory.identities.get(address, "")
         place = self._places.get(meant)
-        if meant in ("", found) or not self._is_wished(own):
+        if meant in ("", found) or not self.is_wished(own):
             return None
         # The driver does not know a card before it is asked something, and then it nearly always
         # does. One that stays unknown is taken for the one that was there.
@@ -89,7 +89,7 @@ class Identity:
         """Whether a wish may still follow its card, although nothing is in its place."""
         meant = _meant(stored)
         known = meant in self._places or bool(self._untold())
-        return bool(meant) and known and self._is_wished(stored)
+        return bool(meant) and known and self.is_wished(stored)
 
     # -------------------------------------------------------------------------------- what moves
 
@@ -102,7 +102,7 @@ class Identity:
         }
         if all(self._places.get(_meant(own[here]), here) == here for here in own):
             return ()  # As nearly always: asked with every change of an object.
-        wished = (Wished(here, _meant(own[here])) for here in own if self._is_wished(own[here]))
+        wished = (Wished(here, _meant(own[here])) for here in own if self.is_wished(own[here]))
         return moves(wished, self._inventory.identities, self._untold())
 
     def wishes(self) -> list[Wish]:
@@ -132,7 +132,7 @@ class Identity:
         functions = self._inventory.functions
         return [one.address for one in functions if one.sriov_gpu and one.address not in known]
 
-    def _is_wished(self, gpu: SRIOVGPUDevice) -> bool:
+    def is_wished(self, gpu: SRIOVGPUDevice) -> bool:
         """Whether anything is wished of a GPU or on it."""
         configuration = self._migs.store.get(gpu.metadata.name)
         return (

@@ -127,10 +127,19 @@ class Renumberer:
             stored = self._informers[wish.kind].store.get(self._name(wish.address))
             if stored is not None:
                 gone.append(Gone(wish.kind, stored.metadata.name, stored.metadata.uid))
-        renumbering = Renumbering(moves, carried.put, tuple(gone))
+        renumbering = Renumbering(moves, carried.put, tuple(gone), self._given_up(moves))
         with self._state.lock(ACTOR):
             moved.begin(self._state, renumbering)
         return renumbering
+
+    def _given_up(self, moves: tuple[Move, ...]) -> dict[str, str]:
+        sources = {move.before for move in moves}
+        found = {}
+        for move in moves:
+            stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))
+            if stored and move.after not in sources and self._identity.is_wished(stored):
+                found[str(move.after)] = stored.status.gpu_uuid
+        return found
 
     async def _finish(self, renumbering: Renumbering) -> None:
         """Do all that is journalled, however much of it is done already."""
@@ -237,6 +246,8 @@ class Renumberer:
             f"{move.card} has moved from {move.before} to {move.after}. What is wished of it has "
             f"followed, vGPUs of {vgpus} virtual functions among it. Done by {ACTOR}."
         )
+        if gone := renumbering.given_up.get(str(move.after)):
+            text += f" What was wished here of {gone}, which has gone, is given up."
         log.warning("%s", text)
         gpus: Resource[SRIOVGPUDevice] = served(SRIOVGPUDevice)
         stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))

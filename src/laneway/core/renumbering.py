@@ -67,6 +67,8 @@ class Renumbering(msgspec.Struct, frozen=True):
     moves: tuple[Move, ...]
     put: tuple[Wish, ...]
     gone: tuple[Gone, ...]
+    given_up: dict[str, str] = {}
+    """Cards that are gone, of which something was wished where another card is now."""
 
 
 class Carried(NamedTuple):
