@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -58,9 +58,23 @@ class Running:
     def __init__(self, host: Watched) -> None:
         self.host = host
         hardware = Hardware(host, host, None)  # type: ignore[arg-type]
-        self.observer = Observer(hardware, Turns(), AgentMetrics(MetricFamilies(), "node1"))
+        self.turns = Turns()
+        self.observer = Observer(hardware, self.turns, AgentMetrics(MetricFamilies(), "node1"))
         self.told: list[Inventory] = []
-        self.observer.subscribe(self.told.append)
+        self._heard = asyncio.Event()
+        self.observer.subscribe(self._hear)
+
+    def _hear(self, inventory: Inventory) -> None:
+        self.told.append(inventory)
+        self._heard.set()
+
+    async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
+        """Wait until an inventory is told that is as a test expects."""
+        async with asyncio.timeout(10):
+            while not holds(self.told[-1]):
+                self._heard.clear()
+                await self._heard.wait()
+        return self.told[-1]
 
     async def send(self, *events: Uevent) -> None:
         """Have events received."""
@@ -103,18 +117,34 @@ async def test_a_device_event_makes_it_look_again() -> None:
 async def test_an_event_about_a_vgpu_costs_a_look_at_its_gpu_alone() -> None:
     host = Watched("a2")
     async with observing(host) as running:
-        first = running.told[-1].vgpus[0]
-        path = f"/sys/bus/pci/devices/{first.address}"
-        kind, uuid = first.creatable[0].id, "6f1a1b7c-2f0e-4f0c-9f3f-0d9b1b1c1d1e"
-        host._host.write(f"{path}/mdev_supported_types/{kind}/create", uuid)
-        device = f"{host._host.resolve(path).removeprefix('/sys')}/{uuid}"
-        told = asyncio.Event()
-        running.observer.subscribe(lambda inventory: told.set() if _carries(inventory) else None)
-        await running.send(Uevent("add", device, {"SUBSYSTEM": "mdev"}))
-        async with asyncio.timeout(10):
-            await told.wait()
+        await running.send(make_vgpu(host, running))
+        await running.until(_carries)
 
     assert host.scans == 1
+
+
+async def test_what_a_plan_does_to_its_card_is_told_when_it_has_ended() -> None:
+    host = Watched("a2")
+    async with observing(host) as running:
+        card = running.told[-1].vgpus[0].parent
+        with running.turns.on(card, ("VGPUDevice", "one"), lambda: None):
+            await running.send(make_vgpu(host, running))
+            await running.observer._look()
+            meanwhile = running.told[-1]
+        await running.until(_carries)
+
+    assert not _carries(meanwhile)
+    assert host.scans == 1
+
+
+def make_vgpu(host: Watched, running: Running) -> Uevent:
+    """Make a vGPU; the event that tells of it."""
+    vgpu = running.told[0].vgpus[0]
+    path = f"/sys/bus/pci/devices/{vgpu.address}"
+    kind, uuid = vgpu.creatable[0].id, "6f1a1b7c-2f0e-4f0c-9f3f-0d9b1b1c1d1e"
+    host._host.write(f"{path}/mdev_supported_types/{kind}/create", uuid)
+    device = f"{host._host.resolve(path).removeprefix('/sys')}/{uuid}"
+    return Uevent("add", device, {"SUBSYSTEM": "mdev"})
 
 
 def _carries(inventory: Inventory) -> bool:
