@@ -121,8 +121,8 @@ def written(name: str, **spec: Any) -> dict[str, Any]:
 def divided(cluster: Any, simulated: Any) -> Any:
     """A host whose first GPU is in MIG mode, with its virtual functions or without."""
 
-    def make(model: str = "a100", *, functions: bool = True) -> Gpu:
-        host = simulated(model, "node1")
+    def make(model: str = "a100", *, functions: bool = True, made_by: Any = simulated) -> Gpu:
+        host = made_by(model, "node1")
         gpu = Gpu(cluster, host)
         call(host, MANAGE, "-d", gpu.address)
         call(host, SMI, "-i", gpu.address, "-mig", "1")
@@ -575,6 +575,25 @@ async def test_after_a_reboot_instances_come_before_their_vgpus(cluster, divided
     await rebooted.answer("Synced")
     assert await rebooted.counts() == {"1g.5gb": 2, "3g.20gb": 1}
     assert cluster.carried(rebooted.host) == before
+
+
+async def test_instances_wait_for_the_functions_that_would_destroy_them(cluster, divided, gate):
+    gpu = divided(functions=False, made_by=gate)
+    await cluster.start_agent("node1", gpu.host)
+    await gpu.answer("Disabled")
+    gpu.host.held = "sriov-manage"
+    spec = {"enabled": True, "mode": "MIGBacked"}
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": spec})
+    await gpu.host.written(1)
+
+    await gpu.ask({"1g.5gb": 2})
+
+    assert "MIGBacked" in await gpu.refused("GpuPreparing")
+    assert await gpu.spots() == []
+    gpu.host.held = ""
+    gpu.host.open.set()
+    await gpu.answer("Synced")
+    assert await gpu.counts() == {"1g.5gb": 2}
 
 
 @pytest.mark.parametrize("when", ["before", "during", "after"])
