@@ -22,6 +22,7 @@ import pytest
 from laneway.api import CoreNode, VGPUDevice, find_condition
 from laneway.api.registry import KINDS
 from laneway.apiserver.server import ApiServer
+from laneway.controllers import acting
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.scan import scan
 from laneway.kube.client import Client
@@ -33,6 +34,7 @@ from laneway.roles.install import install_crds
 from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.gpu_modes import MANAGE, SMI, gpus_of
 from support.plans import hardware_of, in_thread
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
@@ -320,6 +322,27 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 def simulated() -> Callable[[str, str], SimulatedHost]:
     """A simulated host by its SPEC."""
     return lambda spec, name: build(parse_spec(spec), name)
+
+
+@pytest.fixture
+def bare(simulated: Callable[[str, str], SimulatedHost]) -> Callable[..., SimulatedHost]:
+    """A host as it is after a boot: no GPU has functions, and those named are in MIG mode."""
+
+    def make(model: str = "a2", *mig: str) -> SimulatedHost:
+        host = simulated(model, "node1")
+        for gpu in gpus_of(host):
+            assert host.call([MANAGE, "-d", gpu]).status == 0
+        for gpu in mig:
+            assert host.call([SMI, "-i", gpu, "-mig", "1"]).status == 0
+        return host
+
+    return make
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tries again at once."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 @pytest.fixture

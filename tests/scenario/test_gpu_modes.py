@@ -1,150 +1,35 @@
-"""The mode of a GPU by its object: every transition, what forbids one, and what survives what."""
+"""The mode of a GPU by its object: every transition, and what survives what."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from laneway.api import (
-    MigConfiguration,
-    PCIDevice,
-    PCIDeviceClaim,
-    SRIOVGPUDevice,
-    VGPUDevice,
-    find_condition,
-)
-from laneway.controllers import acting
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
 from laneway.core.gpu_modes import Mode
-from laneway.core.mode_wish import mode_of
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes
-from laneway.host.scan import scan
 from laneway.kube.resource import served
+from support.gpu_modes import (
+    A2,
+    A100,
+    MANAGE,
+    SMI,
+    Deadly,
+    configuration,
+    events,
+    found,
+    gpus_of,
+    in_mode,
+    named,
+    refused,
+    wish,
+)
 
-MANAGE, SMI = "/usr/lib/nvidia/sriov-manage", "nvidia-smi"
-A2 = "0000:08:00.0"
-A100 = "0000:17:00.0"
 ALL = tuple(Mode)
 SLICED = (Mode.PASSTHROUGH, Mode.SAME_SIZE, Mode.MIXED_SIZE)
 ROUND = [Mode.MIG_BACKED, Mode.MIXED_SIZE, Mode.MIG, Mode.SAME_SIZE, Mode.PASSTHROUGH]
-MET = {"Enabled", "Disabled", "NoGpuInstances"}
-
-
-def gpus_of(host: Any) -> list[str]:
-    return [str(one.address) for one in scan(host).functions if one.sriov_gpu]
-
-
-def named(address: str) -> str:
-    return f"node1-{address.replace(':', '').replace('.', '')}"
-
-
-async def found(host: Any, address: str) -> Mode | None:
-    """The mode that the hardware is in."""
-    function = next(one for one in scan(host).functions if str(one.address) == address)
-    modes = await read_modes(host, function.address) if function.driver == "nvidia" else None
-    return mode_of(function, modes)
-
-
-async def wish(cluster: Any, name: str, mode: str, *, enabled: bool | None = None) -> Any:
-    on = Mode(mode).has_vfs if enabled is None else enabled
-    return await cluster.patch(SRIOVGPUDevice, name, {"spec": {"enabled": on, "mode": mode}})
-
-
-async def in_mode(cluster: Any, name: str, mode: str) -> Any:
-    """Wait until the present wish is met and this is the mode."""
-    return await cluster.until(
-        SRIOVGPUDevice,
-        name,
-        lambda gpu: gpu and cluster.reason(gpu) in MET and gpu.status.mode == mode,
-    )
-
-
-async def refused(cluster: Any, name: str, reason: str) -> str:
-    return cluster.message(await cluster.answer(name, reason, SRIOVGPUDevice))
-
-
-class Deadly:
-    """A simulated host on which an agent dies at the n-th command that changes something."""
-
-    def __init__(self, host: Any) -> None:
-        self.host = host
-        self.fatal, self.when = 0, ""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.host, name)
-
-    async def run(self, argv: Sequence[str], seconds: float) -> Any:
-        """As the host does, unless it is the one."""
-        if argv[0] == MANAGE or {"-mig", "-shm", "-cgi", "-cci", "-dgi", "-dci"} & set(argv):
-            self.fatal -= 1
-            if self.fatal == 0:
-                self.host.faults.kill_at(1, self.when)
-        return await self.host.run(argv, seconds)
-
-
-@pytest.fixture
-def bare(simulated: Any) -> Any:
-    """A host as it is after a boot: no GPU has functions, and those named are in MIG mode."""
-
-    def make(model: str, *mig: str) -> Any:
-        host = simulated(model, "node1")
-        for gpu in gpus_of(host):
-            assert host.call([MANAGE, "-d", gpu]).status == 0
-        for gpu in mig:
-            assert host.call([SMI, "-i", gpu, "-mig", "1"]).status == 0
-        return host
-
-    return make
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
-
-
-def configuration(address: str, **requested: int) -> dict[str, Any]:
-    """A MigConfiguration as a person writes it: `one=2` are two of `MIG 1g.5gb`."""
-    names = {"one": ("MIG 1g.5gb", 19), "two": ("MIG 2g.10gb", 14)}
-    profiles = [
-        {"name": names[key][0], "id": names[key][1], "requested": count}
-        for key, count in requested.items()
-    ]
-    return {
-        "apiVersion": "devices.harvesterhci.io/v1beta1",
-        "kind": "MigConfiguration",
-        "metadata": {"name": named(address)},
-        "spec": {
-            "enabled": True,
-            "gpuAddress": address,
-            "nodeName": "node1",
-            "profileSpec": profiles,
-        },
-    }
-
-
-def claim(address: str) -> dict[str, Any]:
-    """Somebody's claim of a whole GPU."""
-    return {
-        "apiVersion": "devices.harvesterhci.io/v1beta1",
-        "kind": "PCIDeviceClaim",
-        "metadata": {"name": named(address)},
-        "spec": {"address": address, "nodeName": "node1", "userName": "alice"},
-    }
-
-
-async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
-    raw = json.loads(await cluster.client.raw("/api/v1/namespaces/default/events"))
-    return [
-        (item["reason"], item["message"])
-        for item in raw["items"]
-        if item["involvedObject"]["name"] == name
-        and item["involvedObject"]["kind"] == "SRIOVGPUDevice"
-    ]
 
 
 def walk(modes: tuple[Mode, ...]) -> list[Mode]:
@@ -318,156 +203,6 @@ async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
     assert await found(host, A100) is Mode.MIG
     await cluster.client.patch(resource, named(A100), {"spec": {"enabled": False}})
     await in_mode(cluster, named(A100), "SameSize")
-
-
-# --------------------------------------------------------------------------------- refusals
-
-
-async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, simulated):
-    host = simulated("a2", "node1")
-    await cluster.start_agent("node1", host)
-    vgpu = (await in_mode(cluster, named(A2), "SameSize")).status.vgpu_devices[0]
-    await cluster.ask(vgpu, "NVIDIA A2-4Q")
-    await cluster.answer(vgpu, "Configured")
-
-    await wish(cluster, named(A2), "MixedSize")
-
-    assert vgpu in await refused(cluster, named(A2), "VgpusEnabled")
-    assert await found(host, A2) is Mode.SAME_SIZE
-    assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
-    await cluster.disable(vgpu)
-    await in_mode(cluster, named(A2), "MixedSize")
-
-
-async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated):
-    host = simulated("a2", "node1")
-    await cluster.start_agent("node1", host)
-
-    await wish(cluster, named(A2), "Passthrough", enabled=True)
-
-    assert "Passthrough" in await refused(cluster, named(A2), "ModeWithoutVfs")
-    assert await found(host, A2) is Mode.SAME_SIZE
-    await cluster.patch(SRIOVGPUDevice, named(A2), {"spec": {"enabled": False}})
-    await in_mode(cluster, named(A2), "Passthrough")
-
-
-@pytest.mark.parametrize("mode", ["MIG", "MIGBacked"])
-async def test_a_card_without_mig_says_so(cluster, bare, mode):
-    host = bare("a2")
-    await cluster.start_agent("node1", host)
-    await wish(cluster, named(A2), mode)
-    await refused(cluster, named(A2), "MigUnsupported")
-    assert await found(host, A2) is Mode.PASSTHROUGH
-
-
-@pytest.mark.usefixtures("impatient")
-async def test_whoever_uses_the_card_is_named_and_the_mode_follows_him(cluster, bare):
-    host = bare("a100")
-    await cluster.start_agent("node1", host)
-    holder = host.hold("/dev/nvidia0", "nv-hostengine")
-
-    await wish(cluster, named(A100), "MIG")
-
-    assert "nv-hostengine" in await refused(cluster, named(A100), "DeviceHeld")
-    assert await found(host, A100) is Mode.PASSTHROUGH
-    holder.release()
-    await in_mode(cluster, named(A100), "MIG")
-
-
-async def test_a_command_that_fails_on_the_way_is_quoted_and_all_is_taken_back(cluster, bare):
-    host = bare("a2")
-    await cluster.start_agent("node1", host)
-    host.faults.fail_command(MANAGE, 3, "Unable to allocate MSI-X", times=100)
-
-    await wish(cluster, named(A2), "MixedSize")
-
-    words = await refused(cluster, named(A2), "WriteFailed")
-    assert "sriov-manage ended with status 3: Unable to allocate MSI-X" in words
-    assert await found(host, A2) is Mode.PASSTHROUGH
-
-
-async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
-    host = bare("a2")
-    host.faults.fail_command(SMI, 9, "NVIDIA-SMI has failed", times=1000)
-    agent = await cluster.start_agent("node1", host)
-
-    await wish(cluster, named(A2), "MixedSize")
-
-    assert "NVIDIA-SMI has failed" in await refused(cluster, named(A2), "GpuUnreadable")
-    assert (await cluster.get(SRIOVGPUDevice, named(A2))).status.mode == ""
-    host.faults.clear()
-    await agent._observer.rescan(PciAddress.parse(A2))
-    await in_mode(cluster, named(A2), "MixedSize")
-
-
-async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_wish(cluster, bare):
-    agent = await cluster.start_agent("node1", bare("a2"))
-    await wish(cluster, named(A2), "SameSize")
-    await in_mode(cluster, named(A2), "SameSize")
-    await cluster.stop_agent(agent)
-    without = bare("a2")
-    home = without.resolve(f"/sys/bus/pci/devices/{A2}")
-    for name in ("sriov_totalvfs", "sriov_numvfs", "sriov_vf_device"):
-        without._tree.discard(f"{home}/{name}")
-
-    agent = await cluster.start_agent("node1", without)
-
-    await refused(cluster, named(A2), "NoSriov")
-    pci = await cluster.get(PCIDevice, named(A2))
-    shareable = find_condition(pci.status.conditions, "Shareable")
-    assert (shareable.status, shareable.reason) == ("False", "SriovOff")
-    await cluster.stop_agent(agent)
-    await cluster.start_agent("node1", bare("a2"))
-    await in_mode(cluster, named(A2), "SameSize")
-    pci = await cluster.get(PCIDevice, named(A2))
-    assert find_condition(pci.status.conditions, "Shareable").status == "True"
-
-
-# ------------------------------------------------------------------------------ claimed as a whole
-
-
-async def test_a_gpu_that_is_claimed_whole_is_not_offered_until_the_claim_goes(cluster, bare):
-    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
-    agent = await cluster.start_agent("node1", bare("a2"))
-    await cluster.quiet(agent)
-    assert await cluster.names(SRIOVGPUDevice) == set()
-
-    await cluster.client.delete(served(PCIDeviceClaim), named(A2))
-
-    await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
-
-
-async def test_a_gpu_that_was_offered_says_who_has_claimed_it(cluster, bare):
-    host = bare("a2")
-    await cluster.start_agent("node1", host)
-    await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
-    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
-    await cluster.answer(named(A2), "ClaimedWhole", SRIOVGPUDevice)
-
-    await wish(cluster, named(A2), "SameSize")
-
-    words = await refused(cluster, named(A2), "ClaimedWhole")
-    assert named(A2) in words
-    assert "alice" in words
-    assert await found(host, A2) is Mode.PASSTHROUGH
-    await cluster.client.delete(served(PCIDeviceClaim), named(A2))
-    await in_mode(cluster, named(A2), "SameSize")
-
-
-async def test_a_gpu_that_is_shared_stays_so_and_its_pci_device_says_it(cluster, simulated):
-    host = simulated("a2", "node1")
-    agent = await cluster.start_agent("node1", host)
-    await in_mode(cluster, named(A2), "SameSize")
-
-    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
-    await cluster.quiet(agent)
-
-    gpu = await cluster.get(SRIOVGPUDevice, named(A2))
-    assert cluster.reason(gpu) == "Enabled"
-    claimable = find_condition(
-        (await cluster.get(PCIDevice, named(A2))).status.conditions, "Claimable"
-    )
-    assert (claimable.status, claimable.reason) == ("False", "VirtualFunctionsEnabled")
 
 
 # ---------------------------------------------------------------------------- drift and reboots

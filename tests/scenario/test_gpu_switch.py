@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import acting
 from laneway.core.pci import PciAddress
 from laneway.core.sriov import vf_count
 from laneway.host.scan import scan
@@ -56,27 +55,6 @@ async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
         for item in raw["items"]
         if item["involvedObject"]["name"] == name
     ]
-
-
-@pytest.fixture
-def bare(simulated: Any) -> Any:
-    """A host whose GPU has no virtual functions, as it is after a boot."""
-
-    def make(model: str = "a2") -> Any:
-        host = simulated(model, "node1")
-        gpus = [str(f.address) for f in scan(host).functions if f.sriov_gpu]
-        for gpu in gpus:
-            done = host.call([MANAGE, "-d", gpu])
-            assert done.status == 0, done
-        return host
-
-    return make
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 # ---------------------------------------------------------------------------- the whole story
