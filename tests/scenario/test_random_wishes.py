@@ -1,0 +1,375 @@
+"""Two hundred wishes of every kind, one after the other, on three nodes with virtual machines.
+
+Users change vGPUs, GPUs, their modes, GPU instances and layouts as they like, machines come and
+go, hardware is changed by others and agents are killed. What a machine holds never changes; and
+whenever everything has come to rest the objects tell the hardware, and every wish is met or says
+why not.
+
+`LANEWAY_SEED` chooses the wishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from laneway.api import (
+    LAYOUT_DONE,
+    LAYOUT_IN_PROGRESS,
+    MigConfiguration,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    VGPULayout,
+    find_condition,
+)
+from laneway.controllers import acting, layouts
+from laneway.core import names
+from laneway.core.catalogue import profiles_of
+from laneway.core.gpu_modes import Mode
+from laneway.core.inventory import VgpuFunction
+from laneway.core.mode_wish import mode_of
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.host.nvidia.modes import read_modes
+from laneway.host.scan import scan
+from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.resource import served
+
+WISHES = 200
+BETWEEN_RESTS = 10
+SEED = int(os.environ.get("LANEWAY_SEED") or 5)
+MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100"}
+SECONDS = 60.0
+LAYOUTS = ("one", "two")
+FUNCTIONS = 6
+"""Functions of each GPU that people wish something of by hand."""
+
+
+class Node:
+    """A simulated node with its agent and its virtual machines."""
+
+    def __init__(self, cluster: Any, name: str, host: Any) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.host = host
+        self.agent: Any = None
+        self.machines: dict[str, tuple[Any, Any]] = {}
+        """By function: the open device, and the vGPU as it was when it was opened."""
+        gpu = self.gpus()[0]
+        self.profiles = [row.name for row in profiles_of(gpu.device, gpu.subsystem_device)]
+
+    def gpus(self) -> list[PciFunction]:
+        return [one for one in scan(self.host).functions if one.sriov_gpu]
+
+    def object(self, address: PciAddress) -> str:
+        return names.pci_object_name(self.name, address)
+
+    def vgpus(self) -> tuple[VgpuFunction, ...]:
+        return scan(self.host).vgpus
+
+    def carried(self, gpu: PciAddress) -> Counter[str]:
+        """The vGPUs of a GPU, by profile."""
+        there = (one.configured for one in self.vgpus() if one.parent == gpu)
+        return Counter(one.type_name for one in there if one)
+
+    async def start(self) -> None:
+        self.agent = await self.cluster.start_agent(self.name, self.host)
+
+    def hold(self, vgpu: VgpuFunction) -> None:
+        """A virtual machine starts with a vGPU."""
+        assert vgpu.configured is not None
+        uuid = vgpu.configured.uuid
+        home = f"/sys/bus/mdev/devices/{uuid}" if uuid else f"/sys/bus/pci/devices/{vgpu.address}"
+        group = self.host.readlink(f"{home}/iommu_group").rpartition("/")[2]
+        held = self.host.hold(f"/dev/vfio/{group}")
+        self.machines[str(vgpu.address)] = (held, _identity(vgpu))
+
+    def check_machines(self) -> None:
+        """What is held is as it was."""
+        there = {str(one.address): _identity(one) for one in self.vgpus()}
+        for function, (_, vgpu) in self.machines.items():
+            assert there.get(function) == vgpu, f"{self.name}: a held vGPU changed on {function}"
+
+
+class Life:
+    """What happens."""
+
+    def __init__(self, cluster: Any, nodes: list[Node], seed: int) -> None:
+        self.cluster = cluster
+        self.nodes = nodes
+        self.random = random.Random(seed)
+        self.told: list[str] = []
+        """What was wished, for who must understand a failure."""
+
+    async def wish(self) -> None:
+        wishes: dict[Callable[[Node], Awaitable[str]], int] = {
+            self.ask: 8,
+            self.disable: 4,
+            self.gpu_switch: 3,
+            self.mode: 3,
+            self.mig: 2,
+            self.layout: 4,
+            self.drop_layout: 2,
+            self.machine: 4,
+            self.meddle: 2,
+            self.kill: 1,
+        }
+        (chosen,) = self.random.choices(list(wishes), weights=list(wishes.values()))
+        node = self.random.choice(self.nodes)
+        # An object that is not there, and one that changed meanwhile, are a user's bad luck.
+        with contextlib.suppress(KubeError):
+            self.told.append(f"{node.name}: {await chosen(node)}")
+
+    def profile(self, node: Node) -> str:
+        offered = sorted({kind.name for one in node.vgpus() for kind in one.creatable})
+        dice = self.random.random()
+        if dice < 0.7 and offered:
+            return self.random.choice(offered)
+        if dice < 0.95:
+            return self.random.choice(node.profiles)
+        return self.random.choice(["", "NVIDIA H100-80C", "../../etc", "x" * 300, "\u202e\n"])
+
+    def function(self, node: Node) -> str:
+        functions = self.random.choice(node.gpus()).vfs[:FUNCTIONS]
+        return node.object(self.random.choice(functions)) if functions else "none"
+
+    def card(self, node: Node) -> str:
+        return node.object(self.random.choice(node.gpus()).address)
+
+    async def patch(self, cls: type[Any], name: str, spec: dict[str, Any]) -> str:
+        await self.cluster.patch(cls, name, {"spec": spec})
+        return f"{cls.__name__} {name} {spec}"
+
+    async def ask(self, node: Node) -> str:
+        spec = {"enabled": True, "vGPUTypeName": self.profile(node)}
+        return await self.patch(VGPUDevice, self.function(node), spec)
+
+    async def disable(self, node: Node) -> str:
+        enabled = [
+            one.metadata.name
+            for one in await self.cluster.all(VGPUDevice)
+            if one.spec.enabled and one.spec.node_name == node.name
+        ]
+        some = self.random.sample(enabled, k=min(len(enabled), self.random.choice([1, 1, 2, 16])))
+        return str([await self.patch(VGPUDevice, name, {"enabled": False}) for name in some])
+
+    async def gpu_switch(self, node: Node) -> str:
+        on = self.random.random() < 0.7
+        return await self.patch(SRIOVGPUDevice, self.card(node), {"enabled": on})
+
+    async def mode(self, node: Node) -> str:
+        mode = self.random.choice(["", *Mode])
+        spec: dict[str, Any] = {"mode": str(mode)}
+        if self.random.random() < 0.6:
+            spec["enabled"] = bool(mode) and Mode(mode).has_vfs
+        return await self.patch(SRIOVGPUDevice, self.card(node), spec)
+
+    async def mig(self, node: Node) -> str:
+        name = self.card(node)
+        stored = await self.cluster.get(MigConfiguration, name)
+        wanted = [
+            {"name": one.name, "id": one.id, "requested": self.random.choice([0, 0, 0, 1, 2])}
+            for one in stored.spec.profile_spec
+        ]
+        spec = {"enabled": self.random.random() < 0.7, "profileSpec": wanted}
+        return await self.patch(MigConfiguration, name, spec)
+
+    async def layout(self, node: Node) -> str:
+        name = self.random.choice(LAYOUTS)
+        some = [
+            {"profile": self.profile(node), "count": self.random.randint(1, 4)}
+            for _ in range(self.random.choice([0, 1, 1, 1, 2]))
+        ]
+        spec = {
+            "nodeSelector": {"names": [node.name]},
+            "mode": self.random.choice(["", "", "", "SameSize", "MixedSize", "MIGBacked"]),
+            "vgpus": some,
+            "dryRun": self.random.random() < 0.15,
+        }
+        body = {
+            "apiVersion": served(VGPULayout).api_version,
+            "kind": "VGPULayout",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        try:
+            await self.cluster.patch(VGPULayout, name, {"spec": spec})
+        except NotFoundError:
+            await self.cluster.client.create(served(VGPULayout), body)
+        return f"layout {name} {spec}"
+
+    async def drop_layout(self, _node: Node) -> str:
+        name = self.random.choice(LAYOUTS)
+        await self.cluster.client.delete(served(VGPULayout), name)
+        return f"no layout {name}"
+
+    async def machine(self, node: Node) -> str:
+        """A virtual machine starts or stops."""
+        free = [
+            one for one in node.vgpus() if one.configured and str(one.address) not in node.machines
+        ]
+        if free and self.random.random() < 0.4:
+            vgpu = self.random.choice(free)
+            # The agent may be taking it away this moment.
+            with contextlib.suppress(OSError):
+                node.hold(vgpu)
+                return f"a machine holds {vgpu.address}"
+        if node.machines:
+            function = self.random.choice(sorted(node.machines))
+            node.machines.pop(function)[0].release()
+            return f"nobody holds {function}"
+        return "no machine"
+
+    async def meddle(self, node: Node) -> str:
+        """Somebody makes or removes a vGPU without Laneway."""
+        vgpu = self.random.choice(node.vgpus() or (None,))
+        if vgpu is None or str(vgpu.address) in node.machines or vgpu.framework == "mdev":
+            return "nobody meddles"
+        kind = self.random.choice(vgpu.creatable).id if vgpu.creatable else "0"
+        with contextlib.suppress(OSError):
+            node.host.write(f"/sys/bus/pci/devices/{vgpu.address}/nvidia/current_vgpu_type", kind)
+        return f"somebody writes {kind} to {vgpu.address}"
+
+    async def kill(self, node: Node) -> str:
+        await self.cluster.stop_agent(node.agent)
+        await node.start()
+        return "its agent is killed"
+
+    # ----------------------------------------------------------------------------------- rest
+
+    async def rest(self) -> None:
+        """Wait until everything is told and done."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                while wrong := await self.wrong():
+                    for node in self.nodes:
+                        node.agent._observer.want()
+                    self.last = wrong
+                    await asyncio.sleep(0.05)  # Rest is what nothing announces.
+        except TimeoutError:
+            story = "\n".join(self.told[-2 * BETWEEN_RESTS :])
+            raise AssertionError(f"seed {SEED}, after\n{story}\n{self.last}") from None
+
+    async def wrong(self) -> list[str]:
+        """Where objects and hardware differ, and what is neither met nor refused."""
+        found: list[str] = []
+        objects = await self.cluster.all(VGPUDevice)
+        for node in self.nodes:
+            mine = [one for one in objects if one.spec.node_name == node.name]
+            found += [f"{node.name}: {text}" for text in await self.wrong_on(node, mine)]
+        for layout in await self.cluster.all(VGPULayout):
+            found += [f"layout {layout.metadata.name}: {text}" for text in self.wrong_in(layout)]
+        return found
+
+    async def wrong_on(self, node: Node, objects: list[Any]) -> list[str]:
+        found = []
+        stored = {one.metadata.name: one for one in objects}
+        for vgpu in node.vgpus():
+            obj = stored.pop(node.object(vgpu.address), None)
+            name = vgpu.configured.type_name if vgpu.configured else ""
+            if obj is None:
+                found.append(f"no object for {vgpu.address}")
+                continue
+            said = obj.status
+            if said.configure_vgpu_type_name != name:
+                found.append(f"{vgpu.address} has {name}, told {said.configure_vgpu_type_name}")
+            if dict(said.available_types) != {kind.name: kind.id for kind in vgpu.creatable}:
+                found.append(f"{vgpu.address} tells other types than there are")
+            asked = obj.spec.vgpu_type_name if obj.spec.enabled else ""
+            met = asked in ("", name) and bool(name) == obj.spec.enabled
+            found += _answer(obj, met=met)
+        for obj in stored.values():
+            found += _answer(obj, met=False) if obj.spec.enabled else [f"{obj.metadata.name} stays"]
+        for gpu in node.gpus():
+            found += await self.wrong_of(node, gpu)
+        return found
+
+    async def wrong_of(self, node: Node, gpu: PciFunction) -> list[str]:
+        found = []
+        modes = await read_modes(node.host, gpu.address)
+        card = await self.cluster.get(SRIOVGPUDevice, node.object(gpu.address))
+        told = (card.status.mode, dict(card.status.configured))
+        there = (str(mode_of(gpu, modes)), dict(node.carried(gpu.address)))
+        if told != there:
+            found.append(f"{gpu.address} tells {told}, and is {there}")
+        if list(card.status.vf_addresses) != [str(one) for one in gpu.vfs]:
+            found.append(f"{gpu.address} tells other functions than it has")
+        found += _answer(card, met=None)
+        with contextlib.suppress(NotFoundError):
+            mig = await self.cluster.get(MigConfiguration, node.object(gpu.address))
+            exist = Counter(f"MIG {one.profile}" for one in modes.instances)
+            told_of = {one.name: len(one.vgpu_ids) for one in mig.status.profile_status}
+            if {name: count for name, count in told_of.items() if count} != dict(exist):
+                found.append(f"{gpu.address}: {told_of} is told of {dict(exist)}")
+            found += _answer(mig, met=None)
+        return found
+
+    def wrong_in(self, layout: Any) -> list[str]:
+        found = []
+        for entry in layout.status.gpus:
+            if entry.observed_generation != layout.metadata.generation:
+                found.append(f"{entry.name} is not answered")
+            if entry.state == LAYOUT_DONE:
+                node = next(one for one in self.nodes if one.name == entry.node_name)
+                there = next(
+                    node.carried(gpu.address)
+                    for gpu in node.gpus()
+                    if node.object(gpu.address) == entry.name
+                )
+                wanted: Counter[str] = Counter()
+                for one in layout.spec.vgpus:
+                    wanted[one.profile] += one.count
+                if there != wanted:
+                    found.append(f"{entry.name} is told to be done with {dict(there)}")
+            if entry.state == LAYOUT_IN_PROGRESS and not entry.message:
+                found.append(f"{entry.name} waits without saying what for")
+        return found
+
+
+def _identity(vgpu: VgpuFunction) -> tuple[str, str]:
+    """What a machine notices. A mediated device tells its placement only once it is used."""
+    return (vgpu.configured.type_id, vgpu.configured.uuid) if vgpu.configured else ("", "")
+
+
+def _answer(obj: Any, *, met: bool | None) -> list[str]:
+    """What is wrong with the answer to a wish that is met or not; None: as the object says."""
+    name, ready = obj.metadata.name, find_condition(obj.status.conditions, "Ready")
+    if ready is None or ready.observed_generation != obj.metadata.generation:
+        return [f"{name} is not answered"]
+    if ready.reason == "InProgress":
+        return [f"{name} is in progress"]
+    if not ready.reason or not ready.message:
+        return [f"{name} does not say why"]
+    if met is not None and met != (ready.status == "True"):
+        return [f"{name} says {ready.reason} {ready.status}, and is {'' if met else 'not '}met"]
+    return []
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents that look again soon at what tells nobody that it changed."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(layouts, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(layouts, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(layouts, "PUT_BACK_SECONDS", 0.05)
+
+
+@pytest.mark.timeout(600)
+async def test_two_hundred_wishes(cluster: Any, simulated: Any) -> None:
+    nodes = [Node(cluster, name, simulated(model, name)) for name, model in MODELS.items()]
+    for node in nodes:
+        await node.start()
+    life = Life(cluster, nodes, SEED)
+    for number in range(1, WISHES + 1):
+        await life.wish()
+        for node in nodes:
+            node.check_machines()
+        if number % BETWEEN_RESTS == 0:
+            await life.rest()
+    assert len(life.told) > WISHES // 2
