@@ -168,6 +168,30 @@ def _refusing(real: Any) -> Any:
     return create
 
 
+async def test_a_damaged_journal_is_said_and_nothing_is_done_on_the_wrong_card(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = await cluster.start_agent("node1", booted(TWO))
+    await enable(cluster, A2, vf0=Q4)
+    await cluster.stop_agent(agent)
+    journal = cluster.folder / "node1" / "renumbering.json"
+    journal.write_bytes(b"{")
+
+    host = booted(SWAPPED)
+    agent = await cluster.start_agent("node1", host)
+
+    gpu = await cluster.answer(name(A2), "OtherCard", SRIOVGPUDevice)
+    assert str(NEXT) in cluster.message(gpu)
+    assert "renumbering.json is damaged" in caplog.text
+    assert scan(host).vgpus == ()
+
+    await cluster.stop_agent(agent)
+    journal.unlink()
+    await cluster.start_agent("node1", host)
+    await uuids(cluster, NEXT, 0)
+    assert {vgpu.parent for vgpu in scan(host).vgpus} == {NEXT}
+
+
 async def test_swapped_cards_swap_their_wishes(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4, vf1=Q4)

@@ -135,6 +135,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         spec: Any = _spec(stored)
         return str(spec.address)
 
+    def asks(self, stored: T) -> bool:
+        """Whether an object asks for anything to be there."""
+        spec: Any = _spec(stored)
+        return bool(spec.enabled)
+
     @abstractmethod
     def wish(self, stored: T, shown: T) -> W:
         """What the object asks for in view of what is."""
@@ -206,7 +211,8 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             return None
         self._unreadable.pop(name, None)
         if other := self.means.identity.other(stored):
-            await self._answer(stored, (other,))
+            # A GPU has dozens of functions of which nothing is wished: those need no event each.
+            await self._answer(stored, (other,), told=not self.asks(stored))
             return None
         wish = self.wish(stored, self._shown(name))
         settled = self.settled(wish)

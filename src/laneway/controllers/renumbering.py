@@ -6,9 +6,8 @@ vGPUs then come back by their own controllers. This is done at the start, betwee
 the first decision, and again whenever a scan shows such a move, which it first can once the driver
 has been loaded. Meanwhile nothing is done about the GPUs concerned.
 
-All writes are journalled on the node before the first one. Each can be repeated, so an agent that
-was killed between any two does all of them once more. An object gets its spec first and then its
-status, in which the card's UUID, being last, says that the rest is complete.
+All writes are journalled on the node before the first one, and struck out card by card. Each can be
+repeated, so an agent that was killed between any two does those of that card once more.
 """
 
 from __future__ import annotations
@@ -142,27 +141,23 @@ class Renumberer:
         return found
 
     async def _finish(self, renumbering: Renumbering) -> None:
-        """Do all that is journalled, however much of it is done already."""
+        """Do all that is journalled, and strike out what is complete."""
         self._identity.moving |= _concerned(renumbering.moves)
+        left = renumbering
         for move in renumbering.moves:
-            if not await self._is_done(move):
-                mine = (wish for wish in renumbering.put if wish.gpu == move.after)
-                for wish in sorted(mine, key=lambda wish: _ORDER.index(wish.kind)):
-                    await self._put(wish)
+            mine = [wish for wish in renumbering.put if wish.gpu == move.after]
+            for wish in sorted(mine, key=lambda wish: _ORDER.index(wish.kind)):
+                await self._put(wish)
+            # What somebody changes from now on is not to be changed back.
+            rest = tuple(wish for wish in left.put if wish.gpu != move.after)
+            left = msgspec.structs.replace(left, put=rest)
+            moved.begin(self._state, left)
         for gone in sorted(renumbering.gone, key=lambda gone: _ORDER.index(gone.kind)):
             await self._remove(gone)
         await self._until_shown(renumbering)
         moved.end(self._state)
         for move in renumbering.moves:
             self._tell(move, renumbering)
-
-    async def _is_done(self, move: Move) -> bool:
-        """Whether all wishes of a card are there, and may have been changed since."""
-        try:
-            gpu = await self._client.get(served(SRIOVGPUDevice), self._name(move.after))
-        except NotFoundError:
-            return False
-        return gpu.status.gpu_uuid == move.card
 
     async def _put(self, wish: Wish) -> None:
         """Make an object that wishes this, or change the one that is there."""

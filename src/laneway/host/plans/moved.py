@@ -1,8 +1,8 @@
 """The journal of wishes that follow their cards to other addresses.
 
-It is written before the first object is, and removed after the last. What it says can be done
-again from its beginning, so it needs no marks of how far it has come. Like the journals of plans
-it lies in the node's state folder; unlike them it outlives a reboot, for it speaks of objects.
+It is written before the first object is, shrinks as cards are done, and is removed after the last.
+What it says can be done again from its beginning. Like the journals of plans it lies in the node's
+state folder; unlike them it outlives a reboot, for it speaks of objects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def read(state: StateFolder) -> Renumbering | None:
 
 
 def begin(state: StateFolder, renumbering: Renumbering) -> None:
-    """Note what is about to be written. Raises OSError; the folder must be locked."""
+    """Note what is about to be written, or what is left of it. Raises OSError."""
     files.replace(_path(state), msgspec.json.encode(renumbering) + b"\n")
 
 
