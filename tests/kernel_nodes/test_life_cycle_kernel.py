@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice, VGPULayout, find_condition
+from laneway.api.fields import API_VERSION
 from laneway.core.pci import PciAddress
 from laneway.kube.resource import served
 from support.guests import Guest, Objects
@@ -221,7 +222,12 @@ async def test_one_layout_divides_all_gpus(everywhere, objects):
         )
 
     vgpus = [{"profile": Q4, "count": 4}]
-    body = {"metadata": {"name": "all"}, "spec": {"vgpus": vgpus}}
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "VGPULayout",
+        "metadata": {"name": "all"},
+        "spec": {"vgpus": vgpus},
+    }
     await objects.client.create(served(VGPULayout), body)
     await everywhere(story)
     await objects.until(VGPULayout, "all", lambda layout: layout.status.summary == "4 of 4")
