@@ -49,7 +49,7 @@ class Session:
         ]
 
 
-@pytest.fixture(params=["a2", "l40s"])
+@pytest.fixture(params=["a2", "a2-vfio", "l40s"])
 async def session(request, cluster, simulated):
     """Mediated devices, and vendor VFIO."""
     host = simulated(request.param, "node1")

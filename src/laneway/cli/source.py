@@ -15,7 +15,7 @@ from laneway.host.scan import scan
 if TYPE_CHECKING:
     from laneway.sim.spec import Spec
 
-MODELS = "a2, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
+MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
 """For help texts alone: the models themselves take a third of a command's start to import."""
 
 simulate_option = click.option(

@@ -13,9 +13,9 @@ _VENDOR_DRIVER = "550.127.06"
 _BLACKWELL_DRIVER = "580.105.06"
 
 
-def _a2() -> Machine:
-    """One A2 with its 16 VFs, vGPUs as mediated devices."""
-    machine = chassis("HPE", "ProLiant DL360 Gen10", _MDEV_DRIVER)
+def _a2(driver: str = _MDEV_DRIVER) -> Machine:
+    """One A2 with its 16 VFs; the driver decides on the framework."""
+    machine = chassis("HPE", "ProLiant DL360 Gen10", driver)
     port = machine.pci(ROOT, "0000:00:03.0", parts.ROOT_PORT)
     machine.pci(port, "0000:08:00.0", parts.A2.part, sriov=parts.A2.sriov)
     return machine
@@ -119,6 +119,7 @@ def _slots(machine: Machine, gpu: parts.Gpu, roots: tuple[str, ...]) -> None:
 
 MODELS: Mapping[str, Callable[[], Machine]] = {
     "a2": _a2,
+    "a2-vfio": lambda: _a2(_VENDOR_DRIVER),
     "l40s": _l40s,
     "a100": _a100,
     "hgx-h100": _hgx_h100,
