@@ -26,7 +26,7 @@ def test_the_path_of_a_dump(a2_dump_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("b2", "unknown model 'b2': use one of a2, l40s, a100, hgx-h100, plain"),
+        ("b2", "unknown model 'b2': use one of a2, a2-vfio, l40s, a100, hgx-h100, plain"),
         ("", "unknown model"),
         ("a2:", "unknown model"),
         ("a2:x", "unknown model"),
