@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from laneway.core.card import Card, card_of
+from laneway.core.inventory import VgpuFunction
 from laneway.core.layout_view import (
     Choice,
     View,
@@ -70,19 +71,34 @@ def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, .
 
 def plan_sliced(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
     """What speaks against it, and the steps, on a card that has its functions and no MIG mode."""
-    if view.modes.mixed_size is not None and view.modes.mixed_size != view.wish.mixed_size:
+    if _mode_changes(view):
         return _changed_mode(view)
+    choice, order = _settled(view)
+    against = (*choice.against, *untouchable(view, choice.kept))
+    if order is None:
+        return (*against, *unfitting(view, _carried(choice))), []
+    steps = removals(choice.removed)
+    return against, [*steps, *creations(view, choice.kept, order)]
+
+
+def staying(view: View) -> tuple[VgpuFunction, ...]:
+    """The functions whose vGPUs stay as they are."""
+    return () if _mode_changes(view) else _settled(view)[0].kept
+
+
+def _mode_changes(view: View) -> bool:
+    return view.modes.mixed_size not in (None, view.wish.mixed_size)
+
+
+def _settled(view: View) -> tuple[Choice, _Order | None]:
+    """What stays, and in which order the rest is made; None when it does not fit."""
     choice = choose(view, lambda _: True)
     order = _place(view, _carried(choice), missing(view, choice.kept))
     if order is None:
         # Where vGPUs sit now may be in the way; those that nobody uses can sit elsewhere.
         choice = choose(view, lambda _: False)
         order = _place(view, _carried(choice), missing(view, choice.kept))
-    against = (*choice.against, *untouchable(view, choice.kept))
-    if order is None:
-        return (*against, *unfitting(view, _carried(choice))), []
-    steps = removals(choice.removed)
-    return against, [*steps, *creations(view, choice.kept, order)]
+    return choice, order
 
 
 def _carried(choice: Choice) -> tuple[Carried, ...]:
