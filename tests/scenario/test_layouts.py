@@ -334,6 +334,7 @@ async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate:
         f"create {Q4} on {VFS[0]}",
         f"create {Q4} on {VFS[1]}",
     ]
+    assert (entry.fits_afterwards[Q4], entry.fits_afterwards[Q8]) == (2, 0)
     await settled(cluster, "what-if", "DryRun")
     after = {v.metadata.name: v.metadata.resource_version for v in await cluster.all(VGPUDevice)}
     assert (after, len(host.writes)) == (before, writes)

@@ -97,6 +97,10 @@ class LayoutGpu(
         Mapping[str, int],
         Meta(description="How many more vGPUs of each profile would fit beside what is there."),
     ] = {}
+    fits_afterwards: Annotated[
+        Mapping[str, int],
+        Meta(description="The same once the steps are done; only told of time-sliced vGPUs."),
+    ] = {}
 
 
 class VGPULayoutStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):

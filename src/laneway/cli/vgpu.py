@@ -215,6 +215,8 @@ async def _try_out(client: Client, gpu: fleet.Gpu, spec: dict[str, Any], seconds
         reasons = [answer.words, *([f"What would fit, each for itself: {fits}."] if fits else [])]
         raise wishing.refused(reasons, "nothing would be changed")
     tell_plan(entry.steps)
+    if fits := profile_names.room(entry.fits_afterwards):
+        click.echo(one_line(f"Afterwards there would be room, each for itself, for {fits}."))
 
 
 def entry_of(layout: VGPULayout, name: str, generation: int) -> LayoutGpu | None:

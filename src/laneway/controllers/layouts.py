@@ -32,6 +32,7 @@ from laneway.controllers.layout_status import LAYOUTS, LayoutStatus
 from laneway.controllers.lower_objects import LowerObjects, Stored
 from laneway.core.capacity import still_fits
 from laneway.core.decision import refusals_of
+from laneway.core.forecast import fits_afterwards
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.layout_objects import Found
@@ -281,7 +282,10 @@ class LayoutController:
         retry = Retry(RETRY_SECONDS)
         if layout.spec.dry_run:
             has = self._owner(key.gpu)
-            return projection.planned(blank, decision, has if has != key.layout else ""), retry
+            entry = projection.planned(blank, decision, has if has != key.layout else "")
+            gpu = self._found[key.gpu].gpu
+            fits = fits_afterwards(wish.gpu, gpu, situation) if entry.steps else {}
+            return msgspec.structs.replace(entry, fits_afterwards=fits), retry
         if refusals := refusals_of(decision):
             return projection.refused(blank, refusals), retry
         objects = self._lower.wishes(stored)
