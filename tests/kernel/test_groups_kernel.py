@@ -11,7 +11,6 @@ import pytest
 from laneway.core.passthrough import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan
-from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import execute
 from laneway.host.scan import scan
@@ -63,7 +62,7 @@ async def test_a_vf_of_such_a_group_is_not_taken(
     decision = bind(vf, await observe(node, "node", [vf]))
 
     assert isinstance(decision, tuple), decision
-    assert any(str(pf) in explain(refusal) for refusal in decision)
+    assert any(str(pf) in refusal.words for refusal in decision)
     assert scan(node.host).functions == before.functions
 
 

@@ -17,7 +17,6 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import DeviceHeld
 from laneway.core.release import release
-from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.scan import scan
@@ -124,7 +123,7 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
         assert isinstance(refusals, tuple), refusals
         held = [refusal for refusal in refusals if isinstance(refusal, DeviceHeld)]
         assert held == list(refusals)
-        said = " ".join(map(explain, held))
+        said = " ".join(refusal.words for refusal in held)
         assert str(vm.pid) in said
         assert "qemu-system" in said
         # Planned before the machine started: it is found before the write.
@@ -132,7 +131,7 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
         with pytest.raises(StepError) as failure:
             await execute(node, plan, actor="test", reason="held by a VM")
         assert isinstance(failure.value.refusal, DeviceHeld)
-        assert str(vm.pid) in explain(failure.value.refusal)
+        assert str(vm.pid) in failure.value.refusal.words
         assert not failure.value.undone
         assert visible(scan(host)) == before
         assert vm.poll() is None

@@ -16,7 +16,6 @@ from laneway.cli import connection, fleet, progress, target, wishing
 from laneway.cli.errors import one_line
 from laneway.core.gpu_modes import Mode
 from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
-from laneway.core.words import explain
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
@@ -151,13 +150,13 @@ def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
                 f"vgpulayout {layout.metadata.name}"
             )
     if enabled and mode in list(Mode) and not Mode(mode).has_vfs:
-        yield explain(ModeWithoutVfs(meant.address, mode))
+        yield ModeWithoutVfs(meant.address, mode).words
     if enabled and (claim := meant.claim) is not None:
-        yield explain(ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name))
+        yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
     if wanted and (other or not enabled):
-        yield explain(VgpusEnabled(meant.address, wanted))
+        yield VgpusEnabled(meant.address, wanted).words
 
 
 def _tell_changes(meant: fleet.Gpu, different: list[str]) -> None:

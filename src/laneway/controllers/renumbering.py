@@ -26,7 +26,6 @@ from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.renumbering import Gone, Kind, Move, Renumbering, Wish, carry
-from laneway.core.words import explain
 from laneway.host.attributes import describe
 from laneway.host.plans import moved
 from laneway.host.plans.files import StateError
@@ -94,7 +93,7 @@ class Renumberer:
             text = describe(error) if isinstance(error, OSError) else str(error)
             log.error("wishes cannot follow their cards: %s", text)  # noqa: TRY400 - its text says it all
         except BusyError as error:
-            log.warning("wishes cannot follow their cards: %s", explain(error.refusal))
+            log.warning("wishes cannot follow their cards: %s", error.refusal.words)
         self._identity.moving = frozenset()
 
     async def run(self) -> None:

@@ -44,7 +44,6 @@ from laneway.controllers.silent import SilentChanges
 from laneway.controllers.turns import Turns
 from laneway.controllers.vgpus import VgpuController
 from laneway.core import keys
-from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
@@ -190,7 +189,7 @@ class Agent:
         except StateError as error:
             log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400 - its text says it all
         except BusyError as error:
-            log.warning("%s", explain(error.refusal))
+            log.warning("%s", error.refusal.words)
 
     def _of_node(self, cls: type[T]) -> Informer[T]:
         return self._informer(cls, label_selector=f"{keys.LABEL_NODE}={self.node}")

@@ -45,7 +45,7 @@ from laneway.core.refusals import (
     ResetFailed,
 )
 from laneway.core.situation import Situation
-from laneway.core.words import describe, explain
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Entry
 from laneway.host.plans.execute import StepError, execute
@@ -342,7 +342,7 @@ class Life:
                 return "satisfied", pictures
             if not isinstance(decision, Plan):
                 assert decision, wish.text
-                assert all(isinstance(one, Refusal) and clean(explain(one)) for one in decision)
+                assert all(isinstance(one, Refusal) and clean(one.words) for one in decision)
                 assert picture(self.hardware) == pictures[-1], (wish.text, decision)
                 return "refused", pictures
             assert all(clean(describe(step)) for step in decision.steps)
@@ -352,7 +352,7 @@ class Life:
                     self.hardware, decision, actor="law", reason=wish.text, limits=self.limits
                 )
             except StepError as error:
-                self.said.append(explain(error.refusal))
+                self.said.append(error.refusal.words)
                 assert clean(self.said[-1])
                 pictures.append((error, picture(self.hardware)))
                 return "failed", pictures

@@ -14,7 +14,6 @@ from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, SwitchGpuVfs
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
-from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, execute
 from laneway.host.situation import observe
@@ -54,7 +53,7 @@ class Card:
     async def refused(self, wish: GpuWish) -> list[str]:
         decision = await self.decide(wish)
         assert isinstance(decision, tuple), decision
-        assert all(isinstance(one, Refusal) and explain(one) for one in decision)
+        assert all(isinstance(one, Refusal) and one.words for one in decision)
         return [one.reason for one in decision]
 
     def carried(self) -> Counter[str]:

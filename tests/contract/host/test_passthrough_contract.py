@@ -15,7 +15,6 @@ from laneway.core.passthrough import bind, release
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.situation import Situation
-from laneway.core.words import explain
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.situation import observe
 from support.machines import SECONDS, hardware
@@ -59,7 +58,7 @@ class Scene:
     ) -> str:
         decision = await self.decide(what, address)
         assert isinstance(decision, tuple), decision
-        return "\n".join(map(explain, decision))
+        return "\n".join(refusal.words for refusal in decision)
 
     def drivers(self) -> list[str]:
         return [self.device.driver(function) for function in self.functions]

@@ -17,7 +17,6 @@ from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb, usable
 from laneway.core.usb_claims import QEMU, claim, give_back
-from laneway.core.words import explain
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan
@@ -81,7 +80,7 @@ async def test_a_device_in_use_is_neither_taken_nor_given_back(plugged: Plugged)
     holder = plugged.machine.hold(plugged.device.device_path)
     [refusal] = refusals(claim(plugged.device, await plugged.look()))
     assert isinstance(refusal, DeviceHeld)
-    assert str(holder.pid) in explain(refusal)
+    assert str(holder.pid) in refusal.words
     holder.release()
     await plugged.carry_out(claim(plugged.device, await plugged.look()))
     plugged.machine.hold(plugged.device.device_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from laneway.core.fitness import find, unfit
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.core.refusals import DeviceMissing, DeviceQuarantined
-from laneway.core.words import explain
 from support.cards import CARD, scene
 
 
@@ -25,7 +24,7 @@ def test_an_odd_attribute_does_not_make_a_function_unfit() -> None:
 def test_a_function_that_could_not_be_read_is_not_called_missing() -> None:
     failed = DeviceError(str(CARD), "cannot be read: Input/output error")
     [refusal] = unfit(CARD, scene().but(inventory=Inventory(errors=(failed,))).situation)
-    assert "cannot be read: Input/output error" in explain(refusal)
+    assert "cannot be read: Input/output error" in refusal.words
     missing = scene().but(inventory=Inventory()).situation
     assert unfit(CARD, missing) == (DeviceMissing(str(CARD)),)
 
@@ -33,6 +32,6 @@ def test_a_function_that_could_not_be_read_is_not_called_missing() -> None:
 def test_quarantine_and_silence_are_both_told() -> None:
     one = scene().but(quarantined={CARD: ""}, silent=frozenset({CARD})).situation
     silent, quarantined = unfit(CARD, one)
-    assert "all ones" in explain(silent)
+    assert "all ones" in silent.words
     assert quarantined == DeviceQuarantined(str(CARD), "")
-    assert f"--lift {CARD}" in explain(quarantined)
+    assert f"--lift {CARD}" in quarantined.words

@@ -22,7 +22,7 @@ from laneway.core.plan import (
     SwitchGpuVfs,
 )
 from laneway.core.situation import Situation
-from laneway.core.words import describe, explain
+from laneway.core.words import describe
 from support.looks import (
     A2_NAMES,
     GPU,
@@ -232,7 +232,7 @@ def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
     found = plan_layout(wish(("NVIDIA A16-4Q", 1)), off)
     assert isinstance(found, tuple)
     assert reasons(found) == ["ProfileUnknown"]
-    assert "A2-4Q" in explain(found[0])
+    assert "A2-4Q" in found[0].words
     assert steps(plan_layout(wish(("NVIDIA A2-4Q", 1)), off))
 
 
@@ -276,7 +276,7 @@ def test_cards_that_cannot_be_configured(gpu: PciFunction, expected: list[str]) 
 def test_the_remedy_for_a_gpu_on_vfio_pci_is_to_give_it_back() -> None:
     found = plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(pf(driver="vfio-pci", vfs=0)))
     assert isinstance(found, tuple)
-    assert "laneway host release 0000:08:00.0" in explain(found[0])
+    assert "laneway host release 0000:08:00.0" in found[0].words
 
 
 def test_a_card_that_is_not_there() -> None:
@@ -290,7 +290,7 @@ def test_programs_that_are_missing_or_silent() -> None:
     silent = plan_layout(asked, situation(gpus={}, unasked={GPU: "exit code 9: no driver"}))
     assert reasons(silent) == ["GpuUnreadable"]
     assert isinstance(silent, tuple)
-    assert "exit code 9" in explain(silent[0])
+    assert "exit code 9" in silent[0].words
 
 
 def test_functions_that_no_vgpu_driver_serves() -> None:
@@ -332,9 +332,9 @@ def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
 def test_more_than_fits_tells_how_many_would() -> None:
     found = plan_layout(wish(("NVIDIA A2-4Q", 5)), situation())
     assert isinstance(found, tuple)
-    assert "5 x NVIDIA A2-4Q do not fit" in explain(found[0])
-    assert "fit on 0000:08:00.0 beside" in explain(found[0])
-    assert ": 4 of them would" in explain(found[0])
+    assert "5 x NVIDIA A2-4Q do not fit" in found[0].words
+    assert "fit on 0000:08:00.0 beside" in found[0].words
+    assert ": 4 of them would" in found[0].words
     beside = plan_layout(
         wish(("NVIDIA A2-4Q", 5)), situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
     )

@@ -21,7 +21,6 @@ from laneway.core.plan import (
     SwitchGpuVfs,
 )
 from laneway.core.situation import Holder, Situation
-from laneway.core.words import explain
 from support.looks import (
     A100,
     DC,
@@ -145,7 +144,7 @@ def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
     stuck = plan_layout(more, rtx(carried, *there, places=places, held=(0, 1)))
     assert reasons(stuck) == ["InstancesDoNotFit"]
     assert isinstance(stuck, tuple)
-    assert "in use are in the way" in explain(stuck[0])
+    assert "in use are in the way" in stuck[0].words
 
 
 def test_vgpus_that_an_empty_instance_would_attract_come_after_those_that_need_it() -> None:

@@ -23,7 +23,6 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import DeviceHeld, InstancesDoNotFit, OtherInstances
 from laneway.core.situation import Holder, Situation
-from laneway.core.words import explain
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from support.effects import Kernel
 from support.looks import A100, GPU, QEMU, RTX_PRO, VFS, pf, reasons, situation, steps
@@ -94,7 +93,7 @@ def carried_out(decision: object, look: Situation) -> tuple[GpuInstance, ...]:
 
 def words(decision: object) -> str:
     assert isinstance(decision, tuple), decision
-    return " ".join(map(explain, decision))
+    return " ".join(refusal.words for refusal in decision)
 
 
 # ----------------------------------------------------------------------------------- what is done

@@ -11,7 +11,6 @@ from laneway.core.gpu_modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.offer import lacking, sriov_off
 from laneway.core.refusals import MigOnly, NoGpuInstances, NoProfiles
-from laneway.core.words import explain
 from support.cards import CARD, TYPES, Scene, scene
 
 SHARED = scene(gpu=True, existing=16)
@@ -46,7 +45,7 @@ def test_a_gpu_without_functions_is_asked_for_nothing() -> None:
 def test_mig_mode_without_instances_asks_for_the_configuration() -> None:
     found = told(functions(), GpuModes(mig=True))
     assert found == NoGpuInstances(DEVICE)
-    assert "MigConfiguration" in explain(found)
+    assert "MigConfiguration" in found.words
     some = (GpuInstance(1, "1g.5gb", 19, 0, 1),)
     assert told(functions(), GpuModes(mig=True, instances=some)) is None
 
@@ -63,14 +62,14 @@ def test_types_that_are_listed_though_none_can_be_made_hide_no_cause() -> None:
 def test_a_card_that_can_mig_and_lists_nothing_without_it_is_told_to() -> None:
     found = told(functions(), GpuModes(mig=False))
     assert found == MigOnly(DEVICE)
-    assert "MIGBacked" in explain(found)
+    assert "MIGBacked" in found.words
 
 
 @pytest.mark.parametrize("modes", [None, GpuModes()])
 def test_a_driver_that_does_not_know_the_model_is_named(modes: GpuModes | None) -> None:
     found = told(functions(), modes, driver="550.127.06")
     assert found == NoProfiles(DEVICE, "550.127.06")
-    assert "550.127.06" in explain(found)
+    assert "550.127.06" in found.words
 
 
 def test_a_driver_that_serves_no_vgpus_at_all_is_no_question_of_mig() -> None:

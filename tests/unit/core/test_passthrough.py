@@ -27,7 +27,6 @@ from laneway.core.plan import (
     undo,
 )
 from laneway.core.situation import Console, Framebuffer, Holder, Situation
-from laneway.core.words import explain
 from support.effects import Kernel
 
 PORT = PciAddress.parse("0000:00:01.0")
@@ -65,7 +64,7 @@ def steps(decision: Decision) -> list[Step]:
 
 def words(decision: Decision) -> str:
     assert isinstance(decision, tuple), decision
-    return "\n".join(map(explain, decision))
+    return "\n".join(refusal.words for refusal in decision)
 
 
 # -------------------------------------------------------------------------------------------- bind

@@ -29,7 +29,6 @@ from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined
 from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
-from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)
@@ -52,7 +51,7 @@ def with_vgpus(one: Scene, *numbers: int) -> Scene:
 
 def words(decision: Decision) -> str:
     assert isinstance(decision, tuple), decision
-    return "\n".join(map(explain, decision))
+    return "\n".join(refusal.words for refusal in decision)
 
 
 # ------------------------------------------------------------------------------------ laws

@@ -37,7 +37,6 @@ from laneway.core.refusals import (
 )
 from laneway.core.situation import Holder
 from laneway.core.sriov import set_vfs, switch_gpu
-from laneway.core.words import explain
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)
@@ -50,7 +49,7 @@ def reasons(decision: Decision) -> list[str]:
 
 def words(decision: Decision) -> str:
     assert isinstance(decision, tuple), decision
-    return "\n".join(map(explain, decision))
+    return "\n".join(refusal.words for refusal in decision)
 
 
 # ------------------------------------------------------------------------------------ laws
@@ -66,7 +65,7 @@ def test_a_plan_leads_to_what_was_asked_for_and_back(
         assert set_vfs(CARD, count, after, passthrough=passthrough) == Satisfied()
         assert_undone(one, decision)
     elif isinstance(decision, tuple):
-        assert all(explain(refusal) for refusal in decision)
+        assert all(refusal.words for refusal in decision)
     else:
         assert one.function(CARD).num_vfs == count
 

@@ -18,7 +18,6 @@ from laneway.core.refusals import (
 )
 from laneway.core.situation import Holder, Situation
 from laneway.core.usb_claims import QEMU, claim, give_back
-from laneway.core.words import explain
 from support.effects import Kernel
 
 STICK = UsbDevice(
@@ -101,7 +100,7 @@ def test_another_device_at_the_port_is_not_given_in_its_place(now: UsbDevice) ->
     assert isinstance(decision, tuple)
     [refusal] = decision
     assert isinstance(refusal, DeviceReplaced)
-    assert f"{now.vendor}:{now.product} at 003/{now.number:03d}" in explain(refusal)
+    assert f"{now.vendor}:{now.product} at 003/{now.number:03d}" in refusal.words
     # Who asks by port looks at what is there now.
     assert isinstance(claim(STICK.port, replugged), Plan)
     # Its node is new and belongs to the node already.
@@ -120,14 +119,14 @@ def test_a_hub_and_what_the_node_runs_on_are_refused_with_all_reasons() -> None:
     decision = claim(hub, situation(inventory=inventory, usb_holders={STICK.port: (USER,)}))
     assert isinstance(decision, tuple)
     assert [type(refusal) for refusal in decision] == [DeviceUnusable, DeviceHeld]
-    assert "holds the file system /" in explain(decision[0])
-    assert "it is a hub" in explain(decision[0])
+    assert "holds the file system /" in decision[0].words
+    assert "it is a hub" in decision[0].words
 
 
 def test_a_device_without_a_node_cannot_be_opened_by_anybody() -> None:
     decision = claim(STICK, situation(usb_owners={}))
     assert isinstance(decision, tuple)
-    assert "/dev/bus/usb/003/012 is missing" in explain(decision[0])
+    assert "/dev/bus/usb/003/012 is missing" in decision[0].words
 
 
 def test_a_node_that_qemu_had_before_laneway_came_stays_with_it() -> None:

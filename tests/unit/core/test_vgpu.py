@@ -22,7 +22,6 @@ from laneway.core.refusals import (
     ProfileUnknown,
 )
 from laneway.core.vgpu import SharedGpu, VgpuWish, decide, mdev_uuid
-from laneway.core.words import explain
 
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.4")
@@ -131,7 +130,7 @@ def test_an_exhausted_profile_names_what_the_gpu_carries():
     [refusal] = decide(wish("NVIDIA A2-4Q"), "node1", SharedGpu((mine, other)))
 
     assert isinstance(refusal, ProfileExhausted)
-    assert "1 x NVIDIA A2-8Q" in explain(refusal)
+    assert "1 x NVIDIA A2-8Q" in refusal.words
 
 
 def vendor_card(carried: str, *listed: str) -> tuple[VgpuFunction, VgpuFunction]:
@@ -303,7 +302,7 @@ def test_every_refusal_has_words_and_a_reason(asked, there):
     decision = decide_one(asked, there)
 
     for refusal in refusals_of(decision):
-        assert len(explain(refusal)) > 20
+        assert len(refusal.words) > 20
         assert refusal.reason.isalnum()
 
 

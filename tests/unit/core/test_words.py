@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from laneway.core.pci import PciAddress
 from laneway.core.plan import LoadModule, Plan, Probe, ResetFunction, Step, subject, undo
 from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal, WriteFailed
-from laneway.core.words import describe, explain
+from laneway.core.words import describe
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=12)
 ADDRESSES = st.builds(
@@ -71,7 +71,7 @@ def test_a_plan_survives_being_written_down(steps: list[Step]) -> None:
 @given(data=st.data())
 def test_every_refusal_is_one_line(kind: type[Refusal], data: st.DataObject) -> None:
     refusal = data.draw(built(kind))
-    words = explain(refusal)
+    words = refusal.words
     assert refusal.reason == kind.__name__
     assert words.isprintable()
     assert "  " not in words
@@ -79,17 +79,17 @@ def test_every_refusal_is_one_line(kind: type[Refusal], data: st.DataObject) -> 
 
 
 def test_the_remedy_names_the_command() -> None:
-    said = explain(DriverMissing("0000:08:00.0", "vfio-pci", "nvidia"))
+    said = DriverMissing("0000:08:00.0", "vfio-pci", "nvidia").words
     assert said.endswith("laneway host release 0000:08:00.0")
-    assert "has no driver" in explain(DriverMissing("0000:08:00.0", "", "nvidia"))
-    assert "is on driver ice" in explain(DriverMissing("0000:08:00.0", "ice", "nvidia"))
+    assert "has no driver" in DriverMissing("0000:08:00.0", "", "nvidia").words
+    assert "is on driver ice" in DriverMissing("0000:08:00.0", "ice", "nvidia").words
 
 
 def test_what_is_left_over_is_told() -> None:
-    assert "undone" not in explain(WriteFailed("reset it", "no (EIO)"))
-    left = explain(WriteFailed("reset it", "no (EIO)", ("this", "that")))
+    assert "undone" not in WriteFailed("reset it", "no (EIO)").words
+    left = WriteFailed("reset it", "no (EIO)", ("this", "that")).words
     assert left == "Could not reset it: no (EIO). These steps could not be undone: this; that."
 
 
 def test_every_user_is_named() -> None:
-    assert explain(DeviceHeld("x", ("one", "two"))) == "x is in use: one; two. End that use first."
+    assert DeviceHeld("x", ("one", "two")).words == "x is in use: one; two. End that use first."

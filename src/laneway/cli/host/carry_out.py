@@ -23,7 +23,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
-from laneway.core.words import describe, explain
+from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.outcome import Progress
@@ -109,7 +109,7 @@ async def _execute(hardware: Hardware, wish: Wish, plan: Plan) -> None:
         await execute(hardware, plan, actor=ACTOR, reason=wish.text, progress=_Printer())
     except StepError as error:
         undone = " What was done before it has been undone." if error.undone else ""
-        raise Failure(explain(error.refusal) + undone) from error
+        raise Failure(error.refusal.words + undone) from error
 
 
 def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
@@ -117,7 +117,7 @@ def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
         click.echo("Nothing to do: everything is as asked for.")
         return
     for refusal in decision:
-        click.echo(one_line(f"{refusal.reason}: {explain(refusal)}"), err=True)
+        click.echo(one_line(f"{refusal.reason}: {refusal.words}"), err=True)
     raise Failure(f"refused; {effect}")
 
 
@@ -133,7 +133,7 @@ def _list(plan: Plan) -> None:
 
 def _tell_recovery(recovery: Recovery) -> None:
     outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
-    why = f" {explain(recovery.refusal)}" if recovery.refusal else ""
+    why = f" {recovery.refusal.words}" if recovery.refusal else ""
     click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
 
 

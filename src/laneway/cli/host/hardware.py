@@ -11,7 +11,6 @@ import click
 
 from laneway.cli.errors import Failure
 from laneway.cli.source import one_simulated
-from laneway.core.words import explain
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
@@ -68,4 +67,4 @@ def locked(hardware: Hardware) -> Iterator[None]:
         with hardware.state.lock(ACTOR):
             yield
     except BusyError as error:
-        raise Failure(explain(error.refusal)) from error
+        raise Failure(error.refusal.words) from error

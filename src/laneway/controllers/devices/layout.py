@@ -43,10 +43,11 @@ from laneway.core.layout_stages import Waiting
 from laneway.core.layout_wish import Claimant, LayoutWish, Selection, wish_of
 from laneway.core.mig_wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
+from laneway.core.phrases import counted
 from laneway.core.plan import Plan
 from laneway.core.refusals import FunctionMissing, GpuPreparing, Refusal
 from laneway.core.sriov import vf_count
-from laneway.core.words import counted, describe
+from laneway.core.words import describe
 
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""

@@ -20,9 +20,9 @@ from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.offer import lacking
 from laneway.core.pci import PciAddress
+from laneway.core.phrases import counted
 from laneway.core.refusals import WrongDevice
 from laneway.core.vgpu import VgpuWish, carried
-from laneway.core.words import counted, explain
 
 _NO_VGPU = "No vGPU is asked for, and there is none."
 
@@ -72,7 +72,7 @@ def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFu
     physical = next((one for one in inventory.functions if one.address == gpu), None)
     modes = inventory.modes.get(gpu)
     if physical and (why := lacking(physical, functions, modes, inventory.nvidia_driver)):
-        return explain(why)
+        return why.words
     there = carried(functions)
     return f"The GPU carries {counted(there)}." if there else "The driver offers no profile."
 

@@ -14,7 +14,7 @@ from laneway.api import Condition, find_condition
 from laneway.controllers.devices.family import DeviceObject, ready
 from laneway.core.plan import Plan
 from laneway.core.refusals import Refusal, WriteFailed
-from laneway.core.words import describe, explain
+from laneway.core.words import describe
 
 IN_PROGRESS = "InProgress"
 """Reason of the Ready condition while a plan is carried out."""
@@ -64,7 +64,7 @@ def refused(refusals: tuple[Refusal, ...]) -> Condition:
 
 def in_words(refusals: tuple[Refusal, ...]) -> str:
     """All refusals as one text."""
-    return " ".join(map(explain, refusals))
+    return " ".join(refusal.words for refusal in refusals)
 
 
 def begun(stored: DeviceObject) -> bool:

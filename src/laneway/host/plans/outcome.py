@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from laneway.core.plan import Step
 from laneway.core.refusals import Refusal, WriteFailed
-from laneway.core.words import explain
 from laneway.host.plans.files import StateError
 
 Phase = Literal["doing", "done", "undoing", "undone", "failed"]
@@ -39,7 +38,7 @@ class StepError(Exception):
     """A plan did not complete; `refusal` says which step failed and why."""
 
     def __init__(self, refusal: Refusal, *, undone: bool) -> None:
-        super().__init__(explain(refusal))
+        super().__init__(refusal.words)
         self.refusal = refusal
         self.undone = undone
         """Whether steps had been done, and were taken back: trying again disturbs what runs."""

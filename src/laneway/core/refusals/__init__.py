@@ -1,0 +1,138 @@
+"""Refusals are data: an enumerated reason with its facts and, beside them, its words.
+
+The same value becomes a condition, an event, an admission message, a line of the command line and
+a tooltip. The reason is the condition's `reason`, so it never changes once released; the words may
+change with any release. One module has the refusals of one topic; all of them are named here.
+"""
+
+from __future__ import annotations
+
+from laneway.core.refusals.base import Refusal
+from laneway.core.refusals.devices import (
+    DeviceHeld,
+    DeviceMissing,
+    DeviceQuarantined,
+    DeviceReplaced,
+    DeviceUnusable,
+    DriverMissing,
+    OtherCard,
+    ResetFailed,
+    ToolMissing,
+    UsersUnknown,
+    VfioMissing,
+    WrongDevice,
+)
+from laneway.core.refusals.functions import (
+    NoIommu,
+    NoSriov,
+    OtherVfCount,
+    VfCountOutOfRange,
+    VfsAllOrNone,
+    VfsElsewhere,
+    VfsUndriven,
+    VgpusEnabled,
+)
+from laneway.core.refusals.gpus import (
+    ClaimedWhole,
+    GpuPreparing,
+    GpuUnreadable,
+    MigOnly,
+    MigUnsupported,
+    MigWished,
+    MixedSizeUnsupported,
+    ModeElsewhere,
+    ModeUnknown,
+    ModeWithoutVfs,
+    NoProfiles,
+    NotAVgpuCard,
+)
+from laneway.core.refusals.instances import (
+    InstanceCountNegative,
+    InstancesDoNotFit,
+    InstancesElsewhere,
+    MigModeOff,
+    OtherInstances,
+    ProfileRepeated,
+)
+from laneway.core.refusals.layouts import (
+    CountTooSmall,
+    LayoutDoesNotFit,
+    ModeExcludes,
+    ModesExclusive,
+    OtherLayout,
+    SizesMixed,
+    TooFewFunctions,
+)
+from laneway.core.refusals.plans import ChangedMeanwhile, HostBusy, WriteFailed
+from laneway.core.refusals.vgpus import (
+    ConfiguredElsewhere,
+    FunctionMissing,
+    GpuDisabled,
+    NoGpuInstances,
+    OtherProfileRunning,
+    ParametersMalformed,
+    ProfileExhausted,
+    ProfileMissing,
+    ProfileUnknown,
+)
+
+__all__ = [
+    "ChangedMeanwhile",
+    "ClaimedWhole",
+    "ConfiguredElsewhere",
+    "CountTooSmall",
+    "DeviceHeld",
+    "DeviceMissing",
+    "DeviceQuarantined",
+    "DeviceReplaced",
+    "DeviceUnusable",
+    "DriverMissing",
+    "FunctionMissing",
+    "GpuDisabled",
+    "GpuPreparing",
+    "GpuUnreadable",
+    "HostBusy",
+    "InstanceCountNegative",
+    "InstancesDoNotFit",
+    "InstancesElsewhere",
+    "LayoutDoesNotFit",
+    "MigModeOff",
+    "MigOnly",
+    "MigUnsupported",
+    "MigWished",
+    "MixedSizeUnsupported",
+    "ModeElsewhere",
+    "ModeExcludes",
+    "ModeUnknown",
+    "ModeWithoutVfs",
+    "ModesExclusive",
+    "NoGpuInstances",
+    "NoIommu",
+    "NoProfiles",
+    "NoSriov",
+    "NotAVgpuCard",
+    "OtherCard",
+    "OtherInstances",
+    "OtherLayout",
+    "OtherProfileRunning",
+    "OtherVfCount",
+    "ParametersMalformed",
+    "ProfileExhausted",
+    "ProfileMissing",
+    "ProfileRepeated",
+    "ProfileUnknown",
+    "Refusal",
+    "ResetFailed",
+    "SizesMixed",
+    "TooFewFunctions",
+    "ToolMissing",
+    "UsersUnknown",
+    "VfCountOutOfRange",
+    "VfioMissing",
+    "VfsAllOrNone",
+    "VfsElsewhere",
+    "VfsUndriven",
+    "VgpusEnabled",
+    "WriteFailed",
+    "WrongDevice",
+]

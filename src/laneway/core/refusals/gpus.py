@@ -1,0 +1,166 @@
+"""Why a GPU is not shared, or not in the mode that is wished."""
+
+from __future__ import annotations
+
+from laneway.core.gpu_modes import Mode
+from laneway.core.refusals.base import Refusal
+
+
+class GpuUnreadable(Refusal, frozen=True):
+    """The driver's program does not tell about the GPU, so nothing can be planned."""
+
+    device: str
+    error: str
+
+    @property
+    def words(self) -> str:
+        return f"The driver tells nothing about {self.device}: {self.error}."
+
+
+class NotAVgpuCard(Refusal, frozen=True):
+    """The device is no NVIDIA GPU that can carry vGPUs."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} is no NVIDIA GPU that can carry vGPUs. laneway devices shows which can."
+        )
+
+
+class NoProfiles(Refusal, frozen=True):
+    """The driver has no vGPU profile for this model of card."""
+
+    device: str
+    driver: str
+    """Its release."""
+
+    @property
+    def words(self) -> str:
+        release = f" {self.driver}" if self.driver else ""
+        return (
+            f"NVIDIA's driver{release} has no vGPU profile for this model of card: {self.device} "
+            "has its virtual functions, and not one of them offers any. Install a release of "
+            "the vGPU driver for hosts that supports the card; the driver for data centres has "
+            "no profiles at all."
+        )
+
+
+class ClaimedWhole(Refusal, frozen=True):
+    """The GPU is claimed as a whole device, so it is not shared."""
+
+    device: str
+    claim: str
+    user: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} is claimed as a whole by PCIDeviceClaim {self.claim} of user "
+            f"{self.user or 'unknown'}, so it is not shared. It goes on here once that claim is "
+            "deleted."
+        )
+
+
+class MigUnsupported(Refusal, frozen=True):
+    """The card has no MIG mode."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.device} has no MIG mode. Ask for a mode and profiles that need none."
+
+
+class MigOnly(Refusal, frozen=True):
+    """The card shares itself through MIG only, and MIG mode is off."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} offers no vGPU outside MIG mode, and MIG mode is off. Set spec.mode to "
+            "MIGBacked."
+        )
+
+
+class MigWished(Refusal, frozen=True):
+    """A MigConfiguration asks for GPU instances on a card that is to leave MIG mode."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"A MigConfiguration asks for GPU instances on {self.device}, so it stays in MIG mode. "
+            "Set spec.enabled of that MigConfiguration to false first."
+        )
+
+
+class MixedSizeUnsupported(Refusal, frozen=True):
+    """The card or its driver cannot carry vGPUs of different sizes at once."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} cannot carry vGPUs of different sizes at once: card or driver lack the "
+            "mode. Ask for one size only."
+        )
+
+
+class ModeUnknown(Refusal, frozen=True):
+    """A GPU is asked to be in a mode that there is not."""
+
+    mode: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.mode!r} is no mode of a GPU: use {', '.join(Mode)}, or leave it empty."
+
+
+class ModeWithoutVfs(Refusal, frozen=True):
+    """A GPU is to have virtual functions and to be in a mode that has none."""
+
+    device: str
+    mode: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"Mode {self.mode} has no virtual functions, and spec.enabled asks for them: "
+            f"{self.device} is left as it is. Set spec.enabled to false, or choose SameSize, "
+            "MixedSize or MIGBacked."
+        )
+
+
+class ModeElsewhere(Refusal, frozen=True):
+    """The GPU is in another mode than wished, and not because of this object."""
+
+    device: str
+    wanted: str
+    found: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} is in mode {self.found}, which it was not given through this object, "
+            f"so it does not change to {self.wanted}. To keep it, ask for {self.found}; to have "
+            f"{self.wanted}, ask for {self.wanted} after that."
+        )
+
+
+class GpuPreparing(Refusal, frozen=True):
+    """The GPU itself is not yet as it is wished, so nothing is made on it."""
+
+    device: str
+    what: str
+    """What is still to be done, in words."""
+
+    @property
+    def words(self) -> str:
+        first = self.what.rstrip(".")
+        return f"{self.device} is not ready for it yet: {first}. This goes on by itself afterwards."

@@ -1,0 +1,93 @@
+"""Why GPU instances are not made or destroyed."""
+
+from __future__ import annotations
+
+from laneway.core.phrases import listed
+from laneway.core.refusals.base import Refusal
+
+
+class MigModeOff(Refusal, frozen=True):
+    """GPU instances are asked for on a card that is not in MIG mode."""
+
+    device: str
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"MIG mode of {self.device} is off, and is not switched on unasked: set spec.mode of "
+            f"SRIOVGPUDevice {self.gpu} to MIG for GPU instances alone, or to MIGBacked, with "
+            "spec.enabled true, for vGPUs in them."
+        )
+
+
+class InstanceCountNegative(Refusal, frozen=True):
+    """Less than none of a GPU instance is asked for."""
+
+    profile: str
+    count: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.count} x {self.profile!r} is no number of GPU instances: request 0 or more."
+
+
+class ProfileRepeated(Refusal, frozen=True):
+    """One profile of GPU instances is asked for in two places."""
+
+    profile: str
+
+    @property
+    def words(self) -> str:
+        return f"spec.profileSpec names {self.profile} more than once. Request it in one place."
+
+
+class InstancesDoNotFit(Refusal, frozen=True):
+    """The GPU instances asked for do not fit on the card together."""
+
+    device: str
+    asked: tuple[str, ...]
+    obstacle: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The GPU instances {listed(self.asked)} do not fit on {self.device}: {self.obstacle}. "
+            "Ask for fewer or smaller ones."
+        )
+
+
+class InstancesElsewhere(Refusal, frozen=True):
+    """The card has GPU instances that nobody asked Laneway for."""
+
+    device: str
+    instances: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} has GPU instances that were not asked for through this object: "
+            f"{listed(self.instances)}. They are left alone. To take them over, request them here "
+            "and set spec.enabled to true; to have them destroyed, set it to false afterwards."
+        )
+
+
+class OtherInstances(Refusal, frozen=True):
+    """GPU instances that nobody asked Laneway for stand beside, or in the way of, those wished."""
+
+    device: str
+    instances: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """What there is no room for because of them."""
+
+    @property
+    def words(self) -> str:
+        text = (
+            f"{self.device} has GPU instances that this object does not ask for: "
+            f"{listed(self.instances)}. They are left alone. To keep them, request them here; to "
+            "have them destroyed, request them and afterwards no longer."
+        )
+        if self.lacking:
+            text += f" Beside them there is no room for {listed(self.lacking)}."
+        return text

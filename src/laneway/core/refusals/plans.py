@@ -1,0 +1,44 @@
+"""Why a plan is not carried out, or not to its end."""
+
+from __future__ import annotations
+
+from laneway.core.refusals.base import Refusal
+
+
+class HostBusy(Refusal, frozen=True):
+    """Another Laneway process changes this host now."""
+
+    holder: str
+
+    @property
+    def words(self) -> str:
+        return f"This host is being changed by {self.holder}. Wait until that is done."
+
+
+class WriteFailed(Refusal, frozen=True):
+    """The kernel or the driver refused a step; what was done before it has been undone."""
+
+    step: str
+    error: str
+    left_over: tuple[str, ...] = ()
+    """Steps that could not be undone."""
+
+    @property
+    def words(self) -> str:
+        text = f"Could not {self.step}: {self.error}."
+        if self.left_over:
+            text += f" These steps could not be undone: {'; '.join(self.left_over)}."
+        return text
+
+
+class ChangedMeanwhile(Refusal, frozen=True):
+    """What an interrupted plan was about has been changed by somebody else since."""
+
+    step: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"An interrupted plan was to {self.step}, but somebody else has changed the device "
+            "since. It is left as it is; plan anew."
+        )

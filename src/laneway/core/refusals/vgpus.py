@@ -1,0 +1,136 @@
+"""Why a vGPU is not made, changed or removed."""
+
+from __future__ import annotations
+
+from laneway.core.phrases import counted, listed, quoted
+from laneway.core.refusals.base import Refusal
+
+
+class ProfileMissing(Refusal, frozen=True):
+    """A vGPU is to be enabled, but nobody said with which profile."""
+
+    offered: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            "spec.vGPUTypeName is empty: name the profile to configure. "
+            f"Possible here now: {listed(self.offered)}."
+        )
+
+
+class ProfileUnknown(Refusal, frozen=True):
+    """The driver does not list the profile for this GPU."""
+
+    profile: str
+    offered: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The driver offers no profile named {quoted(self.profile)} on this GPU. "
+            f"Possible here now: {listed(self.offered)}."
+        )
+
+
+class ProfileExhausted(Refusal, frozen=True):
+    """The driver knows the profile but cannot create another vGPU of it now."""
+
+    profile: str
+    configured: tuple[tuple[str, int], ...]
+    """What the GPU carries: profile and count, sorted by name."""
+    offered: tuple[str, ...]
+    of: int = 0
+    """How many fit on the GPU when it carries nothing; 0: nobody knows."""
+
+    @property
+    def words(self) -> str:
+        left = f"0 of {self.of} left" if self.of else "none left"
+        return (
+            f"{self.profile}: {left}: the GPU carries {counted(self.configured)}. "
+            f"Possible here now: {listed(self.offered)}."
+        )
+
+
+class FunctionMissing(Refusal, frozen=True):
+    """The VF is not on the bus, although its GPU is wished to have VFs."""
+
+    address: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.address} is not on the PCI bus: the GPU's virtual functions do not exist. "
+            "They come back when SR-IOV is enabled on the GPU again."
+        )
+
+
+class GpuDisabled(Refusal, frozen=True):
+    """A vGPU is to be enabled on a GPU that is not to have VFs."""
+
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+
+    @property
+    def words(self) -> str:
+        return (
+            "The GPU has no virtual functions and is not meant to. Enable the GPU first: set "
+            f"spec.enabled of SRIOVGPUDevice {self.gpu} to true."
+        )
+
+
+class NoGpuInstances(Refusal, frozen=True):
+    """The GPU is in MIG mode and has no GPU instance that a vGPU could be in."""
+
+    device: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} is in MIG mode and has no GPU instance, so there is nothing that a "
+            "vGPU could be in. Ask for GPU instances in the MigConfiguration of the same name, "
+            "and set its spec.enabled to true."
+        )
+
+
+class ConfiguredElsewhere(Refusal, frozen=True):
+    """The function carries a vGPU that nobody asked Laneway for."""
+
+    profile: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The driver has a {self.profile or 'vGPU of an unknown profile'} here that was not "
+            "configured through this object. It is left alone. To take it over, set "
+            "spec.enabled to true with this vGPUTypeName; to remove it, disable it afterwards."
+        )
+
+
+class OtherProfileRunning(Refusal, frozen=True):
+    """The function carries another vGPU than wished, and not because of this object."""
+
+    profile: str
+    running: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The driver has a {self.running or 'vGPU of an unknown profile'} here that was not "
+            f"configured through this object, so {quoted(self.profile)} does not replace it. "
+            "To keep it, set spec.vGPUTypeName to its profile; to remove it, set spec.enabled "
+            "to false."
+        )
+
+
+class ParametersMalformed(Refusal, frozen=True):
+    """Parameters of vGPUs that the driver would not understand."""
+
+    parameters: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.parameters!r} are no vGPU parameters: write name=value, several of them "
+            "separated by commas, such as frame_rate_limiter=0."
+        )
