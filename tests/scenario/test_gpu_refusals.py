@@ -38,13 +38,16 @@ async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, 
 
     await wish(cluster, named(A2), "MixedSize")
 
-    assert vgpu in await refused(cluster, named(A2), "VgpusEnabled")
+    told = await refused(cluster, named(A2), "VgpusEnabled")
+    assert vgpu in told
+    assert "in use" not in told  # once is enough, and in the words of the one who asked
     assert await found(host, A2) is Mode.SAME_SIZE
     assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
     await cluster.disable(vgpu)
     await in_mode(cluster, named(A2), "MixedSize")
 
 
+@pytest.mark.realapi
 async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -132,6 +135,7 @@ async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_wish(cl
 # ------------------------------------------------------------------------------ claimed as a whole
 
 
+@pytest.mark.realapi
 async def test_a_gpu_that_is_claimed_whole_is_not_offered_until_the_claim_goes(cluster, bare):
     await cluster.client.create(served(PCIDeviceClaim), claim(A2))
     agent = await cluster.start_agent("node1", bare("a2"))

@@ -8,6 +8,8 @@ whoever came first has it, and what is there decides who that was.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from laneway.api import (
@@ -24,7 +26,7 @@ from laneway.controllers.devices import gpu
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.core import names
-from laneway.core.decision import Decision, conclude, refusals_of, steps_of
+from laneway.core.decision import Decision, conclude, refusals_of
 from laneway.core.gpu_modes import Mode
 from laneway.core.inventory import Inventory
 from laneway.core.mode_wish import ModeWish, judge, pending, plan_mode
@@ -134,8 +136,12 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
             return decision
         # Without functions there is nothing that vGPUs could lose, and what was lost comes back.
         wished = self._enabled(wish.address) if wish.explicit and self._shared(wish) else ()
-        against = (VgpusEnabled(str(wish.address), wished),) if wished else ()
-        return conclude((*against, *refusals_of(decision)), steps_of(decision))
+        if not wished:
+            return decision
+        # What the functions of these carry is not told again; who uses them is.
+        decision = plan_mode(wish, self._without(wished, situation))
+        against = (VgpusEnabled(str(wish.address), wished), *refusals_of(decision))
+        return conclude(against, ())
 
     def deed(self, name: str, wish: ModeWish) -> Deed:
         if wish.enabled == self._shared(wish):
@@ -158,6 +164,14 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         """Whether the GPU has virtual functions."""
         function = self._function(wish.address)
         return function is not None and bool(vf_count(function))
+
+    def _without(self, wished: Collection[str], situation: Situation) -> Situation:
+        """The situation without the vGPUs on the functions of these VGPUDevices."""
+        vgpus = tuple(
+            replace(one, configured=None) if self._name(one.address) in wished else one
+            for one in situation.inventory.vgpus
+        )
+        return replace(situation, inventory=replace(situation.inventory, vgpus=vgpus))
 
     def _lacking(self, wish: ModeWish) -> Refusal | None:
         """Why the GPU has nothing to offer although it is as wished."""
