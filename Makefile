@@ -13,7 +13,7 @@ RUN := .venv/bin
 DEV := .venv-dev/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-kernel test-realapi test-durability test-fuzz test-all check bench constraints venv venv-dev clean
+.PHONY: help up test test-kernel test-realapi test-wishes test-durability test-fuzz test-all check bench constraints venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -30,6 +30,9 @@ test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs
 # KUBECONFIG counts only where it is typed: one from the environment may be a cluster that matters.
 test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one
 	@LANEWAY_KUBECONFIG="$(if $(filter command%,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))" tools/tiers.sh realapi
+
+test-wishes: venv-dev ## 200 made-up wishes on three simulated nodes; LANEWAY_SEED=N repeats a run
+	@tools/tiers.sh wishes
 
 test-durability: venv-dev ## the API server killed 200 times under load; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh durability

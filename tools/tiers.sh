@@ -1,6 +1,6 @@
 #!/bin/bash
 # tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi) or more time
-# (durability, fuzz).
+# (wishes, durability, fuzz).
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
@@ -13,8 +13,9 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
+#   LANEWAY_WISHES        how much wishes has users wish (200)
 #   LANEWAY_KILLS         how often durability kills the server (200)
-#   LANEWAY_SEED          and with what luck (one that no run had before)
+#   LANEWAY_SEED          and with what luck both do (one that no run had before)
 #   LANEWAY_FUZZ          how many requests fuzz makes (1200)
 set -uo pipefail
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
@@ -169,13 +170,25 @@ run_realapi() {
   # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
   "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
     tests/contract/api tests/contract/admission || status=$?
-  "${server[@]}" "$python" -m pytest -q \
-    tests/realapi tests/scenario/test_{agent,vgpu,gpu}_*.py \
-    tests/scenario/test_{layouts,mig_configuration,seed_session}.py || status=$?
+  "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
+  "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
   if [[ $status != 0 && -d $scratch/server ]]; then
     tail -n 20 "$scratch/server/kube-apiserver.log"
   fi
   return $status
+}
+
+# ---- wishes: users, machines and others change whatever they like on three nodes
+
+prepare_wishes() {
+  :
+}
+
+run_wishes() {
+  local wishes=${LANEWAY_WISHES:-200} seed=${LANEWAY_SEED:-$RANDOM}
+  echo "-- LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed"
+  LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed \
+    "$python" -m pytest -q -p no:cacheprovider tests/scenario/test_random_wishes.py
 }
 
 # ---- durability: the API server is killed again and again under load ----------
@@ -205,7 +218,7 @@ run_fuzz() {
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi durability fuzz)
+  tiers=(kernel realapi wishes durability fuzz)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }

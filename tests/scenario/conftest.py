@@ -13,6 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from support.plans import hardware_of, in_thread
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0 if REAL else 20.0
+DATABASE = "state.db"
 
 
 class Cluster:
@@ -249,8 +251,8 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 @contextlib.asynccontextmanager
 async def _embedded(directory: Path) -> AsyncIterator[tuple[str, ApiServer]]:
-    """Our API server, and a kubeconfig for it."""
-    server = ApiServer(str(directory / "state.db"))
+    """Our API server with the database in a folder, and a kubeconfig for it."""
+    server = ApiServer(str(directory / DATABASE))
     await server.start()
     kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(
@@ -269,9 +271,6 @@ async def _given(_directory: Path) -> AsyncIterator[tuple[str, None]]:
     """The real API server of the realapi tier. All Laneway objects on it are the test's."""
     kubeconfig = os.environ["KUBECONFIG"]
     async with Client(load(kubeconfig)) as client:
-        await install_crds(client)
-        for kind in KINDS:
-            await _until_served(client, kind.path)
         nodes = await _names(client, CoreNode)
         await _remove(client, set())
         try:
@@ -288,11 +287,14 @@ async def _names(client: Client, cls: type[Any]) -> set[str]:
 
 async def _remove(client: Client, nodes: set[str]) -> None:
     """All Laneway objects, whatever holds them, the events about them, and some nodes."""
-    found = [(kind.type, name) for kind in KINDS for name in await _names(client, kind.type)]
-    for cls, name in [*found, *((CoreNode, name) for name in nodes)]:
+    for kind in KINDS:
+        await client._call("DELETE", kind.path)
+        for held in await _names(client, kind.type):
+            with contextlib.suppress(NotFoundError):
+                await client.patch(served(kind.type), held, {"metadata": {"finalizers": None}})
+    for name in nodes:
         with contextlib.suppress(NotFoundError):
-            await client.delete(served(cls), name)
-            await client.patch(served(cls), name, {"metadata": {"finalizers": None}})
+            await client.delete(served(CoreNode), name)
     about = {"fieldSelector": f"involvedObject.apiVersion={served(VGPUDevice).api_version}"}
     await client._call("DELETE", "/api/v1/namespaces/default/events", about)
 
@@ -306,16 +308,40 @@ async def _until_served(client: Client, path: str) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the database of a server that has our CRDs, or nothing: a real one has them.
+
+    Once for all tests, since it takes longer than many of them.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+
+    async def install() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            kubeconfig = os.environ.get("KUBECONFIG", "")
+            if not REAL:
+                kubeconfig, _ = await stack.enter_async_context(_embedded(folder))
+            client = await stack.enter_async_context(Client(load(kubeconfig)))
+            await install_crds(client)
+            for kind in KINDS:
+                await _until_served(client, kind.path)
+
+    with ThreadPoolExecutor() as thread:
+        thread.submit(asyncio.run, install()).result()
+    return folder
+
+
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(tmp_path: Path, installed: Path) -> AsyncIterator[Cluster]:
+    if not REAL:
+        shutil.copy(installed / DATABASE, tmp_path)
     start = _given if REAL else _embedded
     async with (
         start(tmp_path) as (kubeconfig, server),
         contextlib.AsyncExitStack() as stack,
     ):
         client = await stack.enter_async_context(Client(load(kubeconfig)))
-        await install_crds(client)
-        yield Cluster(client, server, stack, tmp_path / "state.db")
+        yield Cluster(client, server, stack, tmp_path / DATABASE)
 
 
 @pytest.fixture

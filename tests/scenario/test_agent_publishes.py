@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+import pytest
+
 from laneway.api import (
     CoreNode,
     DeviceNode,
@@ -18,6 +20,7 @@ from laneway.api import (
 from laneway.kube.resource import served
 
 
+@pytest.mark.realapi
 async def test_a_simulated_a2_is_shown_as_harvester_users_know_it(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
 
@@ -110,6 +113,7 @@ async def test_the_driver_label_comes_with_a_gpu_and_goes_with_it(cluster, simul
     await cluster.until(CoreNode, "node1", lambda node: label not in node.metadata.labels)
 
 
+@pytest.mark.realapi
 async def test_objects_of_a_device_that_is_gone_are_removed(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -150,6 +154,7 @@ async def test_vgpus_keep_their_wish_while_their_gpu_waits_for_its_functions(clu
     assert condition.reason == "FunctionMissing"
 
 
+@pytest.mark.realapi
 async def test_agents_leave_each_others_objects_alone(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await cluster.start_agent("node2", simulated("plain", "node2"))
@@ -161,6 +166,7 @@ async def test_agents_leave_each_others_objects_alone(cluster, simulated):
     assert len(await cluster.names(VGPUDevice)) == 16
 
 
+@pytest.mark.realapi
 async def test_a_restarted_agent_writes_nothing_that_is_already_right(cluster, simulated):
     host = simulated("a2", "node1")
     first = await cluster.start_agent("node1", host)
@@ -175,6 +181,7 @@ async def test_a_restarted_agent_writes_nothing_that_is_already_right(cluster, s
     assert cluster.metric("laneway_api_writes_total") == written
 
 
+@pytest.mark.realapi
 async def test_a_deleted_object_comes_back(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
     old = await cluster.get(PCIDevice, "node1-000008000")
@@ -189,6 +196,7 @@ async def test_a_deleted_object_comes_back(cluster, simulated):
     assert new.metadata.uid != old.metadata.uid
 
 
+@pytest.mark.realapi
 async def test_a_status_that_somebody_falsified_is_put_right(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
 
@@ -202,6 +210,7 @@ async def test_a_status_that_somebody_falsified_is_put_right(cluster, simulated)
     assert device.status.iommu_group == "11"
 
 
+@pytest.mark.realapi
 async def test_a_real_server_is_adopted_as_it_runs(cluster, simulated, a2_dump_path: Path):
     await cluster.start_agent("real", simulated(str(a2_dump_path), "real"))
 

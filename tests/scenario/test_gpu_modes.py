@@ -76,6 +76,7 @@ async def test_each_mode_into_each_other(cluster, bare, model, path):
         assert await found(host, other) is Mode.PASSTHROUGH
 
 
+@pytest.mark.realapi
 async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a2"))
     await wish(cluster, named(A2), "MixedSize")
@@ -148,6 +149,7 @@ async def test_a_mode_for_later_takes_effect_with_the_functions(cluster, bare):
 # ------------------------------------------------------------------------------ GPU instances
 
 
+@pytest.mark.realapi
 async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
@@ -321,6 +323,7 @@ async def test_a_wish_that_was_made_in_view_of_another_mode_takes_nothing(cluste
     assert await found(host, A100) is Mode.MIG_BACKED
 
 
+@pytest.mark.realapi
 async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)

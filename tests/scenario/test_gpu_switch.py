@@ -60,6 +60,7 @@ async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------------- the whole story
 
 
+@pytest.mark.realapi
 async def test_from_a_bare_gpu_to_two_vgpus_and_back(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
@@ -124,6 +125,7 @@ async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, m
 # -------------------------------------------------------------------------------- while it runs
 
 
+@pytest.mark.realapi
 async def test_what_is_being_done_is_told_and_a_change_of_mind_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -314,6 +316,7 @@ async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(clu
     assert number_of_vfs(host) == 0
 
 
+@pytest.mark.realapi
 async def test_a_restored_object_that_says_disabled_takes_nothing_away(cluster, bare):
     host = bare()
     agent = await cluster.start_agent("node1", host)
@@ -402,6 +405,7 @@ async def test_a_wish_that_is_taken_back_while_the_agent_is_dead_is_not_lost(clu
 # ----------------------------------------------------------------------------- what it tells
 
 
+@pytest.mark.realapi
 async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster, bare):
     agent = await cluster.start_agent("node1", bare())
     await switched(cluster, on=True)

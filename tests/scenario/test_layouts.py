@@ -112,6 +112,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------------------- the whole way
 
 
+@pytest.mark.realapi
 async def test_sixteen_vgpus_are_one_wish(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     host.call([MANAGE, "-d", "0000:08:00.0"])
@@ -229,6 +230,7 @@ async def test_vgpus_in_gpu_instances_and_back(
 # -------------------------------------------------------------------------------- several nodes
 
 
+@pytest.mark.realapi
 async def test_every_agent_answers_for_its_own_gpus(cluster: Any, simulated: Any) -> None:
     hosts = {name: simulated(model, name) for name, model in NODES.items()}
     for name, host in hosts.items():
@@ -270,6 +272,7 @@ async def test_a_gpu_that_is_refused_holds_up_no_other(cluster: Any, simulated: 
     assert carried(hosts["node1"]) == {Q8: 2}
 
 
+@pytest.mark.realapi
 async def test_a_node_that_leaves_the_selection_keeps_what_it_has(
     cluster: Any, simulated: Any
 ) -> None:
@@ -317,6 +320,7 @@ async def test_a_selection_of_nothing_says_so(cluster: Any, simulated: Any) -> N
 # ------------------------------------------------------------------------------------- dry run
 
 
+@pytest.mark.realapi
 async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate: Any) -> None:
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -358,6 +362,7 @@ async def test_a_dry_run_of_what_was_done_changes_nothing(cluster: Any, simulate
 # ----------------------------------------------------------------------------------- who has it
 
 
+@pytest.mark.realapi
 async def test_of_two_layouts_the_older_has_the_gpu(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -382,6 +387,7 @@ async def test_of_two_layouts_the_older_has_the_gpu(cluster: Any, simulated: Any
     assert carried(host) == {Q8: 1}
 
 
+@pytest.mark.realapi
 async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -400,6 +406,7 @@ async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -
     await cluster.answer(VGPUS[0], "NotConfigured")
 
 
+@pytest.mark.realapi
 async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
     cluster: Any, simulated: Any
 ) -> None:
@@ -430,6 +437,7 @@ async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
         assert "VGPULayout all" in back[0]
 
 
+@pytest.mark.realapi
 async def test_what_somebody_does_to_the_answers_is_put_right(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await make(cluster, "all", vgpus=of(A2_4Q=2))
@@ -604,6 +612,7 @@ async def test_an_agent_that_is_killed_after_any_write_goes_on_where_it_was(
         assert len(enabled) == 2
 
 
+@pytest.mark.realapi
 async def test_at_rest_nobody_asks_for_anything(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]]
 ) -> None:

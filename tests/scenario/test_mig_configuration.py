@@ -214,7 +214,12 @@ BACKED = {
 
 
 @pytest.mark.parametrize(
-    ("model", "by_mode"), [("a100", False), ("hgx-h100", True), ("rtx-pro-6000", False)]
+    ("model", "by_mode"),
+    [
+        pytest.param("a100", False, marks=pytest.mark.realapi),
+        ("hgx-h100", True),
+        ("rtx-pro-6000", False),
+    ],
 )
 async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
     cluster, simulated, model, by_mode
@@ -366,6 +371,7 @@ async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothin
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
 
 
+@pytest.mark.realapi
 async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(cluster, divided):
     gpu = divided()
     await cluster.start_agent("node1", gpu.host)
@@ -404,6 +410,7 @@ async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(clus
     assert await gpu.spots() == before
 
 
+@pytest.mark.realapi
 async def test_an_object_that_another_client_writes_is_taken_up(cluster, divided):
     gpu = divided(functions=False)
     await cluster.start_agent("node1", gpu.host)
@@ -623,6 +630,7 @@ async def test_an_agent_killed_at_any_write_ends_as_one_that_was_not(cluster, di
 # -------------------------------------------------------------------------------- what it tells
 
 
+@pytest.mark.realapi
 async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -644,6 +652,7 @@ async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster
     assert metrics("laneway_operation_seconds_count", labels) == 1
 
 
+@pytest.mark.realapi
 async def test_at_rest_nothing_is_asked_or_written(cluster, divided, requests):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)

@@ -44,6 +44,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
+@pytest.mark.realapi
 async def test_none_some_more_and_none(cluster, host):
     await cluster.start_agent("node1", host)
     nic = await cluster.get(SRIOVNetworkDevice, NIC)

@@ -49,7 +49,7 @@ class Session:
         ]
 
 
-@pytest.fixture(params=["a2", "a2-vfio", "l40s"])
+@pytest.fixture(params=[pytest.param("a2", marks=pytest.mark.realapi), "a2-vfio", "l40s"])
 async def session(request, cluster, simulated):
     """Mediated devices, and vendor VFIO."""
     host = simulated(request.param, "node1")
@@ -150,6 +150,7 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
     assert len(cluster.carried(host)) == 4
 
 
+@pytest.mark.realapi
 async def test_a_real_server_is_adopted_without_a_write(cluster, simulated, a2_dump_path):
     host = simulated(str(a2_dump_path), "node1")
     before = cluster.carried(host)

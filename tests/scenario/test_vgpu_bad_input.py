@@ -11,6 +11,8 @@ from laneway.api import VGPUDevice
 from laneway.kube.resource import served
 from laneway.sim.host import SimulatedHost
 
+pytestmark = pytest.mark.realapi
+
 VGPU = "node1-000008004"
 Q4 = "NVIDIA A2-4Q"
 HOSTILE = {

@@ -80,6 +80,7 @@ async def test_a_database_from_an_older_backup_tears_nothing_down(cluster, simul
     assert cluster.carried(host) == running
 
 
+@pytest.mark.realapi
 async def test_objects_that_are_lost_are_made_anew_as_the_hardware_is(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -98,6 +99,7 @@ async def test_objects_that_are_lost_are_made_anew_as_the_hardware_is(cluster, s
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
+@pytest.mark.realapi
 async def test_a_wish_that_changes_during_a_write_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     await cluster.start_agent("node1", host)

@@ -8,6 +8,8 @@ from laneway.api import VGPUDevice
 from laneway.kube.client import PatchType
 from laneway.kube.resource import Resource, served
 
+pytestmark = pytest.mark.realapi
+
 VGPU = "node1-000008004"
 Q4 = "NVIDIA A2-4Q"
 

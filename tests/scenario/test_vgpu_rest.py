@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from laneway.api import VGPUDevice
 from laneway.controllers import acting
 
@@ -41,6 +43,7 @@ async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, 
     assert {one for one, _ in await events(cluster, SIBLING)} == {"WriteFailed"}
 
 
+@pytest.mark.realapi
 async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -82,6 +85,7 @@ async def test_a_hundred_impossible_wishes_cost_nothing_once_they_are_answered(
     assert len(names) >= 50
 
 
+@pytest.mark.realapi
 async def test_no_write_is_repeated_while_the_watch_lags_behind(cluster, simulated, requests):
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
     await cluster.quiet(agent)

@@ -21,6 +21,7 @@ async def a2(cluster, simulated):
     return host
 
 
+@pytest.mark.realapi
 async def test_enabling_configures_the_vgpu_and_tells_the_siblings(cluster, a2):
     await cluster.ask(VGPU, Q4)
 
@@ -36,6 +37,7 @@ async def test_enabling_configures_the_vgpu_and_tells_the_siblings(cluster, a2):
     assert set(sibling.status.available_types) == {Q4, "NVIDIA A2-4A", "NVIDIA A2-4C"}
 
 
+@pytest.mark.realapi
 async def test_disabling_takes_it_back(cluster, a2):
     await cluster.ask(VGPU, Q4)
     await cluster.answer(VGPU, "Configured")
@@ -93,6 +95,7 @@ async def test_a_size_that_no_longer_fits_is_refused_and_done_once_it_does(clust
     assert cluster.carried(a2) == {"0000:08:00.5": "NVIDIA A2-8Q"}
 
 
+@pytest.mark.realapi
 async def test_four_wishes_at_once_fill_the_card_and_the_fifth_is_told(cluster, a2):
     names = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
     await asyncio.gather(*(cluster.ask(name, Q4) for name in names))
@@ -141,6 +144,7 @@ async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_wished(c
     assert cluster.carried(host) == {"0000:08:00.4": Q4, "0000:08:00.5": Q4}
 
 
+@pytest.mark.realapi
 async def test_after_a_reboot_every_vgpu_comes_back_with_its_uuid(cluster, simulated):
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
     await cluster.ask(VGPU, Q4)
