@@ -233,6 +233,9 @@ class LayoutController:
             if _judgement(known) != _judgement(entry):
                 self._say(layout, entry, _now() - began)
         await self._status.tell(layout, key.gpu, entry)
+        if self._is_outdated(layout) or not self._selects(layout, key.gpu):
+            # Nobody asks about a GPU that is meant no more, as long as nothing is said about it.
+            return Retry(0.0)
         return again
 
     async def _decide(self, key: Key, layout: VGPULayout, known: LayoutGpu | None) -> Outcome:
@@ -308,12 +311,15 @@ class LayoutController:
         await self._lower.write(stored, stage, ids, key.layout if back else "")
         return entry, None
 
+    def _is_outdated(self, layout: VGPULayout) -> bool:
+        """Whether a layout has been changed or deleted since."""
+        now = self._layouts.store.get(layout.metadata.name)
+        return now is None or _terms(now) != _terms(layout)
+
     def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
         """Whether anything was wished anew while we looked."""
-        now = self._layouts.store.get(key.layout)
         return (
-            now is None
-            or _terms(now) != _terms(layout)
+            self._is_outdated(layout)
             or self._owner(key.gpu) != key.layout
             or self._lower.wishes(self._lower.stored(key.gpu)) != self._lower.wishes(stored)
         )

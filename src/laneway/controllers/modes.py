@@ -7,7 +7,8 @@ first inventory, and after a plan that may have changed a card's modes, the answ
 A GPU is asked again when its driver, its virtual functions or their lists of profiles have changed
 and then been quiet for a moment, and now and then. It is not asked while a plan is carried out on
 it: who asks is a client of the GPU, and a change of mode fails while there is one. A GPU that gives
-no answer keeps none, so that nothing is decided by what may no longer be.
+no answer keeps none, so that nothing is decided by what may no longer be; it is asked again after
+a pause that grows, for whatever is wished of it waits for the answer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from laneway.host.port import Executor
 
 QUIET_SECONDS = 1.0
 """How long a GPU must not have changed before it is asked again: changes come in bursts."""
+UNANSWERED_SECONDS = 5.0
+"""How soon a GPU is asked again that gave no answer, doubled with each time that it gives none."""
+LONGEST_SECONDS = 300.0
+"""The longest of these pauses."""
 NOT_ASKED = "it has not been asked yet"
 
 Shown = tuple[object, ...]
@@ -51,6 +56,8 @@ class ModeReader:
         """A text is why there is no answer."""
         self._shown: dict[PciAddress, Shown] = {}
         """What files showed of each GPU last, or when it was asked if that was later."""
+        self._silent: dict[PciAddress, int] = {}
+        """How often in a row a GPU has not answered."""
         self._due: dict[PciAddress, float] = {}
         """When to ask a GPU, by the loop's clock."""
         self._sooner = asyncio.Event()
@@ -68,7 +75,7 @@ class ModeReader:
         shown = _shown(inventory)
         for gpu in self._answers.keys() | self._shown.keys() | self._due.keys():
             if gpu not in shown:
-                for known in (self._answers, self._shown, self._due, self._asking):
+                for known in (self._answers, self._silent, self._shown, self._due, self._asking):
                     known.pop(gpu, None)
         for gpu, seen in shown.items():
             if self._shown.get(gpu) != seen:
@@ -126,6 +133,11 @@ class ModeReader:
                 self._answers[gpu] = await read_modes(self._executor, gpu)
             except OSError as error:
                 self._answers[gpu] = describe(error)
+                times = self._silent[gpu] = self._silent.get(gpu, 0) + 1
+                pause = UNANSWERED_SECONDS * 2.0 ** min(times - 1, 16)
+                self._ask_at(gpu, _now() + min(pause, LONGEST_SECONDS))
+            else:
+                self._silent.pop(gpu, None)
 
 
 def _gpus(inventory: Inventory) -> Iterable[PciFunction]:

@@ -2,8 +2,9 @@
 
 Vendor VFIO announces neither a vGPU that is made nor one that is removed, and no framework tells
 when the lists of profiles shrink or grow. So what is needed to notice it is read twice a second and
-compared with what the last inventory says. Only a difference costs a scan of that GPU, and one that
-the scan does not explain is not scanned for again.
+compared with what the last inventory says. Only a difference costs a scan of that GPU. One that
+the scan does not explain is scanned for again after a pause that grows: the scan may have come
+while the GPU was as it had been before.
 
 A GPU is left alone while a plan is carried out on it, because that plan ends with a scan, and may
 hold the driver's locks meanwhile. A driver that does not answer for any other reason keeps one
@@ -18,6 +19,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from laneway.controllers.observer import Observer
 from laneway.controllers.turns import Turns
@@ -32,7 +34,22 @@ PAUSE_SECONDS = 0.5
 PATIENCE_SECONDS = 5.0
 """How long all GPUs may take to answer until the one that is being read is left behind."""
 
+UNEXPLAINED_SECONDS = 2.0
+"""How soon to scan again for a difference that a scan did not explain; doubled each time."""
+LONGEST_SECONDS = 300.0
+"""The longest of these pauses."""
+
 Functions = tuple[VgpuFunction, ...]
+
+
+class _Told(NamedTuple):
+    """A difference for which a scan was wanted."""
+
+    difference: tuple[Functions, Functions]
+    """What was known, and what was seen."""
+    pause: float
+    again: float
+    """When a scan is wanted for it once more, by the loop's clock."""
 
 
 class SilentChanges:
@@ -44,8 +61,7 @@ class SilentChanges:
         self._turns = turns
         self._waiting: set[PciAddress] = set()
         """GPUs whose driver has not answered for long, until it does."""
-        self._told: dict[PciAddress, Functions] = {}
-        """What was seen of each GPU when a scan was wanted last."""
+        self._told: dict[PciAddress, _Told] = {}
 
     async def run(self) -> None:
         """Look for ever; the first scan must be complete."""
@@ -69,10 +85,20 @@ class SilentChanges:
         for gpu, vgpus in seen.items():
             if vgpus == known[gpu]:
                 self._told.pop(gpu, None)
-            elif vgpus != self._told.get(gpu) and not self._turns.busy(gpu):
-                self._told[gpu] = vgpus
+            elif not self._turns.busy(gpu) and self._is_news(gpu, (known[gpu], vgpus)):
                 log.debug("the vGPUs of %s have changed without an event", gpu)
                 self._observer.want(gpu)
+
+    def _is_news(self, gpu: PciAddress, difference: tuple[Functions, Functions]) -> bool:
+        """Whether a difference is to be scanned for now; remembers that it was."""
+        now, told = asyncio.get_running_loop().time(), self._told.get(gpu)
+        pause = UNEXPLAINED_SECONDS
+        if told is not None and told.difference == difference:
+            if now < told.again:
+                return False
+            pause = min(told.pause * 2, LONGEST_SECONDS)
+        self._told[gpu] = _Told(difference, pause, now + pause)
+        return True
 
     async def _read(self, known: Mapping[PciAddress, Functions]) -> dict[PciAddress, Functions]:
         """The functions of each GPU as they are; a GPU that keeps us waiting is left out."""

@@ -123,6 +123,28 @@ async def test_a_gpu_that_does_not_answer_is_told_with_the_reason_and_hides_no_o
     assert "fallen off the bus" in inventory.unasked[SECOND]
 
 
+async def test_a_gpu_that_did_not_answer_is_asked_again_though_nothing_changes(node, monkeypatch):
+    monkeypatch.setattr(modes, "UNANSWERED_SECONDS", 0.01)
+    node.failing.add(SECOND)
+    async with observing(node):
+        await node.until(lambda one: SECOND in one.unasked)
+        node.failing.clear()
+        inventory = await node.until(lambda one: SECOND in one.modes)
+
+    assert inventory.unasked == {}
+
+
+async def test_a_gpu_that_stays_silent_is_asked_more_and_more_seldom(node, monkeypatch):
+    monkeypatch.setattr(modes, "UNANSWERED_SECONDS", 0.001)
+    monkeypatch.setattr(modes, "LONGEST_SECONDS", 3600.0)
+    node.failing.add(SECOND)
+    async with observing(node):
+        await node.until(lambda one: SECOND in one.unasked)
+        await asyncio.sleep(0.3)  # Long enough for 300 questions that do not become fewer.
+
+    assert 2 < node.asked.count(SECOND) < 15
+
+
 async def test_a_program_that_hangs_delays_nothing_else(node):
     async with observing(node):
         before = await node.until(lambda _: True)

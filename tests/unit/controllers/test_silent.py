@@ -158,6 +158,39 @@ async def test_what_a_scan_does_not_explain_is_not_scanned_for_again() -> None:
     assert not await node.wanted()
 
 
+async def test_what_was_gone_while_the_scan_ran_and_is_back_is_scanned_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(silent, "UNEXPLAINED_SECONDS", 0.0)
+    node = Node("l40s")
+    first, *_ = await node.vgpus()
+    node.host.write(current(first), first.creatable[0].id)
+    made = await node.wanted()
+
+    node.host.write(current(first), "0")
+    await node.observer.rescan()
+    node.host.write(current(first), first.creatable[0].id)
+
+    assert made
+    assert await node.wanted()
+
+
+async def test_what_no_scan_explains_is_scanned_for_more_and_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(silent, "UNEXPLAINED_SECONDS", 0.001)
+    node = Node("l40s")
+    first, *_ = await node.vgpus()
+    node.odd[current(first)] = b"7777\n"
+
+    scans = 0
+    async with asyncio.timeout(20):
+        while node.silent._told.get(first.parent, (0, 0.0))[1] < 0.1:
+            scans += await node.wanted()
+
+    assert scans == 8
+
+
 async def test_a_driver_that_does_not_answer_holds_up_neither_the_agent_nor_other_cards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
