@@ -131,6 +131,7 @@ async def trial(cluster: Any) -> None:
 # --------------------------------------------------------------------------------- what there is
 
 
+@pytest.mark.realapi
 async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -150,9 +151,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
     assert done.err == ""
     assert (await laneway("gpus", "--node", "node1")).out == done.out
     verbose = (await laneway("gpus", "--verbose")).lines
-    assert [line.split() for line in verbose if VGPU in line] == [
-        ["0000:08:00.4", "A2-4Q", "-", "-", f"vgpudevice/{VGPU}"]
-    ]
+    assert verbose == [*done.lines, f"    0000:08:00.4 A2-4Q: vgpudevice/{VGPU}"]
 
 
 async def test_a_wish_that_is_not_met_is_told_with_its_reason(
@@ -168,6 +167,8 @@ async def test_a_wish_that_is_not_met_is_told_with_its_reason(
     assert "to be disabled: VgpusEnabled" in out
     assert f"first on VGPUDevice {VGPU}." in out
     assert "wished and not there: 1 x A2-99Q" in out
+    verbose = (await laneway("gpus", "--verbose")).out
+    assert "0000:08:00.4 none, wished A2-99Q (" in verbose
 
 
 async def test_no_gpu_at_all_is_said(cluster: Any, laneway: Laneway) -> None:
@@ -241,6 +242,7 @@ async def test_text_of_the_server_cannot_command_a_terminal(
 # ----------------------------------------------------------------------------- enable and disable
 
 
+@pytest.mark.realapi
 async def test_a_gpu_is_disabled_and_enabled_again(cluster: Any, a2: Any, laneway: Laneway) -> None:
     off = await laneway("gpu", "disable", "node1/08:00.0")
 
@@ -367,7 +369,10 @@ async def test_a_gpu_that_there_is_not_is_answered_with_those_that_are(
 async def test_a_mode_without_functions_is_no_mode_to_enable_with(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
-    assert "'--mode'" in (await laneway("gpu", "enable", TITLE, "--mode", "MIG", status=2)).err
+    refused = await laneway("gpu", "enable", TITLE, "--mode", "mig", status=2)
+    assert "For mode MIG: laneway gpu disable NODE/ADDRESS --mode MIG" in refused.err
+    unknown = await laneway("gpu", "enable", TITLE, "--mode", "mixed", status=2)
+    assert "it is one of SameSize, MixedSize, MIGBacked" in unknown.err
     await laneway("gpu", "disable", TITLE, "--mode", "Passthrough")
     done = await laneway("gpu", "enable", TITLE, status=1)
     assert "Mode Passthrough has no virtual functions" in done.err
@@ -377,6 +382,7 @@ async def test_a_mode_without_functions_is_no_mode_to_enable_with(
 # ------------------------------------------------------------------------------------- vgpu set
 
 
+@pytest.mark.realapi
 async def test_vgpus_come_stay_and_go(cluster: Any, a2: Any, laneway: Laneway) -> None:
     two = await laneway("vgpu", "set", TITLE, "A2-4Q=2")
     assert two.lines[-1] == f"Done. As asked for: 2 x {Q4}."
@@ -405,6 +411,7 @@ async def test_a_mode_that_was_chosen_stays(cluster: Any, a2: Any, laneway: Lane
     assert [line for line in shown.lines if "create NVIDIA A2-2Q" in line]
 
 
+@pytest.mark.realapi
 async def test_a_plan_is_shown_and_nothing_is_left_of_it(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -504,7 +511,9 @@ async def test_profiles_are_checked_before_anything_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     unknown = await laneway("vgpu", "set", TITLE, "A2-77Q", status=1)
-    assert "this GPU has no profile A2-77Q; it has A2-1A, A2-1B" in unknown.err
+    assert "this GPU has no profile A2-77Q; the closest are A2-" in unknown.err
+    foreign = await laneway("vgpu", "set", TITLE, "RTX6000-1", status=1)
+    assert "this GPU has no profile RTX6000-1; it has A2-1A, A2-1B" in foreign.err
     odd = await laneway("vgpu", "set", TITLE, "A2-4Q=0", status=2)
     assert "no profile with a count" in odd.err
     assert await cluster.names(VGPULayout) == set()
@@ -556,6 +565,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
     assert "Warning ProfileUnknown" in out
 
 
+@pytest.mark.realapi
 async def test_a_layout_is_explained_gpu_by_gpu(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await layout(cluster, "mine", vgpus=[{"profile": Q4, "count": 5}])
     await cluster.answer("mine", "Refused", VGPULayout)

@@ -66,7 +66,10 @@ def _kinds_named(text: str) -> list[KindInfo]:
     named = [info for info in KINDS if word in (info.plural, info.singular)]
     if not named:
         known = ", ".join(info.singular for info in KINDS)
-        raise Failure(f"there is no kind {text!r}; use one of {known}")
+        raise Failure(
+            f"there is no kind {text!r}; use one of {known}. A device of a node is NODE/ADDRESS, "
+            "such as node1/08:00.0"
+        )
     return named
 
 

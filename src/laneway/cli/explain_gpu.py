@@ -92,8 +92,10 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
         if entry.message:
             yield f"  {entry.message}"
         yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
-        if entry.state != "Done" and entry.fits:
-            yield f"  room for {room(entry.fits)} (each for itself)"
+        if entry.state != "Done" and (fits := room(entry.fits)):
+            yield f"  room now, each for itself, for {fits}"
+        if fits := room(entry.fits_afterwards):
+            yield f"  room afterwards, each for itself, for {fits}"
 
 
 def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:

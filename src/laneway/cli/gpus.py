@@ -6,12 +6,19 @@ A GPU takes one line, and more only where there is something to say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import click
 
-from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, MIG_OUT_OF_SYNC, LayoutGpu, VGPULayout
+from laneway.api import (
+    LAYOUT_DONE,
+    LAYOUT_PLANNED,
+    MIG_OUT_OF_SYNC,
+    LayoutGpu,
+    VGPUDevice,
+    VGPULayout,
+)
 from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import short_profile
@@ -28,7 +35,12 @@ Examples:
 """
 )
 @click.option("--node", metavar="NAME", help="Only the GPUs of this node.")
-@click.option("-v", "--verbose", is_flag=True, help="Also list every vGPU by its VGPUDevice.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also list every vGPU, and every one that is wished, by its VGPUDevice.",
+)
 @connection.kubeconfig_option
 def gpus(node: str | None, kubeconfig: str | None, *, verbose: bool) -> None:
     """Show the GPUs of the cluster that can be shared, and what each still has room for.
@@ -66,13 +78,27 @@ def _rows(gpu: fleet.Gpu, *, verbose: bool) -> Iterator[table.Row]:
     carrying = sum(bool(vgpu.status.vgpu_status) for vgpu in gpu.vgpus)
     vgpus = f"{carrying} of {len(gpu.vgpus)}" if gpu.vgpus else ""
     cells = (gpu.address, gpu.board, mode(gpu), vgpus, state(gpu))
-    yield table.Row(cells, tuple(notes(gpu)))
-    for vgpu in gpu.vgpus if verbose else ():
-        profile = vgpu.status.configure_vgpu_type_name
-        if vgpu.status.vgpu_status:
-            name = vgpu.metadata.name
-            cells = (vgpu.spec.address, short_profile(profile) or "?", "", "", f"vgpudevice/{name}")
-            yield table.Row(cells, child=True)
+    listed = vgpu_lines(gpu.vgpus) if verbose else ()
+    yield table.Row(cells, (*notes(gpu), *listed))
+
+
+def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
+    """A line for every vGPU that there is or that is wished: where, which, and its object."""
+    return [
+        f"{vgpu.spec.address} {_vgpu(vgpu)}: vgpudevice/{vgpu.metadata.name}"
+        for vgpu in vgpus
+        if vgpu.status.vgpu_status or vgpu.spec.enabled
+    ]
+
+
+def _vgpu(vgpu: VGPUDevice) -> str:
+    found, wished = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
+    is_there = short_profile(found) or "?" if vgpu.status.vgpu_status else ""
+    if not vgpu.spec.enabled or wished == found:
+        return is_there
+    ready = next((one for one in vgpu.status.conditions if one.type == "Ready"), None)
+    why = f" ({ready.reason})" if ready is not None and ready.reason else ""
+    return f"{is_there or 'none'}, wished {short_profile(wished) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:

@@ -11,6 +11,7 @@ import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 import click
 
@@ -22,6 +23,7 @@ MOST = 64
 
 _WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _NAMED = 12
+_ALIKE = 0.75
 _SERIES = string.ascii_uppercase
 
 
@@ -100,5 +102,8 @@ def _full(text: str, known: list[str]) -> str:
             f'the name in full, as the driver prints it, such as "NVIDIA {text}"'
         )
     offered = sorted(set(map(short_profile, known)), key=natural)
-    listed = ", ".join(offered[:_NAMED]) + (", ..." if len(offered) > _NAMED else "")
-    raise Failure(f"this GPU has no profile {text}; it has {listed}")
+    close = get_close_matches(short_profile(text).upper(), offered, n=_NAMED, cutoff=_ALIKE)
+    listed = ", ".join(sorted(close, key=natural) or offered[:_NAMED])
+    more = ", ..." if not close and len(offered) > _NAMED else ""
+    meant = "the closest are" if close else "it has"
+    raise Failure(f"this GPU has no profile {text}; {meant} {listed}{more}")

@@ -49,7 +49,9 @@ def pick(devices: Sequence[SRIOVGPUDevice], text: str) -> SRIOVGPUDevice:
         )
     on_node = [device for device in devices if fleet.node_of(device) == node]
     if not on_node:
-        raise Failure(f"no node {node} has a GPU that can be shared. There is: {_listed(devices)}")
+        raise Failure(
+            f"there is no node {node} with a GPU that can be shared. There is: {_listed(devices)}"
+        )
     for device in on_node:
         if pci_address(device.spec.address) == address:
             return device

@@ -51,13 +51,23 @@ def options(command: Command) -> Command:
 
 def mode_option(modes: Iterable[Mode], text: str) -> Callable[[Command], Command]:
     """`--mode`, in whatever case, as one of these."""
-    values = [mode.value for mode in modes]
-    return click.option(
-        "--mode",
-        type=click.Choice(values, case_sensitive=False),
-        metavar="|".join(values),
-        help=text,
-    )
+    by_name = {mode.value.lower(): mode.value for mode in modes}
+    values = ", ".join(by_name.values())
+
+    def chosen(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+        if given is None:
+            return None
+        if (mode := by_name.get(given.lower())) is not None:
+            return mode
+        other = next((mode for mode in Mode if mode.value.lower() == given.lower()), None)
+        if other is not None:
+            raise click.BadParameter(
+                f"a GPU in mode {other} has no virtual functions, so it carries no vGPU; it is one "
+                f"of {values}. For mode {other}: laneway gpu disable NODE/ADDRESS --mode {other}"
+            )
+        raise click.BadParameter(f"there is no mode {given[:60]!r}; it is one of {values}")
+
+    return click.option("--mode", callback=chosen, metavar="|".join(by_name.values()), help=text)
 
 
 def reachable(gpu: fleet.Gpu) -> None:
