@@ -7,7 +7,6 @@ here, by the rules of the mode that the card is in.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -15,7 +14,8 @@ from laneway.core.card import Card, card_of
 from laneway.core.catalogue import profiles_of
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import VgpuFunction
-from laneway.core.mig_profiles import instance_profile, per_instance
+from laneway.core.mig_homes import homes
+from laneway.core.mig_profiles import per_instance, serving
 from laneway.core.pci import PciFunction
 from laneway.core.placement import Carried, most
 from laneway.core.profiles import profile
@@ -89,22 +89,10 @@ def _on_card(
 
 def _in_instances(name: str, modes: GpuModes, functions: tuple[VgpuFunction, ...]) -> int:
     """Of a MIG-backed profile, in the GPU instances that exist."""
-    wanted = profile(name)
-    serving = instance_profile(wanted, modes.profiles) if wanted else None
-    if wanted is None or serving is None:
+    found = serving(name, modes.profiles)
+    if found is None:
         return 0
-    capacity = per_instance(wanted, serving)
-    inside: dict[int, Counter[int]] = {}
-    for one in functions:
-        if (vgpu := one.configured) and vgpu.gpu_instance is not None:
-            size = profile(vgpu.type_name)
-            inside.setdefault(vgpu.gpu_instance, Counter())[
-                size.framebuffer_mib if size else 0
-            ] += 1
-    total = 0
-    for instance in modes.instances:
-        if instance.profile == serving.name:
-            there = inside.get(instance.id, Counter())
-            if not set(there) - {wanted.framebuffer_mib}:
-                total += max(0, capacity - there[wanted.framebuffer_mib])
-    return total
+    vgpu, instance = found
+    most_each = per_instance(vgpu, instance)
+    there = homes(functions, modes)
+    return sum(home.room(instance.name, vgpu.framebuffer_mib, most_each) for home in there)

@@ -36,6 +36,11 @@ class Mode(StrEnum):
         return self in (Mode.MIG, Mode.MIG_BACKED)
 
 
+def mode_named(text: str) -> Mode | None:
+    """The mode of a name; None where there is none."""
+    return next((mode for mode in Mode if mode.value == text), None)
+
+
 class GpuInstanceProfile(msgspec.Struct, frozen=True):
     """A kind of GPU instance that a card in MIG mode offers (`nvidia-smi mig -lgip, -lgipp`)."""
 

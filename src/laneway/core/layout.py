@@ -34,7 +34,7 @@ from laneway.core.layout_view import (
 )
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Step
-from laneway.core.profiles import profile
+from laneway.core.profiles import by_sharing
 from laneway.core.refusals import (
     CountTooSmall,
     DriverMissing,
@@ -112,8 +112,8 @@ def _wants_mig(view: View) -> bool:
     """The mode that is asked for or that the profiles imply; a wish for none leaves it as it is."""
     if view.wish.mig is not None:
         return view.wish.mig
-    known = [one for one in map(profile, view.wanted) if one is not None]
-    return any(one.mig_backed for one in known) if known else bool(view.modes.mig)
+    sliced, backed = by_sharing(view.wanted)
+    return bool(backed) if sliced or backed else bool(view.modes.mig)
 
 
 # ---------------------------------------------------------------------------- what can be refused
@@ -129,9 +129,7 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
         len(parameters) > _LONGEST_PARAMETERS or not _PARAMETERS.fullmatch(parameters)
     ):
         found.append(ParametersMalformed(parameters[:_LONGEST_PARAMETERS]))
-    known = {name: profile(name) for name in view.wanted}
-    backed = tuple(sorted(name for name, one in known.items() if one and one.mig_backed))
-    sliced = tuple(sorted(name for name, one in known.items() if one and not one.mig_backed))
+    sliced, backed = by_sharing(view.wanted)
     if backed and sliced:
         found.append(ModesExclusive(view.device, sliced, backed))
     for name in view.wanted:

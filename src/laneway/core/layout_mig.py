@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
+from msgspec.structs import replace
+
+from laneway.core.gpu_modes import GpuInstance
 from laneway.core.inventory import VgpuFunction
 from laneway.core.layout_view import (
     Choice,
@@ -26,18 +28,16 @@ from laneway.core.layout_view import (
     words,
 )
 from laneway.core.mig import (
-    Home,
     InstanceSet,
     Obstacle,
     arrange_instances,
     assemble,
-    creation_order,
     instances_needed,
     placements_of,
 )
-from laneway.core.mig_profiles import expected_profiles, instance_profile
+from laneway.core.mig_homes import Home, creation_order, homes
+from laneway.core.mig_profiles import expected_profiles, serving
 from laneway.core.plan import CreateComputeInstance, Step
-from laneway.core.profiles import profile
 from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
 from laneway.core.sriov import held
 
@@ -122,35 +122,16 @@ def _keeping(
 
 def _order(view: View, choice: Choice, found: InstanceSet) -> tuple[str, ...] | None:
     new = [Home(one.name) for one, _ in found.create]
-    stay = [_home(one, choice.kept) for one in _by_id(view) if one not in found.destroy]
+    left = tuple(one for one in view.modes.instances if one not in found.destroy)
+    stay = homes(choice.kept, replace(view.modes, instances=left))
     # Ids of instances that are still to be made may come before or after the others.
     lines = ([*new, *stay], [*stay, *new])
     return creation_order(missing(view, choice.kept), view.modes.profiles, lines)
 
 
-def _by_id(view: View) -> list[GpuInstance]:
-    return sorted(view.modes.instances, key=lambda one: one.id)
-
-
-def _home(instance: GpuInstance, kept: Iterable[VgpuFunction]) -> Home:
-    """A GPU instance with the vGPUs that stay in it."""
-    inside = [
-        known.framebuffer_mib
-        for one in kept
-        if one.configured and one.configured.gpu_instance == instance.id
-        if (known := profile(one.configured.type_name)) is not None
-    ]
-    return Home(instance.profile, max(inside, default=0), len(inside))
-
-
 def _places(view: View, function: VgpuFunction) -> frozenset[int]:
     """Placements of the GPU instance of a vGPU: of all that it may be in, where nobody tells."""
     return placements_of(function.configured, view.modes) if function.configured else frozenset()
-
-
-def _serving(view: View, name: str) -> GpuInstanceProfile | None:
-    wanted = profile(name)
-    return instance_profile(wanted, view.modes.profiles) if wanted else None
 
 
 def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Choice:
@@ -165,11 +146,13 @@ def _without(view: View, choice: Choice, destroyed: Iterable[GpuInstance]) -> Ch
 def _instance_steps(view: View, found: InstanceSet) -> list[Step]:
     function = view.gpu.address
     steps = assemble(function, found)
-    serving = {one.name for one in (_serving(view, name) for name in view.wanted) if one}
+    needed = {
+        one[1].name for one in (serving(name, view.modes.profiles) for name in view.wanted) if one
+    }
     steps += [
         CreateComputeInstance(function, one.start)
         for one in view.modes.instances
-        if one not in found.destroy and not one.compute_instances and one.profile in serving
+        if one not in found.destroy and not one.compute_instances and one.profile in needed
     ]
     return steps
 

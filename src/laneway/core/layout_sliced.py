@@ -19,7 +19,7 @@ from laneway.core.layout_view import (
 )
 from laneway.core.placement import Carried, arrange, shortage
 from laneway.core.plan import SetMixedSize, Step
-from laneway.core.profiles import profile
+from laneway.core.profiles import framebuffer_mib
 from laneway.core.refusals import LayoutDoesNotFit, Refusal, SizesMixed
 
 _Order = tuple[str, ...]
@@ -38,21 +38,16 @@ def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> 
     only the driver can judge, and the largest come first.
     """
     if not is_measured(view):
-        order = sorted(wanted, key=lambda name: -_size(name))
+        order = sorted(wanted, key=lambda name: -framebuffer_mib(name))
         return tuple(name for name in order for _ in range(wanted[name]))
     placed = arrange(card(view), carried, wanted, mixed=view.wish.mixed_size)
     return None if placed is None else tuple(one.profile for one in placed)
 
 
-def _size(name: str) -> int:
-    known = profile(name)
-    return known.framebuffer_mib if known else 0
-
-
 def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, ...]:
     """Why the wish does not fit beside vGPUs that stay, these being part of it."""
     mixed = view.wish.mixed_size
-    sizes = {_size(name) for name in view.wanted}
+    sizes = {framebuffer_mib(name) for name in view.wanted}
     if not mixed and len(sizes) > 1:
         return (SizesMixed(view.device, tuple(sorted(view.wanted))),)
     if not is_measured(view):

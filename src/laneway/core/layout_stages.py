@@ -262,10 +262,13 @@ def _goes(steps: tuple[Step, ...]) -> frozenset[PciAddress]:
 
 def _made(step: Step) -> str:
     """The profile of the vGPU that a step makes; empty for any other step."""
-    made = isinstance(step, CreateMdev) or (
-        isinstance(step, SetVgpuType) and step.type_id != NO_VGPU
-    )
-    return step.profile if made else ""  # type: ignore[union-attr]  # mypy loses the `or`
+    match step:
+        case CreateMdev(profile=profile):
+            return profile
+        case SetVgpuType(type_id=type_id, profile=profile) if type_id != NO_VGPU:
+            return profile
+        case _:
+            return ""
 
 
 def _is_about_mode(step: Step, *, coming: bool = True) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from laneway.core.decision import Decision
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu_modes import Mode, mode_named
 from laneway.core.layout import GpuWish, plan_layout, plan_whole
 from laneway.core.pci import PciAddress
-from laneway.core.profiles import profile
+from laneway.core.profiles import by_sharing
 from laneway.core.refusals import CountTooSmall, ModeExcludes, ModeUnknown, Refusal
 from laneway.core.situation import Situation
 
@@ -92,13 +92,12 @@ def wish_of(
 ) -> LayoutWish | tuple[Refusal, ...]:
     """The wish, or everything in it that contradicts itself on any card."""
     asked = tuple(vgpus)
-    chosen = _mode(mode)
+    chosen = mode_named(mode)
     if mode and chosen is None:
         return (ModeUnknown(mode),)
     against: list[Refusal] = [CountTooSmall(name, count) for name, count in asked if count < 1]
-    names = {name: profile(name) for name, _ in asked}
-    backed = tuple(sorted(name for name, one in names.items() if one and one.mig_backed))
-    sliced = tuple(sorted(name for name, one in names.items() if one and not one.mig_backed))
+    names = {name for name, _ in asked}
+    sliced, backed = by_sharing(names)
     if chosen is not None:
         if not chosen.has_vfs:
             excluded = tuple(sorted(names))
@@ -116,10 +115,6 @@ def wish_of(
         mig=None if chosen is None else chosen.has_mig,
     )
     return LayoutWish(gpu, chosen or implied, explicit=chosen is not None)
-
-
-def _mode(text: str) -> Mode | None:
-    return next((mode for mode in Mode if mode.value == text), None)
 
 
 def plan_wish(wish: LayoutWish, situation: Situation) -> Decision:

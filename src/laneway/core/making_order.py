@@ -18,10 +18,10 @@ from laneway.core.card import Card, card_of
 from laneway.core.catalogue import profiles_of
 from laneway.core.gpu_modes import GpuModes
 from laneway.core.inventory import VgpuFunction
-from laneway.core.mig import Home, creation_order
+from laneway.core.mig_homes import creation_order, homes
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.placement import Carried, arrange
-from laneway.core.profiles import profile
+from laneway.core.profiles import framebuffer_mib, profile
 
 _NOWHERE = 1 << 10
 """After every place of a card."""
@@ -114,11 +114,7 @@ def _together(
 
 
 def _largest_first(wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:
-    def size(one: Wanted) -> int:
-        known = profile(one.profile)
-        return known.framebuffer_mib if known else 0
-
-    return tuple(sorted(wanted, key=lambda one: -size(one)))
+    return tuple(sorted(wanted, key=lambda one: -framebuffer_mib(one.profile)))
 
 
 def _alike(
@@ -174,17 +170,7 @@ def _arranged(
 def _in_instances(
     functions: tuple[VgpuFunction, ...], modes: GpuModes, wanted: tuple[Wanted, ...]
 ) -> tuple[Wanted, ...] | None:
-    inside: dict[int, list[int]] = {}
-    for one in functions:
-        vgpu = one.configured
-        if vgpu and vgpu.gpu_instance is not None:
-            known = profile(vgpu.type_name)
-            inside.setdefault(vgpu.gpu_instance, []).append(known.framebuffer_mib if known else -1)
-    homes = [
-        Home(one.profile, max(inside.get(one.id, [0])), len(inside.get(one.id, [])))
-        for one in sorted(modes.instances, key=lambda one: one.id)
-    ]
-    order = creation_order(_counts(wanted), modes.profiles, [homes])
+    order = creation_order(_counts(wanted), modes.profiles, [homes(functions, modes)])
     return None if order is None else _in_turn(wanted, order)
 
 

@@ -1,21 +1,20 @@
 """GPU instances: which ones a set of MIG-backed vGPUs needs, and where on the card they can be.
 
-A GPU instance takes a run of memory slices that begins at one of a few places of its profile. Each
-holds vGPUs of one framebuffer size at a time, and the driver alone chooses the instance of a vGPU,
-so the order in which vGPUs are made is a part of the answer.
+A GPU instance takes a run of memory slices that begins at one of a few places of its profile, and
+its part of the card's compute slices and media engines.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 
 import msgspec
 
 from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu
-from laneway.core.mig_profiles import compute_slices, instance_profile, per_instance
+from laneway.core.mig_profiles import compute_slices, per_instance, serving
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateComputeInstance,
@@ -24,7 +23,6 @@ from laneway.core.plan import (
     DestroyGpuInstance,
     Step,
 )
-from laneway.core.profiles import profile
 
 _ENGINES = ("video decoders", "video encoders", "JPEG decoders", "optical flow engines")
 
@@ -61,10 +59,10 @@ def instances_needed(
     counts: Counter[tuple[str, int]] = Counter()
     group_of: dict[str, tuple[str, int]] = {}
     for name, count in wanted.items():
-        vgpu = profile(name)
-        instance = instance_profile(vgpu, choices) if vgpu else None
-        if vgpu is None or instance is None:
+        found = serving(name, choices)
+        if found is None:
             return Obstacle(f"the card has none for {name}; it has {_list(choices)}")
+        vgpu, instance = found
         group = group_of[name] = instance.name, vgpu.framebuffer_mib
         most[group] = per_instance(vgpu, instance)
         counts[group] += count
@@ -73,60 +71,6 @@ def instances_needed(
     for group, count in counts.items():
         needed[group[0]] += max(-(-count // most[group]), spread[group])
     return dict(needed)
-
-
-class Home(msgspec.Struct, frozen=True):
-    """A GPU instance as the home of vGPUs."""
-
-    profile: str
-    framebuffer_mib: int = 0
-    """Of those that it has; 0: it has none and takes any size."""
-    count: int = 0
-
-
-def creation_order(
-    wanted: Mapping[str, int],
-    offered: Iterable[GpuInstanceProfile],
-    lines: Iterable[Sequence[Home]],
-) -> tuple[str, ...] | None:
-    """In which order vGPUs must be made so that all of them find a GPU instance.
-
-    The driver puts each into the first instance that serves it and has room, also where another
-    has begun to be filled with its size. `lines`: instances in the order of their ids; several
-    lines where that is not known yet, and the order must serve in each. None: no order does.
-    """
-    choices, possible = tuple(offered), [tuple(line) for line in lines]
-    groups: dict[tuple[str, int], list[str]] = {}
-    most: dict[tuple[str, int], int] = {}
-    for name in sorted(wanted):
-        vgpu = profile(name)
-        instance = instance_profile(vgpu, choices) if vgpu else None
-        if vgpu is None or instance is None:
-            return None
-        group = instance.name, vgpu.framebuffer_mib
-        groups.setdefault(group, []).extend([name] * wanted[name])
-        most[group] = per_instance(vgpu, instance)
-    largest_first = sorted(groups, key=lambda group: (-group[1], group[0]))
-    for order in permutations(largest_first):
-        sizes = [(group, most[group], len(groups[group])) for group in order]
-        if all(_all_served(sizes, line) for line in possible):
-            return tuple(name for group in order for name in groups[group])
-    return None
-
-
-def _all_served(sizes: Iterable[tuple[tuple[str, int], int, int]], line: Iterable[Home]) -> bool:
-    homes = list(line)
-    for (instance, framebuffer), most, count in sizes:
-        left = count
-        for at, home in enumerate(homes):
-            if home.profile == instance and home.framebuffer_mib in (0, framebuffer):
-                more = min(left, most - home.count)
-                if more > 0:
-                    homes[at] = Home(instance, framebuffer, home.count + more)
-                    left -= more
-        if left:
-            return False
-    return True
 
 
 def _list(offered: Iterable[GpuInstanceProfile]) -> str:
@@ -293,10 +237,9 @@ def how_many_more(
 def placements_of(vgpu: ConfiguredVgpu, modes: GpuModes) -> frozenset[int]:
     """Where the GPU instance of a vGPU is: all that it may be in, where nobody tells."""
     known = frozenset(one.start for one in modes.instances if one.id == vgpu.gpu_instance)
-    wanted = profile(vgpu.type_name)
-    serving = instance_profile(wanted, modes.profiles) if wanted else None
+    found = serving(vgpu.type_name, modes.profiles)
     return known or frozenset(
-        one.start for one in modes.instances if serving and one.profile == serving.name
+        one.start for one in modes.instances if found and one.profile == found[1].name
     )
 
 

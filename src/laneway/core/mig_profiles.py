@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from laneway.core.gpu_modes import GpuInstanceProfile
-from laneway.core.profiles import MIB_PER_GIB, Profile, profiles_on
+from laneway.core.profiles import MIB_PER_GIB, Profile, profile, profiles_on
 
 MOST_PER_INSTANCE = 12
 """vGPUs in one GPU instance, whatever their size."""
@@ -41,6 +41,15 @@ def instance_profile(
         if found:
             return min(found, key=lambda pair: pair[0])[1]
     return None
+
+
+def serving(
+    name: str, offered: Iterable[GpuInstanceProfile]
+) -> tuple[Profile, GpuInstanceProfile] | None:
+    """A MIG-backed profile and the GPU instance that it needs; None where the card has neither."""
+    vgpu = profile(name)
+    instance = instance_profile(vgpu, offered) if vgpu else None
+    return (vgpu, instance) if vgpu and instance else None
 
 
 def _attributes(vgpu: Profile) -> tuple[str, ...]:

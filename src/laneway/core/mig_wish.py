@@ -43,7 +43,7 @@ from laneway.core.refusals import (
     Refusal,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA_DRIVER, held
+from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, held
 
 _PREFIX = "MIG "
 _LONGEST = 64
@@ -88,7 +88,7 @@ def decide(wish: MigWish, situation: Situation, *, preparing: str = "") -> Decis
         return unfit(wish.address, situation)
     device = str(wish.address)
     if gpu.driver != NVIDIA_DRIVER:
-        needed = DriverMissing(device, gpu.driver, "NVIDIA's vGPU driver for hosts")
+        needed = DriverMissing(device, gpu.driver, VGPU_DRIVER)
         return (needed,) if wish.enabled else Satisfied()
     modes = situation.gpus.get(wish.address)
     if modes is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import unfit
-from laneway.core.gpu_modes import GpuModes, Mode
+from laneway.core.gpu_modes import GpuModes, Mode, mode_named
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied, SetMixedSize
@@ -56,7 +56,7 @@ def effective(mode: str, enabled: bool, mig_wished: bool) -> Mode | None:
     """
     if not mode:
         return (Mode.MIG_BACKED if enabled else Mode.MIG) if mig_wished else None
-    wanted = next((one for one in Mode if one == mode), None)
+    wanted = mode_named(mode)
     return None if wanted is None or (wanted.has_vfs and not enabled) else wanted
 
 
@@ -110,10 +110,13 @@ def _judge(
 
 def _odd(wish: ModeWish) -> Refusal | None:
     """What is wrong with the wish itself, on any card."""
-    if wish.mode and wish.mode not in list(Mode):
+    if not wish.mode:
+        return None
+    mode = mode_named(wish.mode)
+    if mode is None:
         return ModeUnknown(wish.mode)
-    if wish.mode and wish.enabled and not Mode(wish.mode).has_vfs:
-        return ModeWithoutVfs(str(wish.address), wish.mode)
+    if wish.enabled and not mode.has_vfs:
+        return ModeWithoutVfs(str(wish.address), mode)
     return None
 
 

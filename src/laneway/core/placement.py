@@ -213,7 +213,7 @@ def shortage(
         if arrange(card, there, so_far + Counter({name: count}), mixed=mixed) is None:
             fits = (
                 fewer
-                for fewer in range(count - 1, 0, -1)
+                for fewer in range(min(count - 1, MOST_TIME_SLICED), 0, -1)
                 if arrange(card, there, so_far + Counter({name: fewer}), mixed=mixed) is not None
             )
             return name, next(fits, 0)

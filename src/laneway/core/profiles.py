@@ -8,6 +8,7 @@ MIG-backed profile the GPU instance that it needs.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -56,6 +57,19 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 def profile(name: str) -> Profile | None:
     """What is known about a profile; None for text that is no profile's name."""
     return _read(name, profile_named(name)) if len(name) <= _LONGEST else None
+
+
+def framebuffer_mib(name: str) -> int:
+    """The framebuffer of a profile; 0: nobody knows."""
+    known = profile(name)
+    return known.framebuffer_mib if known else 0
+
+
+def by_sharing(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Time-sliced profiles and MIG-backed ones, each sorted; what is no profile is in neither."""
+    known = [one for one in map(profile, sorted(names)) if one is not None]
+    sliced = tuple(one.name for one in known if not one.mig_backed)
+    return sliced, tuple(one.name for one in known if one.mig_backed)
 
 
 @lru_cache(maxsize=32)

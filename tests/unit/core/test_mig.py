@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
 from laneway.core.mig import (
-    Home,
     InstanceSet,
     Obstacle,
     arrange_instances,
-    creation_order,
     instances_needed,
 )
 from laneway.core.mig_profiles import expected_profiles
@@ -59,21 +57,6 @@ def test_an_instance_holds_one_size_and_twelve_vgpus() -> None:
     assert instances_needed({small: 13}, profiles) == {"1g.24gb+gfx": 2}
     assert instances_needed({small: 1, large: 4}, profiles) == {"1g.24gb+gfx": 3}
     assert instances_needed({small: 2}, profiles, [(3, small), (4, small)]) == {"1g.24gb+gfx": 2}
-
-
-def test_vgpus_are_made_in_an_order_in_which_the_driver_finds_room_for_all() -> None:
-    small, middle = (f"NVIDIA RTX Pro 6000 Blackwell DC-1-{size}Q" for size in (2, 6))
-    begun, empty = Home("1g.24gb+gfx", 6144, 2), Home("1g.24gb+gfx")
-
-    def order(*lines: list[Home]) -> tuple[str, ...] | None:
-        wanted = {middle: 2, small: 1}
-        return creation_order(wanted, expected_profiles(RTX_PRO), lines)
-
-    assert order([begun, empty]) == (middle, middle, small)
-    assert order([empty, begun]) == (small, middle, middle)
-    assert order([empty, begun], [begun, empty]) == (small, middle, middle)
-    assert order([begun]) is None
-    assert order([empty, Home("1g.24gb+gfx", 2048, 12)]) is None
 
 
 def test_a_profile_that_no_instance_serves_is_told() -> None:
