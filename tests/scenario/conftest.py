@@ -36,7 +36,7 @@ from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.gpu_modes import MANAGE, SMI, gpus_of
-from support.plans import hardware_of, in_thread
+from support.plans import BOOT, hardware_of, in_thread
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0 if REAL else 20.0
@@ -92,9 +92,10 @@ class Cluster:
                 ):
                     break
 
-    async def start_agent(self, node: str, host: SimulatedHost) -> Agent:
+    async def start_agent(self, node: str, host: SimulatedHost, boot: str = BOOT) -> Agent:
         """An agent that has published its host; it runs until the test ends or `stop`s it."""
-        agent = Agent(node, hardware_of(host, self.folder / node), self.client, self.families)
+        hardware = hardware_of(host, self.folder / node, boot=boot)
+        agent = Agent(node, hardware, self.client, self.families)
         task = asyncio.create_task(agent.run())
         self._stack.push_async_callback(_cancel, task)
         agent.task = task  # type: ignore[attr-defined]
