@@ -117,7 +117,7 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("devices", "--simulate", "b7"), "a2, l40s, a100, hgx-h100, plain"),
+        (("devices", "--simulate", "b7"), "a2, a2-vfio, l40s, a100, hgx-h100, plain"),
         (("devices", "--simulate", "a2:2"), "leave the count out"),
         (("devices", "--simulate", "/proc/none/dump"), "/proc/none/dump"),
         (("explain", "ff:1f.7", "--simulate", "a2"), "laneway devices --all"),

@@ -23,7 +23,7 @@ MOST = 64
 
 _WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _NAMED = 12
-_ALIKE = 0.75
+_ALIKE = 0.7
 _SERIES = string.ascii_uppercase
 
 
