@@ -12,6 +12,9 @@ UV ?= uv
 RUN := .venv/bin
 DEV := .venv-dev/bin
 
+# Tests start hundreds of processes of Laneway, and each would compile all of it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help up test test-kernel test-realapi test-wishes test-durability test-fuzz test-all check bench constraints venv venv-dev clean
 
@@ -22,7 +25,8 @@ up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a10
 	@exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
 
 test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is handed on
-	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	    $(PYTEST_ARGS)
 
 test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
 	@tools/tiers.sh kernel

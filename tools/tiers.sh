@@ -13,7 +13,7 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tier (6.1 6.12)
-#   LANEWAY_WISHES        how much wishes has users wish (200)
+#   LANEWAY_WISHES        how many wishes wishes makes (200)
 #   LANEWAY_KILLS         how often durability kills the server (200)
 #   LANEWAY_SEED          and with what luck both do (one that no run had before)
 #   LANEWAY_FUZZ          how many requests fuzz makes (1200)
