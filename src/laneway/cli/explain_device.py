@@ -27,7 +27,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 def explain_pci(function: PciFunction, inventory: Inventory) -> Page:
     """Everything known about one PCI function."""
-    vgpu = next((v for v in inventory.vgpus if v.address == function.address), None)
+    vgpu = inventory.vgpu(function.address)
     return Page(
         f"{function.address}  {labels.pci(function)}",
         (
@@ -219,7 +219,7 @@ def _vgpu(vgpu: VgpuFunction) -> Section:
 
 def _carried(function: PciFunction, inventory: Inventory) -> Section:
     """The vGPUs of a card, when the function is one."""
-    vgpus = [vgpu for vgpu in inventory.vgpus if vgpu.parent == function.address]
+    vgpus = inventory.vgpus_of(function.address)
     configured = [
         f"{vgpu.address}  {vgpu.configured.type_name or vgpu.configured.type_id}"
         for vgpu in vgpus

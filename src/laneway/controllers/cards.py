@@ -75,8 +75,7 @@ class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
         return network.wish(stored, shown)
 
     def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
-        functions = self.inventory.functions
-        return judge(wish, next((one for one in functions if one.address == wish.address), None))
+        return judge(wish, self.inventory.function(wish.address))
 
     def decide(self, wish: VfWish, situation: Situation) -> Decision:
         return set_vfs(wish.address, wish.count, situation)

@@ -22,7 +22,7 @@ from laneway.api import (
 )
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.cards import CardController
-from laneway.controllers.devices import gpu
+from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.core import names
@@ -31,7 +31,7 @@ from laneway.core.gpu_modes import Mode
 from laneway.core.inventory import Inventory
 from laneway.core.mode_wish import ModeWish, judge, pending, plan_mode
 from laneway.core.offer import lacking
-from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import ClaimedWhole, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
 from laneway.core.situation import Situation
@@ -156,13 +156,9 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self.node, address)
 
-    def _function(self, address: PciAddress) -> PciFunction | None:
-        functions = self.inventory.functions
-        return next((one for one in functions if one.address == address), None)
-
     def _shared(self, wish: ModeWish) -> bool:
         """Whether the GPU has virtual functions."""
-        function = self._function(wish.address)
+        function = self.inventory.function(wish.address)
         return function is not None and bool(vf_count(function))
 
     def _without(self, wished: Collection[str], situation: Situation) -> Situation:
@@ -175,12 +171,12 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
 
     def _lacking(self, wish: ModeWish) -> Refusal | None:
         """Why the GPU has nothing to offer although it is as wished."""
-        function, inventory = self._function(wish.address), self.inventory
+        function, inventory = self.inventory.function(wish.address), self.inventory
         if function is None:
             return None
         found = lacking(
             function,
-            (one for one in inventory.vgpus if one.parent == wish.address),
+            inventory.vgpus_of(wish.address),
             inventory.modes.get(wish.address),
             inventory.nvidia_driver,
         )
@@ -189,7 +185,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
 
     def _claim(self, address: PciAddress) -> ClaimedWhole | None:
         """Who has claimed a GPU that is not shared."""
-        function = self._function(address)
+        function = self.inventory.function(address)
         if function is None or vf_count(function):
             return None
         claims = sorted(
@@ -233,6 +229,4 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
 
 def _wishes(configuration: MigConfiguration, address: str) -> bool:
     """Whether a MigConfiguration asks for GPU instances on this GPU."""
-    spec = configuration.spec
-    asks = spec.enabled and any(one.requested > 0 for one in spec.profile_spec)
-    return asks and spec.gpu_address == address
+    return mig.asks(configuration) and configuration.spec.gpu_address == address

@@ -155,8 +155,9 @@ class MigController(ActingController[MigConfiguration, MigWish]):
 
     def circumstances(self, wish: MigWish) -> Circumstances:
         inventory, gpu = self.inventory, wish.address
-        vgpus = tuple((one.address, one.configured) for one in inventory.vgpus if one.parent == gpu)
-        driver = tuple(one.driver for one in inventory.functions if one.address == gpu)
+        vgpus = tuple((one.address, one.configured) for one in inventory.vgpus_of(gpu))
+        function = inventory.function(gpu)
+        driver = function.driver if function else None
         told = inventory.modes.get(gpu), inventory.unasked.get(gpu)
         return wish.enabled, wish.requested, driver, told, vgpus, self._preparing(gpu)
 

@@ -17,13 +17,12 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from laneway.controllers.observer import Observer
 from laneway.controllers.turns import Turns
-from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.host.port import Host
 from laneway.host.vgpu import read_again
@@ -72,9 +71,11 @@ class SilentChanges:
     async def look(self) -> None:
         """Look once at every GPU that can be looked at, and want a scan where one has changed."""
         inventory = self._observer.inventory
+        if inventory is None:
+            return
         known = {
             gpu: vgpus
-            for gpu, vgpus in _by_gpu(inventory).items()
+            for gpu, vgpus in inventory.by_gpu().items()
             if gpu not in self._waiting and not self._turns.busy(gpu)
         }
         if not known:
@@ -136,10 +137,3 @@ class SilentChanges:
             self._waiting |= left
             log.warning("the driver does not answer about the vGPUs of %s", *left)
         return dict(seen)
-
-
-def _by_gpu(inventory: Inventory | None) -> dict[PciAddress, Functions]:
-    found: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
-    for vgpu in inventory.vgpus if inventory is not None else ():
-        found[vgpu.parent].append(vgpu)
-    return {gpu: tuple(vgpus) for gpu, vgpus in found.items()}

@@ -87,12 +87,10 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         await super().run()
 
     def observed(self, inventory: Inventory) -> None:
-        functions: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
-        for vgpu in inventory.vgpus:
-            functions[vgpu.parent].append(vgpu)
+        functions = inventory.by_gpu()
         known = {one.address: one for one in inventory.functions if one.address in functions}
         self._shared = {
-            gpu: SharedGpu(tuple(there), known.get(gpu), inventory.modes.get(gpu))
+            gpu: SharedGpu(there, known.get(gpu), inventory.modes.get(gpu))
             for gpu, there in functions.items()
         }
         self._gpu_of = {vgpu.address: vgpu.parent for vgpu in inventory.vgpus}
@@ -314,8 +312,8 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         return self.informer.store.get(names.pci_object_name(self.node, address))
 
     def _physical(self, address: PciAddress | None) -> PciFunction | None:
-        functions = self.inventory.functions
-        return next((one for one in functions if one.sriov_gpu and one.address == address), None)
+        function = self.inventory.function(address) if address else None
+        return function if function and function.sriov_gpu else None
 
     def _parent(self, wish: VgpuWish) -> PciAddress | None:
         """The GPU that an object without a function names."""

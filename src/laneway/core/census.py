@@ -6,16 +6,16 @@ that is not collected. Profiles are too many for that, so those that there are n
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, get_args
 
 from laneway.core.capacity import still_fits
 from laneway.core.catalogue import profile_named
 from laneway.core.gpu_modes import Mode
-from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.inventory import Inventory
 from laneway.core.mode_wish import mode_of
-from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.pci import PciFunction
 from laneway.core.usability import VFIO_DRIVER
 
 GpuState = Literal["enabled", "disabled", "passthrough", "undriven"]
@@ -99,9 +99,7 @@ def missing(inventory: Inventory, wished: Mapping[str, str]) -> dict[str, int]:
 
 def free(inventory: Inventory) -> dict[str, int]:
     """How many more vGPUs of each profile could be made now, each profile for itself."""
-    functions: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
-    for vgpu in inventory.vgpus:
-        functions[vgpu.parent].append(vgpu)
+    functions = inventory.by_gpu()
     found: Counter[str] = Counter()
     for gpu in inventory.functions:
         if gpu.address in functions and gpu.address in inventory.modes:

@@ -26,8 +26,7 @@ _REMEDY = (
 
 def find(address: PciAddress, situation: Situation) -> PciFunction | None:
     """The function as the last scan saw it."""
-    functions = situation.inventory.functions
-    return next((function for function in functions if function.address == address), None)
+    return situation.inventory.function(address)
 
 
 def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:

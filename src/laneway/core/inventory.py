@@ -109,3 +109,22 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     nvidia_driver: str = ""
     """Version of the loaded NVIDIA host driver, empty when none is."""
     errors: tuple[DeviceError, ...] = ()
+
+    def function(self, address: PciAddress) -> PciFunction | None:
+        """The PCI function at an address."""
+        return next((one for one in self.functions if one.address == address), None)
+
+    def vgpu(self, address: PciAddress) -> VgpuFunction | None:
+        """The function at an address, if it can carry a vGPU."""
+        return next((one for one in self.vgpus if one.address == address), None)
+
+    def vgpus_of(self, gpu: PciAddress) -> tuple[VgpuFunction, ...]:
+        """The functions of a GPU that can carry a vGPU, in numeric order."""
+        return tuple(one for one in self.vgpus if one.parent == gpu)
+
+    def by_gpu(self) -> dict[PciAddress, tuple[VgpuFunction, ...]]:
+        """All functions that can carry a vGPU, in numeric order, by their GPU."""
+        found: dict[PciAddress, list[VgpuFunction]] = {}
+        for one in self.vgpus:
+            found.setdefault(one.parent, []).append(one)
+        return {gpu: tuple(functions) for gpu, functions in found.items()}

@@ -69,8 +69,6 @@ class Choice(NamedTuple):
 
 
 def view_of(wish: GpuWish, gpu: PciFunction, situation: Situation) -> View:
-    order = {address: index for index, address in enumerate(gpu.vfs)}
-    functions = [one for one in situation.inventory.vgpus if one.parent == gpu.address]
     wanted: Counter[str] = Counter()
     for name, count in wish.vgpus:
         wanted[name] += count
@@ -79,7 +77,7 @@ def view_of(wish: GpuWish, gpu: PciFunction, situation: Situation) -> View:
         situation,
         gpu,
         situation.gpus.get(gpu.address) or GpuModes(),
-        tuple(sorted(functions, key=lambda one: (order.get(one.address, len(order)), one.address))),
+        situation.inventory.vgpus_of(gpu.address),
         dict(wanted),
     )
 

@@ -216,8 +216,8 @@ def _users(gpu: PciAddress, modes: GpuModes, situation: Situation) -> dict[int, 
     """By placement, who keeps a GPU instance: the vGPUs in it, and those who hold them."""
     found: dict[int, tuple[str, ...]] = {}
     spots = {one.start: _spot(one) for one in modes.instances}
-    for function in situation.inventory.vgpus:
-        if function.parent != gpu or function.configured is None:
+    for function in situation.inventory.vgpus_of(gpu):
+        if function.configured is None:
             continue
         name = function.configured.type_name or function.configured.type_id
         holders = tuple(one.text for one in situation.holders.get(function.address, ()))

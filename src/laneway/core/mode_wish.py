@@ -76,8 +76,7 @@ def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
 
 def judge(wish: ModeWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
-    functions = inventory.functions
-    gpu = next((one for one in functions if one.address == wish.address), None)
+    gpu = inventory.function(wish.address)
     if gpu is None:
         return (DeviceMissing(str(wish.address)),)
     return _judge(

@@ -190,8 +190,8 @@ def held(
 
 def carried(address: PciAddress, situation: Situation) -> ConfiguredVgpu | None:
     """The vGPU on a function."""
-    vgpus = situation.inventory.vgpus
-    return next((vgpu.configured for vgpu in vgpus if vgpu.address == address), None)
+    function = situation.inventory.vgpu(address)
+    return function.configured if function else None
 
 
 def _vgpu(address: PciAddress, situation: Situation) -> tuple[str, ...]:

@@ -60,9 +60,7 @@ def facts(card: PciAddress, inventory: Inventory) -> tuple[object, ...]:
         if one.address in family
     )
     vgpus = tuple(
-        (one.address, one.configured)
-        for one in inventory.vgpus
-        if one.configured and one.parent == card
+        (one.address, one.configured) for one in inventory.vgpus_of(card) if one.configured
     )
     needed = tuple(sorted((a, why) for a, why in inventory.critical.items() if a in family))
     modes, error = inventory.modes.get(card), inventory.unasked.get(card)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -34,9 +34,7 @@ ANSWERS = Answers(
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:
     """One object per GPU; one that has VFs already is adopted as enabled."""
-    carriers: dict[PciAddress, list[VgpuFunction]] = defaultdict(list)
-    for vgpu in inventory.vgpus:
-        carriers[vgpu.parent].append(vgpu)
+    carriers = inventory.by_gpu()
     objects = {}
     for function in inventory.functions:
         if not function.sriov_gpu:
@@ -49,7 +47,7 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:
                 node_name=node,
                 enabled=function.num_vfs > 0,
             ),
-            status=_observed(function, carriers[function.address], inventory, node),
+            status=_observed(function, carriers.get(function.address, ()), inventory, node),
         )
     return objects
 

@@ -107,14 +107,11 @@ def gpus(inventory: Inventory, node: str) -> dict[str, Found]:
 
 def found(inventory: Inventory, address: PciAddress, modes: GpuModes | None) -> Found:
     """A GPU that is in the inventory. Without its link, whose speed changes with the load."""
-    gpu = next(one for one in inventory.functions if one.address == address)
-    order = {vf: index for index, vf in enumerate(gpu.vfs)}
-    functions = (one for one in inventory.vgpus if one.parent == address)
-    return Found(
-        msgspec.structs.replace(gpu, link=Link()),
-        tuple(sorted(functions, key=lambda one: (order.get(one.address, len(order)), one.address))),
-        modes,
-    )
+    gpu = inventory.function(address)
+    if gpu is None:
+        raise LookupError(f"{address} is not in the inventory")
+    bare = msgspec.structs.replace(gpu, link=Link())
+    return Found(bare, inventory.vgpus_of(address), modes)
 
 
 # ------------------------------------------------------------------------------- the lower objects

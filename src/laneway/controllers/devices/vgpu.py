@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -41,10 +40,7 @@ ANSWERS = Answers(
 def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
     """One object per function; a vGPU that exists already is adopted as enabled."""
     objects = {}
-    functions: defaultdict[PciAddress, list[VgpuFunction]] = defaultdict(list)
-    for function in inventory.vgpus:
-        functions[function.parent].append(function)
-    for gpu, of_gpu in functions.items():
+    for gpu, of_gpu in inventory.by_gpu().items():
         parent = names.pci_object_name(node, gpu)
         nothing = _nothing(inventory, gpu, of_gpu)
         for function in of_gpu:
@@ -69,7 +65,7 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
 
 def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFunction]) -> str:
     """Why no vGPU can be made on a function to which the driver offers none."""
-    physical = next((one for one in inventory.functions if one.address == gpu), None)
+    physical = inventory.function(gpu)
     modes = inventory.modes.get(gpu)
     if physical and (why := lacking(physical, functions, modes, inventory.nvidia_driver)):
         return why.words
