@@ -191,7 +191,8 @@ run_wishes() {
     "$python" -m pytest -q -p no:cacheprovider tests/scenario/test_random_wishes.py
 }
 
-# ---- durability: the API server is killed again and again under load ----------
+# ---- durability: whoever carries out a plan is killed at every moment of it, and the API server
+# ---- again and again under load ------------------------------------------------
 
 prepare_durability() {
   :
@@ -200,8 +201,10 @@ prepare_durability() {
 run_durability() {
   local kills=${LANEWAY_KILLS:-200} seed=${LANEWAY_SEED:-$RANDOM}
   echo "-- LANEWAY_KILLS=$kills LANEWAY_SEED=$seed"
-  LANEWAY_KILLS=$kills LANEWAY_SEED=$seed \
-    "$python" -m pytest -q -s -p no:cacheprovider tests/scenario/durability
+  local luck=(env LANEWAY_KILLS="$kills" LANEWAY_SEED="$seed") status=0
+  "${luck[@]}" "$python" -m pytest -q -n 2 tests/contract/host/test_crash_contract.py || status=$?
+  "${luck[@]}" "$python" -m pytest -q -s -p no:cacheprovider tests/scenario/durability || status=$?
+  return $status
 }
 
 # ---- fuzz: requests that schemathesis makes up -------------------------------
