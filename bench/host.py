@@ -30,7 +30,7 @@ from support.report import arguments, header, ms, table
 
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.passthrough import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes
 from laneway.kube.resource import served

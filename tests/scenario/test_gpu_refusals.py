@@ -10,7 +10,7 @@ from laneway.api import (
     SRIOVGPUDevice,
     find_condition,
 )
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 from laneway.core.pci import PciAddress
 from laneway.kube.resource import served
 from support.gpu_modes import (

@@ -17,7 +17,8 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers import acting, layouts
+from laneway.controllers import acting
+from laneway.controllers.layouts import controller
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.client import Client
@@ -104,9 +105,9 @@ def hold(host: Any, vf: str) -> Any:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents that look again at once for what tells nobody that it changed."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(layouts, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(layouts, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(layouts, "PUT_BACK_SECONDS", 0.01)
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.01)
 
 
 # ---------------------------------------------------------------------------------- the whole way
@@ -640,15 +641,15 @@ async def test_at_rest_nobody_asks_for_anything(
 async def test_nobody_looks_closer_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(layouts, "RETRY_SECONDS", 1000.0)
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 1000.0)
     looks: list[str] = []
-    observe = layouts.observe
+    observe = controller.observe
 
     async def counted(hardware: Any, node: str, *args: Any) -> Any:
         looks.append(node)
         return await observe(hardware, node, *args)
 
-    monkeypatch.setattr(layouts, "observe", counted)
+    monkeypatch.setattr(controller, "observe", counted)
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
     await make(cluster, "all", vgpus=of(A2_4Q=2), **spec)
     final = "DryRun" if "dryRun" in spec else "Refused" if "mode" in spec else "Done"

@@ -29,13 +29,14 @@ from laneway.api import (
     VGPULayout,
     find_condition,
 )
-from laneway.controllers import acting, layouts
+from laneway.controllers import acting
+from laneway.controllers.layouts import controller
 from laneway.core import names
-from laneway.core.catalogue import profiles_of
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.wish import mode_of
 from laneway.core.inventory import VgpuFunction
-from laneway.core.mode_wish import mode_of
 from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.vgpu.catalogue import profiles_of
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
 from laneway.kube.errors import KubeError, NotFoundError
@@ -355,9 +356,9 @@ def _answer(obj: Any, *, met: bool | None) -> list[str]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents that look again soon at what tells nobody that it changed."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(layouts, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(layouts, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(layouts, "PUT_BACK_SECONDS", 0.05)
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.05)
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from laneway.api import MigConfiguration, PCIDevice, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import renumbering
+from laneway.controllers.sharing import renumbering
 from laneway.core.names import pci_object_name
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.situation import Holder, Situation

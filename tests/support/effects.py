@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuInstance
+from laneway.core.gpu.modes import GpuInstance
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from laneway.api import SRIOVGPUDevice
-from laneway.core.gpu_modes import Mode
-from laneway.core.mode_wish import mode_of
+from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.wish import mode_of
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
-from laneway.core.layout import GpuWish
+from laneway.core.layout.plan import GpuWish
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Step
 from laneway.core.refusals import Refusal

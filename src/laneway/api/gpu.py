@@ -13,7 +13,7 @@ from msgspec import Meta, field
 
 from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress
 from laneway.api.meta import ObjectMeta, Status
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 
 VGPU_CONFIGURED = "vGPUConfigured"
 """`VGPUDevice.status.vgpu_status` while a vGPU exists; else empty."""

@@ -14,7 +14,7 @@ from laneway.cli import fleet, gpus, progress
 from laneway.cli.labels import natural, short_profile
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.cli.profile_names import counts, room
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 
 Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
 KINDS: dict[str, type[Explained]] = {

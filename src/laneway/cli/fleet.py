@@ -31,7 +31,7 @@ from laneway.cli.connection import installed
 from laneway.cli.errors import Failure
 from laneway.cli.labels import natural
 from laneway.core import keys
-from laneway.core.profiles import profiles_on
+from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
 from laneway.kube.resource import Resource, served

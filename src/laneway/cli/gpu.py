@@ -14,7 +14,7 @@ import click
 from laneway.api import LAYOUT_REFUSED, SRIOVGPUDevice, SRIOVGPUDeviceSpec
 from laneway.cli import connection, fleet, progress, target, wishing
 from laneway.cli.errors import one_line
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
 from laneway.kube.client import Client
 from laneway.kube.resource import served

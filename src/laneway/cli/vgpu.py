@@ -24,9 +24,9 @@ from laneway.api import (
 from laneway.cli import connection, fleet, profile_names, progress, steps, target, trial, wishing
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.devices.layout import claimant, claims, selection
-from laneway.core.gpu_modes import Mode
-from laneway.core.layout_wish import owner, selects_gpu, selects_node
-from laneway.core.profiles import profiles_on
+from laneway.core.gpu.modes import Mode
+from laneway.core.layout.wish import owner, selects_gpu, selects_node
+from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served

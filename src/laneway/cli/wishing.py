@@ -11,7 +11,7 @@ import click
 
 from laneway.cli import connection, fleet, progress
 from laneway.cli.errors import Failure, one_line
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 
 Command = Callable[..., Any]
 

@@ -27,11 +27,11 @@ import msgspec
 from laneway.api import Status
 from laneway.controllers.devices.family import Family, T, read_failed
 from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
-from laneway.controllers.identity import Identity
 from laneway.controllers.metrics import AgentMetrics
-from laneway.controllers.modes import may_change_modes
-from laneway.controllers.observer import Observer
+from laneway.controllers.observing.modes import may_change_modes
+from laneway.controllers.observing.observer import Observer
 from laneway.controllers.publisher import Publisher
+from laneway.controllers.sharing.identity import Identity
 from laneway.controllers.turns import Turns
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory

@@ -15,7 +15,7 @@ from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
 from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
-from laneway.core.mode_wish import ModeWish
+from laneway.core.gpu.wish import ModeWish
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal, WrongDevice

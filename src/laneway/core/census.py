@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from laneway.core.capacity import still_fits
-from laneway.core.catalogue import profile_named
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.wish import mode_of
 from laneway.core.inventory import Inventory
-from laneway.core.mode_wish import mode_of
 from laneway.core.pci import PciFunction
 from laneway.core.usability import VFIO_DRIVER
+from laneway.core.vgpu.capacity import still_fits
+from laneway.core.vgpu.catalogue import profile_named
 
 GpuState = Literal["enabled", "disabled", "passthrough", "undriven"]
 """Has virtual functions; has none; is a virtual machine's as a whole; no driver serves it."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.pci import PciAddress, PciFunction
 
 Framework = Literal["mdev", "vendor-vfio"]

@@ -13,12 +13,12 @@ from __future__ import annotations
 from laneway.core import passthrough
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.fitness import find, unfit
-from laneway.core.layout_view import GpuWish, removals, view_of
+from laneway.core.gpu.transition import transition
+from laneway.core.layout.view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import DeviceMissing
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
-from laneway.core.transition import transition
 from laneway.core.usability import VFIO_DRIVER
 from laneway.core.usb_claims import give_back, usb_device
 

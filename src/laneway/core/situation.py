@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 

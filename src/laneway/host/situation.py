@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress
 from laneway.core.programs import SRIOV_MANAGE

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import msgspec
 
-from laneway.core.catalogue import profile_name
 from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+from laneway.core.vgpu.catalogue import profile_name
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes, clean
 from laneway.host.pci import DEVICES, PciDevice

@@ -29,20 +29,20 @@ from laneway.controllers.devices import node as node_device
 from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
 from laneway.controllers.driver_label import DriverLabel
-from laneway.controllers.gpus import GpuController
-from laneway.controllers.identity import Identity
-from laneway.controllers.layouts import LayoutController
-from laneway.controllers.lower_objects import LowerObjects
+from laneway.controllers.layouts.controller import LayoutController
+from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.mig_labels import UNLABELLED, MigLabels
-from laneway.controllers.migs import MigController
-from laneway.controllers.observer import Observer
+from laneway.controllers.observing.observer import Observer
+from laneway.controllers.observing.silent import SilentChanges
 from laneway.controllers.publisher import Publisher
-from laneway.controllers.renumbering import Renumberer
 from laneway.controllers.restoring import restored
-from laneway.controllers.silent import SilentChanges
+from laneway.controllers.sharing.gpus import GpuController
+from laneway.controllers.sharing.identity import Identity
+from laneway.controllers.sharing.mig_labels import UNLABELLED, MigLabels
+from laneway.controllers.sharing.migs import MigController
+from laneway.controllers.sharing.renumbering import Renumberer
+from laneway.controllers.sharing.vgpus import VgpuController
 from laneway.controllers.turns import Turns
-from laneway.controllers.vgpus import VgpuController
 from laneway.core import keys
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError

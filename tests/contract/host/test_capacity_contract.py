@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from laneway.core.capacity import room, still_fits
-from laneway.core.card import card_of
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.placement import arrange
 from laneway.core.plan import Plan, Satisfied, SetVgpuType
 from laneway.core.programs import NVIDIA_SMI
+from laneway.core.vgpu.capacity import room, still_fits
+from laneway.core.vgpu.card import card_of
+from laneway.core.vgpu.placement import arrange
 from laneway.host.plans.execute import Limits, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe

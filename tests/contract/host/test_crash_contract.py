@@ -19,7 +19,7 @@ import pytest
 
 from laneway.core import passthrough
 from laneway.core.decision import Decision
-from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateMdev,

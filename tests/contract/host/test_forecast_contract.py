@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.capacity import still_fits
-from laneway.core.forecast import fits_afterwards
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.forecast import fits_afterwards
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.plan import Plan
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.situation import Situation
+from laneway.core.vgpu.capacity import still_fits
 from laneway.host.plans.execute import Limits, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe

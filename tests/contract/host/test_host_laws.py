@@ -30,21 +30,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laneway.core import passthrough, release, sriov, usb_claims
-from laneway.core.catalogue import profiles_of
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     Plan,
     Satisfied,
 )
-from laneway.core.profiles import profile
 from laneway.core.refusals import (
     Refusal,
     ResetFailed,
 )
 from laneway.core.situation import Situation
+from laneway.core.vgpu.catalogue import profiles_of
+from laneway.core.vgpu.profiles import profile
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Entry

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, SwitchGpuVfs
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.catalogue import profiles_of
 from laneway.core.decision import Decision
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
-from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.profiles import profile
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
+from laneway.core.vgpu.catalogue import profiles_of
+from laneway.core.vgpu.profiles import profile
 from laneway.host.plans.execute import Limits, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.gpu_modes import GpuModes
-from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.gpu.modes import GpuModes
+from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateGpuInstance,

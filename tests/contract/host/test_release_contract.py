@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.layout import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.programs import SRIOV_MANAGE

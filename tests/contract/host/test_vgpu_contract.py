@@ -15,7 +15,7 @@ from laneway.core.decision import refusals_of
 from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
-from laneway.core.vgpu import SharedGpu, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
 from laneway.host.plans.execute import StepError, execute
 from support.plans import hardware_of
 

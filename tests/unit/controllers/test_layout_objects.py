@@ -23,8 +23,8 @@ from laneway.api import (
     VGPULayoutStatus,
 )
 from laneway.controllers.devices.layout import mig_patch, objects, summed
-from laneway.controllers.layout_status import field_manager
-from laneway.core.layout_objects import Answer
+from laneway.controllers.layouts.status import field_manager
+from laneway.core.layout.objects import Answer
 
 GENERATION = 3
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from laneway.controllers import modes
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.observer import Observer
+from laneway.controllers.observing import modes
+from laneway.controllers.observing.observer import Observer
 from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress

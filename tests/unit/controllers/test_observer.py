@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.observer import Observer
+from laneway.controllers.observing.observer import Observer
 from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.uevent import OVERFLOW, Uevent

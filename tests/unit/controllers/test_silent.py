@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from laneway.controllers import silent
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.observer import Observer
-from laneway.controllers.silent import SilentChanges
+from laneway.controllers.observing import silent
+from laneway.controllers.observing.observer import Observer
+from laneway.controllers.observing.silent import SilentChanges
 from laneway.controllers.turns import Turns
 from laneway.core.inventory import VgpuFunction
 from laneway.core.programs import SRIOV_MANAGE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.core.card import card_of, even_ids, halved_ids
-from laneway.core.catalogue import VgpuProfile, profiles_of
+from laneway.core.vgpu.card import card_of, even_ids, halved_ids
+from laneway.core.vgpu.catalogue import VgpuProfile, profiles_of
 
 A2, A10, A40, L40S, H100, H200, RTX_PRO = "25b6", "2236", "2235", "26b9", "2331", "233b", "2bb5"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.catalogue import profile_name, profile_named, profiles_of
+from laneway.core.vgpu.catalogue import profile_name, profile_named, profiles_of
 
 
 def test_a_profile_says_what_planning_needs() -> None:

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 
 from laneway.core import census
-from laneway.core.gpu_modes import GpuInstance, GpuModes, Mode
+from laneway.core.gpu.modes import GpuInstance, GpuModes, Mode
 from laneway.core.inventory import Inventory
 from laneway.host.scan import scan
 from laneway.sim.spec import build, parse_spec

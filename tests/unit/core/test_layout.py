@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Framework
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     CreateMdev,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
-from laneway.core.layout import plan_layout
-from laneway.core.mig_profiles import expected_profiles
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.layout.plan import plan_layout
+from laneway.core.mig.profiles import expected_profiles
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,

@@ -14,29 +14,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.gpu.wish import ModeWish, plan_mode
 from laneway.core.inventory import Framework
-from laneway.core.layout_objects import (
-    Answer,
-    Found,
-    GpuObject,
-    MigObject,
-    Objects,
-    VgpuObject,
-)
-from laneway.core.layout_stages import (
-    Stage,
-    is_asked,
-    is_met,
-    next_stage,
-)
-from laneway.core.layout_wish import LayoutWish, plan_wish, wish_of
-from laneway.core.mode_wish import ModeWish, plan_mode
+from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
+from laneway.core.layout.stages import Stage, is_asked, is_met, next_stage
+from laneway.core.layout.wish import LayoutWish, plan_wish, wish_of
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
-from laneway.core.vgpu import creation, removal
+from laneway.core.vgpu.wish import creation, removal
 from support.effects import Kernel
 from support.looks import A2_NAMES, A100, GPU, VFS, kinds, pf, situation
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes, Mode
-from laneway.core.layout_wish import (
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes, Mode
+from laneway.core.layout.wish import (
     Claimant,
     LayoutWish,
     Selection,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
-from laneway.core.making_order import Wanted, making_order, together
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+from laneway.core.vgpu.making_order import Wanted, making_order, together
 from laneway.sim.dump import Block
 from laneway.sim.nvidia import card as simulated
 from laneway.sim.nvidia.geometry import GEOMETRIES

@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
-from laneway.core.mig import (
-    InstanceSet,
-    Obstacle,
-    arrange_instances,
-    instances_needed,
-)
-from laneway.core.mig_profiles import expected_profiles
-from laneway.core.profiles import Profile, profile
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
+from laneway.core.mig.instances import InstanceSet, Obstacle, arrange_instances, instances_needed
+from laneway.core.mig.profiles import expected_profiles
+from laneway.core.vgpu.profiles import Profile, profile
 
 A100, A30, RTX_PRO = "20f1", "20b7", "2bb5"
 MIG_CARDS = (A100, "20b5", A30, "2331", "2321", "233b", "2901", "2941", "3182", RTX_PRO, "2bb9")

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
-from laneway.core.mig_homes import Home, creation_order, homes
-from laneway.core.mig_profiles import expected_profiles
+from laneway.core.mig.homes import Home, creation_order, homes
+from laneway.core.mig.profiles import expected_profiles
 from laneway.core.pci import PciAddress
 
 RTX_PRO = "2bb5"

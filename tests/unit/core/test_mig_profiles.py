@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.core.catalogue import profiles_of
-from laneway.core.gpu_modes import GpuInstanceProfile
-from laneway.core.mig_profiles import expected_profiles, instance_profile, per_instance
-from laneway.core.profiles import Profile, profile
+from laneway.core.gpu.modes import GpuInstanceProfile
+from laneway.core.mig.profiles import expected_profiles, instance_profile, per_instance
+from laneway.core.vgpu.catalogue import profiles_of
+from laneway.core.vgpu.profiles import Profile, profile
 
 A100, A30, RTX_PRO = "20f1", "20b7", "2bb5"
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
-from laneway.core.mig import how_many_more
-from laneway.core.mig_wish import MigWish, decide, is_complete, judge
+from laneway.core.mig.instances import how_many_more
+from laneway.core.mig.wish import MigWish, decide, is_complete, judge
 from laneway.core.plan import (
     CreateComputeInstance,
     DestroyGpuInstance,

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuInstance, GpuModes, Mode
+from laneway.core.gpu.modes import GpuInstance, GpuModes, Mode
+from laneway.core.gpu.wish import ModeWish, effective, judge, mode_of, pending, plan_mode
 from laneway.core.inventory import ConfiguredVgpu, Inventory
-from laneway.core.mode_wish import ModeWish, effective, judge, mode_of, pending, plan_mode
 from laneway.core.plan import (
     DestroyComputeInstance,
     DestroyGpuInstance,

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from laneway.core import names
-from laneway.core.catalogue import profile_named, profiles_of
 from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.vgpu.catalogue import profile_named, profiles_of
 
 QUALIFIED = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z")
 SUBDOMAIN = re.compile(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
-from laneway.core.offer import lacking, sriov_off
 from laneway.core.refusals import MigOnly, NoGpuInstances, NoProfiles
+from laneway.core.vgpu.offer import lacking, sriov_off
 from support.cards import CARD, TYPES, Scene, scene
 
 SHARED = scene(gpu=True, existing=16)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.card import Card, Kind, card_of
-from laneway.core.placement import Carried, arrange, shortage
+from laneway.core.vgpu.card import Card, Kind, card_of
+from laneway.core.vgpu.placement import Carried, arrange, shortage
 from laneway.sim.dump import Block
 from laneway.sim.nvidia import card as simulated
 from laneway.sim.nvidia.types import card_types

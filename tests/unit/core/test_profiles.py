@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.profiles import profile
+from laneway.core.vgpu.profiles import profile
 
 
 @pytest.mark.parametrize(

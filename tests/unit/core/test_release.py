@@ -6,7 +6,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory, UsbDevice
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (

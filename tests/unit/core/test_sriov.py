@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, DeviceError, Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu
 from laneway.core.pci import Link, PciFunction
 from laneway.core.plan import Satisfied

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.decision import refusals_of
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, undo
@@ -21,7 +21,7 @@ from laneway.core.refusals import (
     ProfileMissing,
     ProfileUnknown,
 )
-from laneway.core.vgpu import SharedGpu, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
 
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.4")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia import smi
 from laneway.host.nvidia.modes import read_modes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from laneway.core.layout import GpuWish, plan_layout
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.plan import Plan, Satisfied
 from laneway.host.plans.execute import execute
 from laneway.host.scan import scan

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.catalogue import profiles_of
+from laneway.core.vgpu.catalogue import profiles_of
 from laneway.sim.dump import Block
 from laneway.sim.nvidia.card import Card
 from laneway.sim.nvidia.geometry import GEOMETRIES

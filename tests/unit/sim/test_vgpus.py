@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from laneway.core.catalogue import profile_named
+from laneway.core.vgpu.catalogue import profile_named
 from laneway.sim import dump
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec

@@ -18,7 +18,7 @@ from laneway.cli import steps
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
-from laneway.core.layout import MOST_STAGES
+from laneway.core.layout.plan import MOST_STAGES
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal

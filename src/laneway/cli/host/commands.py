@@ -16,7 +16,8 @@ from laneway.cli.host import wishes
 from laneway.cli.host.carry_out import Wish, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
-from laneway.core import layout, passthrough, release, sriov, usb_claims
+from laneway.core import passthrough, release, sriov, usb_claims
+from laneway.core.layout import plan
 from laneway.core.pci import PciAddress
 from laneway.host.plans.state import STATE_FOLDER
 
@@ -121,12 +122,12 @@ Examples:
 
         MIG-backed profiles switch the card to MIG mode and make the GPU instances that they need.
         """
-        wanted = layout.GpuWish(address, vgpus, mixed_size=mixed_size, parameters=parameters)
+        wanted = plan.GpuWish(address, vgpus, mixed_size=mixed_size, parameters=parameters)
         asked = ", ".join(f"{count} x {profile}" for profile, count in vgpus)
         text = f"gpu {address}: {asked}"
         text += ", mixed sizes" if mixed_size else ""
         text += f", parameters {parameters[:100]}" if parameters else ""
-        wish = Wish(text, lambda seen: layout.plan_layout(wanted, seen), (address,))
+        wish = Wish(text, lambda seen: plan.plan_layout(wanted, seen), (address,))
         fulfil(wish, simulate, state_dir, dry_run)
 
     @group.command("passthrough", short_help="Give a PCI device to vfio-pci.")

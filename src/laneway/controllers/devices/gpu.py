@@ -17,11 +17,11 @@ from laneway.api import (
 from laneway.controllers.devices.family import ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
-from laneway.core.capacity import still_fits
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
+from laneway.core.gpu.wish import ModeWish, effective, mode_of
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.mode_wish import ModeWish, effective, mode_of
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+from laneway.core.vgpu.capacity import still_fits
 
 _MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles"})
 """Answers to a wish that the GPU meets."""

@@ -29,19 +29,12 @@ from laneway.controllers.devices.family import DeviceObject, ready
 from laneway.controllers.devices.wishes import IN_PROGRESS, in_words
 from laneway.core import names
 from laneway.core.decision import Decision, refusals_of
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.layout_objects import (
-    Answer,
-    Found,
-    GpuObject,
-    MigObject,
-    Objects,
-    VgpuObject,
-)
-from laneway.core.layout_stages import Waiting
-from laneway.core.layout_wish import Claimant, LayoutWish, Selection, wish_of
-from laneway.core.mig_wish import bare_name, display_name
+from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
+from laneway.core.layout.stages import Waiting
+from laneway.core.layout.wish import Claimant, LayoutWish, Selection, wish_of
+from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted
 from laneway.core.plan import Plan

@@ -23,10 +23,10 @@ from laneway.api import (
 from laneway.controllers.devices.family import ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
-from laneway.core.gpu_modes import GpuModes
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.mig import how_many_more
-from laneway.core.mig_wish import MigWish, bare_name, display_name
+from laneway.core.mig.instances import how_many_more
+from laneway.core.mig.wish import MigWish, bare_name, display_name
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import WrongDevice
 

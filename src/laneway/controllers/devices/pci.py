@@ -19,8 +19,8 @@ from laneway.api import (
 from laneway.controllers.devices.family import Family, read_failed, ready, unreadable
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
-from laneway.core.offer import sriov_off
 from laneway.core.pci import Link, PciFunction
+from laneway.core.vgpu.offer import sriov_off
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:

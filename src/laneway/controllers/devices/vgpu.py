@@ -17,11 +17,11 @@ from laneway.controllers.devices.family import ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.offer import lacking
 from laneway.core.pci import PciAddress
 from laneway.core.phrases import counted
 from laneway.core.refusals import WrongDevice
-from laneway.core.vgpu import VgpuWish, carried
+from laneway.core.vgpu.offer import lacking
+from laneway.core.vgpu.wish import VgpuWish, carried
 
 _NO_VGPU = "No vGPU is asked for, and there is none."
 

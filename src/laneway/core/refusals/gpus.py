@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.gpu_modes import Mode
+from laneway.core.gpu.modes import Mode
 from laneway.core.refusals.base import Refusal
 
 

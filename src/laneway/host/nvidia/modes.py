@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laneway.core.gpu_modes import GpuInstance, GpuModes
+from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.pci import PciAddress
 from laneway.host.command import run
 from laneway.host.nvidia import smi

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from laneway.core.gpu_modes import GpuInstance, GpuInstanceProfile
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.pci import PciAddress
 from laneway.core.programs import NVIDIA_SMI
 

@@ -12,7 +12,7 @@ import asyncio
 
 from laneway.core.plan import OverrideDriver, Plan, SetNodeOwner, SetVgpuType, Step, Unbind
 from laneway.core.usability import VFIO_DRIVER
-from laneway.core.vgpu import NO_VGPU
+from laneway.core.vgpu.wish import NO_VGPU
 from laneway.host.hardware import Hardware
 from laneway.host.leaving import read_locked
 from laneway.host.plans.operations.access import driver_of, function_home

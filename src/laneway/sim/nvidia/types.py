@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from laneway.core.catalogue import VgpuProfile, profile_named, profiles_of
+from laneway.core.vgpu.catalogue import VgpuProfile, profile_named, profiles_of
 from laneway.sim.dump import Block
 from laneway.sim.nvidia.geometry import GEOMETRIES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from laneway.core.gpu_modes import GpuInstance
+from laneway.core.gpu.modes import GpuInstance
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateComputeInstance,

@@ -12,11 +12,11 @@ import errno
 
 import msgspec
 
-from laneway.core.catalogue import profile_name
 from laneway.core.inventory import VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, RemoveMdev, SetVgpuParameters, SetVgpuType
-from laneway.core.vgpu import NO_VGPU
+from laneway.core.vgpu.catalogue import profile_name
+from laneway.core.vgpu.wish import NO_VGPU
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes
 from laneway.host.hardware import Hardware

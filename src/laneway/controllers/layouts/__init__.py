@@ -1,0 +1,1 @@
+"""VGPULayouts: one wish for many GPUs, carried out through the objects below it."""

@@ -1,0 +1,377 @@
+"""Carries out VGPULayouts on the GPUs of one node, through the wishes of the lower objects.
+
+Every GPU is a matter of its own: one that is refused holds up no other. As long as inventory and
+objects are as a layout asks, or only the controllers of the lower objects have something to do,
+nobody looks closer; else users are looked for when it is the card's turn, everything is judged
+anew, and the next stage is written. No hardware is ever written from here, and a layout that is
+deleted, or means a GPU no more, changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.api import (
+    LAYOUT_DONE,
+    LAYOUT_IN_PROGRESS,
+    LAYOUT_REFUSED,
+    CoreNode,
+    LayoutGpu,
+    VGPUDevice,
+    VGPULayout,
+)
+from laneway.controllers.acting import ACTOR, RETRY_SECONDS, Means
+from laneway.controllers.devices import layout as projection
+from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
+from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
+from laneway.core.decision import refusals_of
+from laneway.core.gpu.modes import GpuModes
+from laneway.core.inventory import Inventory
+from laneway.core.layout.forecast import fits_afterwards
+from laneway.core.layout.objects import Found
+from laneway.core.layout.stages import is_asked, is_met, next_stage
+from laneway.core.layout.wish import LayoutWish, owner, plan_wish, selects_gpu, selects_node
+from laneway.core.plan import Plan
+from laneway.core.refusals import OtherLayout
+from laneway.core.vgpu.capacity import still_fits
+from laneway.host.situation import observe
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry, run_workers
+from laneway.kube.errors import ConflictError, NotFoundError
+from laneway.kube.informer import Informer
+from laneway.kube.queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+SUM_SECONDS = 1.0
+"""How long the writer of an entry has to bring the sum up to date before others look at it."""
+PUT_BACK_SECONDS = 1.0
+"""How often at most a GPU's wishes are put back: somebody else may insist too."""
+
+PROGRESS_SECONDS = 1.0
+"""How often at most an entry is written that tells of progress only, for all agents see it."""
+
+
+class Key(NamedTuple):
+    """One GPU of this node under one layout; without a GPU: the sum of the layout's entries."""
+
+    layout: str
+    gpu: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.layout} on {self.gpu}" if self.gpu else self.layout
+
+
+class _Look(NamedTuple):
+    """What a closer look ended in, which stands as long as nothing that it depends on changes."""
+
+    circumstances: tuple[object, ...]
+    entry: LayoutGpu
+    again: float
+    """When to look again all the same: who holds a device lets it go without a word."""
+
+
+class _Case(NamedTuple):
+    """What a closer look is taken for."""
+
+    key: Key
+    layout: VGPULayout
+    known: LayoutGpu | None
+    """The entry that was written last."""
+    stored: Stored
+    blank: LayoutGpu
+    """The new entry, without a judgement."""
+
+
+Outcome = tuple[LayoutGpu | None, Retry | None]
+"""The entry of a GPU, None where there is nothing new to say yet; and when to look again."""
+
+
+class LayoutController:
+    """The layouts of one node's GPUs."""
+
+    workers = 4
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        means: Means,
+        lower: LowerObjects,
+        *,
+        layouts: Informer[VGPULayout],
+        nodes: Informer[CoreNode],
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._node = node
+        self._means = means
+        self._lower = lower
+        self._layouts = layouts
+        self._nodes = nodes
+        self._status = LayoutStatus(node, client, means.metrics)
+        self._found: dict[str, Found] = {}
+        """The GPUs of the node by the names of their objects."""
+        self._looks: dict[Key, _Look] = {}
+        self._began: dict[Key, float] = {}
+        self._put_back: dict[Key, float] = {}
+        self._told: dict[Key, float] = {}
+        """When progress was written last."""
+
+    # ------------------------------------------------------------------------- what triggers
+
+    def observed(self, inventory: Inventory) -> None:
+        """Take a new inventory; layouts of the GPUs that changed in it are looked at."""
+        before = self._found
+        self._found = projection.gpus(inventory, self._node)
+        for name in before.keys() | self._found.keys():
+            if before.get(name) != self._found.get(name):
+                self._ask(name)
+
+    async def run(self) -> None:
+        """Work until cancelled. All caches but that of the layouts must be synced."""
+        await self._layouts.synced.wait()
+        self._layouts.subscribe(self._layout_changed)
+        self._nodes.subscribe(self._node_changed)
+        self._lower.gpus.subscribe(lambda before, after: self._ask(_name(before, after)))
+        self._lower.migs.subscribe(lambda before, after: self._ask(_name(before, after)))
+        self._lower.vgpus.subscribe(self._vgpu_changed)
+        await run_workers(self.queue, self._reconcile, self.workers)
+
+    def _layout_changed(self, before: VGPULayout | None, after: VGPULayout | None) -> None:
+        if after is None and before is not None:
+            self._forget(before.metadata.name)
+        if before is None or after is None or _terms(before) != _terms(after):
+            self._ask_all()  # Whose GPU it is may be another for every layout.
+        if after is not None:
+            self.queue.add_after(Key(after.metadata.name), SUM_SECONDS * _spread())
+
+    def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
+        if before is None or after is None or before.metadata.labels != after.metadata.labels:
+            self._ask_all()
+
+    def _vgpu_changed(self, before: VGPUDevice | None, after: VGPUDevice | None) -> None:
+        if stored := after or before:
+            self._ask(parent_name(stored, self._node))
+
+    def _ask_all(self) -> None:
+        for layout in self._layouts.store:
+            self._status.entries(layout)
+        for gpu in self._found.keys() | self._status.gpus():
+            self._ask(gpu)
+
+    def _ask(self, gpu: str) -> None:
+        """Look at a GPU under every layout that it matters to."""
+        for layout in self._layouts.store:
+            if self._selects(layout, gpu) or gpu in self._status.entries(layout):
+                self.queue.add(Key(layout.metadata.name, gpu))
+
+    def _forget(self, layout: str) -> None:
+        self._status.forget(layout)
+        for known in (self._looks, self._began, self._put_back, self._told):
+            for key in [key for key in known if key.layout == layout]:
+                known.pop(key)
+
+    # -------------------------------------------------------------------------- what is meant
+
+    def _selects(self, layout: VGPULayout, gpu: str) -> bool:
+        found = self._found.get(gpu)
+        if found is None:
+            return False
+        node = self._nodes.store.get(self._node)
+        labels = node.metadata.labels if node is not None else {}
+        selection = projection.selection(layout)
+        device = found.gpu.device
+        return selects_node(selection, self._node, labels) and selects_gpu(selection, gpu, device)
+
+    def _owner(self, gpu: str) -> str:
+        """The layout that has a GPU."""
+        return owner(
+            projection.claimant(layout)
+            for layout in self._layouts.store
+            if projection.claims(layout) and self._selects(layout, gpu)
+        )
+
+    # --------------------------------------------------------------------------- one GPU
+
+    async def _reconcile(self, key: Key) -> Retry | None:
+        layout = self._layouts.store.get(key.layout)
+        if layout is None or layout.metadata.deletion_timestamp:
+            return None
+        try:
+            if not key.gpu:
+                return await self._status.keep(layout)
+            return await self._serve(key, layout)
+        except (ConflictError, NotFoundError) as error:
+            log.debug("%s: somebody was quicker, which the watch will show: %s", key, error)
+            return Retry(0.25 * _spread())
+
+    async def _serve(self, key: Key, layout: VGPULayout) -> Retry | None:
+        """Have one GPU be as the layout asks, and tell how far that is."""
+        known = self._status.entries(layout).get(key.gpu)
+        if not self._selects(layout, key.gpu):
+            # A GPU that could not be read keeps its object, and what was said about it.
+            if key.gpu in self._found or self._lower.gpus.store.get(key.gpu) is None:
+                await self._status.tell(layout, key.gpu, None)
+            return None
+        began = self._began.setdefault(key, _now())
+        entry, again = await self._decide(key, layout, known)
+        if entry is None:
+            return again
+        if entry.state == LAYOUT_IN_PROGRESS:
+            told = self._told.get(key, -PROGRESS_SECONDS)
+            if _judgement(known) == _judgement(entry) and told + PROGRESS_SECONDS > _now():
+                return Retry(told + PROGRESS_SECONDS - _now())
+            self._told[key] = _now()
+        else:
+            self._began.pop(key, None)
+            if _judgement(known) != _judgement(entry):
+                self._say(layout, entry, _now() - began)
+        await self._status.tell(layout, key.gpu, entry)
+        if self._is_outdated(layout) or not self._selects(layout, key.gpu):
+            # Nobody asks about a GPU that is meant no more, as long as nothing is said about it.
+            return Retry(0.0)
+        return again
+
+    async def _decide(self, key: Key, layout: VGPULayout, known: LayoutGpu | None) -> Outcome:
+        """Do what can be done now."""
+        found, stored = self._found[key.gpu], self._lower.stored(key.gpu)
+        if lag := self._lower.lag(stored):
+            return None, Retry(lag)
+        blank = LayoutGpu(
+            name=key.gpu,
+            node_name=self._node,
+            observed_generation=layout.metadata.generation,
+            fits=still_fits(found.gpu, found.functions, found.modes or GpuModes()),
+        )
+        has = self._owner(key.gpu)
+        if has != key.layout and not layout.spec.dry_run:
+            return projection.refused(blank, (OtherLayout(key.gpu, has),)), None
+        wish = projection.wish(layout, found.gpu.address)
+        if not isinstance(wish, LayoutWish):
+            return projection.refused(blank, wish), None
+        objects = self._lower.wishes(stored)
+        if not layout.spec.dry_run and is_asked(wish, found, objects):
+            if is_met(wish, found):
+                return projection.done(blank, wish), None
+            if not objects.refused:
+                return projection.handed_over(blank, wish, found), None
+        circumstances = (_terms(layout), has, found, objects)
+        look = self._looks.get(key)
+        if look and look.circumstances == circumstances and _now() < look.again:
+            same = msgspec.structs.replace(look.entry, fits=blank.fits)
+            return same, Retry(look.again - _now())
+        caller = "VGPULayout", str(key)
+        address = found.gpu.address
+        with self._means.turns.on(address, caller, lambda: self.queue.add(key)) as my_turn:
+            if not my_turn:
+                return None, None
+            entry, again = await self._look(_Case(key, layout, known, stored, blank), wish)
+        if entry is not None and again is not None:
+            self._looks[key] = _Look(circumstances, entry, _now() + again.after)
+        return entry, again
+
+    async def _look(self, case: _Case, wish: LayoutWish) -> Outcome:
+        """Judge the wish by a closer look, and write the next stage of it."""
+        key, layout, known, stored, blank = case
+        address = wish.gpu.address
+        situation = await observe(self._means.hardware, self._node, [address])
+        decision = plan_wish(wish, situation)
+        retry = Retry(RETRY_SECONDS)
+        if layout.spec.dry_run:
+            has = self._owner(key.gpu)
+            entry = projection.planned(blank, decision, has if has != key.layout else "")
+            gpu = self._found[key.gpu].gpu
+            fits = fits_afterwards(wish.gpu, gpu, situation) if entry.steps else {}
+            return msgspec.structs.replace(entry, fits_afterwards=fits), retry
+        if refusals := refusals_of(decision):
+            return projection.refused(blank, refusals), retry
+        objects = self._lower.wishes(stored)
+        seen = projection.found(situation.inventory, address, situation.gpus.get(address))
+        stage = next_stage(wish, decision if isinstance(decision, Plan) else None, seen, objects)
+        steps = projection.plan_steps(decision)
+        entry = projection.in_progress(blank, stage.waiting, steps, objects)
+        if not stage.writes:
+            if stage.waiting == "nothing":
+                self._means.observer.want()
+            return entry, retry
+        if self._changed(key, layout, stored):
+            return None, Retry(0.0)
+        back = _was_done(known, layout)
+        if back:
+            if (due := self._put_back.get(key, 0.0) + PUT_BACK_SECONDS) > _now():
+                return None, Retry(due - _now())
+            self._put_back[key] = _now()
+        ids = {one.name: one.id for one in seen.modes.profiles} if seen.modes else {}
+        await self._lower.write(stored, stage, ids, key.layout if back else "")
+        return entry, None
+
+    def _is_outdated(self, layout: VGPULayout) -> bool:
+        """Whether a layout has been changed or deleted since."""
+        now = self._layouts.store.get(layout.metadata.name)
+        return now is None or _terms(now) != _terms(layout)
+
+    def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
+        """Whether anything was wished anew while we looked."""
+        return (
+            self._is_outdated(layout)
+            or self._owner(key.gpu) != key.layout
+            or self._lower.wishes(self._lower.stored(key.gpu)) != self._lower.wishes(stored)
+        )
+
+    def _say(self, layout: VGPULayout, entry: LayoutGpu, seconds: float) -> None:
+        """An event on the layout when a GPU is done or refused."""
+        if entry.state not in (LAYOUT_DONE, LAYOUT_REFUSED):
+            return
+        warning = entry.state == LAYOUT_REFUSED
+        how = "Tried" if warning else "Done"
+        text = f"{entry.name}: {entry.message} {how} by {ACTOR} in {seconds:.2f} s."
+        self._means.recorder.record(LAYOUTS.ref(layout), entry.reason, text, warning=warning)
+        log.log(
+            logging.WARNING if warning else logging.INFO,
+            "%s %s: %s",
+            LAYOUTS.kind,
+            layout.metadata.name,
+            text,
+            extra={"reason": entry.reason},
+        )
+
+
+# ------------------------------------------------------------------------------------------ parts
+
+
+def _terms(layout: VGPULayout) -> tuple[object, ...]:
+    """What decides about a layout beside its status."""
+    metadata = layout.metadata
+    return metadata.uid, metadata.generation, layout.spec, metadata.deletion_timestamp
+
+
+def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
+    """Whether a GPU was as the layout asks it to be now, so that somebody else changed it."""
+    return (
+        known is not None
+        and known.state == LAYOUT_DONE
+        and known.observed_generation == layout.metadata.generation
+    )
+
+
+def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
+    """What is told by an event only once, and what is more than progress."""
+    return (entry.observed_generation, entry.state, entry.reason) if entry else ()
+
+
+def _name(before: Any, after: Any) -> str:
+    return str((after or before).metadata.name)
+
+
+def _spread() -> float:
+    return random.uniform(1, 2)  # noqa: S311 - spreads agents, is no secret
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,101 @@
+"""The objects below a layout: those of one GPU, its GPU instances and its functions.
+
+Their controllers carry them out. A layout only changes what they wish, each by a merge patch that
+holds only if nobody has changed the object since it was decided about.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.devices import layout as projection
+from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.written import Written
+from laneway.core.layout.objects import Objects
+from laneway.core.layout.stages import Stage
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+from laneway.kube.resource import served
+
+
+class Stored(NamedTuple):
+    """The objects of one GPU as the caches have them."""
+
+    gpu: SRIOVGPUDevice | None
+    mig: MigConfiguration | None
+    vgpus: Mapping[str, VGPUDevice]
+
+
+class LowerObjects:
+    """All of one node."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        means: Means,
+        *,
+        gpus: Informer[SRIOVGPUDevice],
+        vgpus: Informer[VGPUDevice],
+        migs: Informer[MigConfiguration],
+    ) -> None:
+        self.gpus = gpus
+        self.vgpus = vgpus
+        self.migs = migs
+        self._node = node
+        self._client = client
+        self._means = means
+        self._written: defaultdict[type[Any], Written] = defaultdict(Written)
+
+    def stored(self, gpu: str) -> Stored:
+        vgpus = {
+            one.metadata.name: one
+            for one in self.vgpus.store
+            if parent_name(one, self._node) == gpu
+        }
+        return Stored(self.gpus.store.get(gpu), self.migs.store.get(gpu), vgpus)
+
+    def wishes(self, stored: Stored) -> Objects:
+        """What they ask for."""
+        return projection.objects(self._node, stored.gpu, stored.mig, stored.vgpus.values())
+
+    def lag(self, stored: Stored) -> float:
+        """For how many seconds the caches should be given time to show what was written."""
+        every = (stored.gpu, stored.mig, *stored.vgpus.values())
+        return max(
+            (self._written[type(one)].lag(one.metadata.name, one.metadata) for one in every if one),
+            default=0.0,
+        )
+
+    async def write(
+        self, stored: Stored, stage: Stage, ids: Mapping[str, int], back_for: str
+    ) -> None:
+        """Write the wishes of a stage, one after the other in their order.
+
+        `ids`: of GPU instance profiles. `back_for`: the layout whose wishes are put back, if so.
+        """
+        for name, profile in stage.vgpus:
+            await self._wish(stored.vgpus[name], projection.vgpu_patch(profile), back_for)
+        if stage.gpu is not None and stored.gpu is not None:
+            await self._wish(stored.gpu, projection.gpu_patch(stage.gpu), back_for)
+        if stage.mig is not None and stored.mig is not None:
+            patch = projection.mig_patch(stored.mig, stage.mig, ids)
+            await self._wish(stored.mig, patch, back_for)
+
+    async def _wish(self, stored: Any, spec: dict[str, Any], back_for: str) -> None:
+        resource = served(type(stored))
+        version = {"resourceVersion": stored.metadata.resource_version}
+        body = {"metadata": version, "spec": spec}
+        patched = await self._client.patch(resource, stored.metadata.name, body)
+        self._written[type(stored)].note(patched.metadata)
+        self._means.metrics.wrote("patch", resource.kind)
+        if back_for:
+            text = (
+                f"Put back by {ACTOR}, because VGPULayout {back_for} asks for it. To decide here, "
+                "change that layout, or delete it, which changes nothing by itself."
+            )
+            self._means.recorder.record(resource.ref(patched), "PutBack", text)

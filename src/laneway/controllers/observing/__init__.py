@@ -1,0 +1,1 @@
+"""What a host shows: scans, what the driver tells, and what changes without an event."""

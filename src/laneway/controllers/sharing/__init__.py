@@ -1,0 +1,1 @@
+"""GPUs that are shared: their functions and modes, GPU instances and vGPUs."""

@@ -1,0 +1,232 @@
+"""Carries out the wishes of SRIOVGPUDevices: the virtual functions and the mode of each GPU.
+
+A GPU keeps its virtual functions and its mode as long as a vGPU is wished on it, whether or not
+there is room for it now. A MigConfiguration that asks for GPU instances speaks for the mode where
+the GPU's own object leaves it open. A GPU that is claimed as a whole PCI device is not shared:
+whoever came first has it, and what is there decides who that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from laneway.api import (
+    MigConfiguration,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVGPUDeviceStatus,
+    Status,
+    VGPUDevice,
+)
+from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.cards import CardController
+from laneway.controllers.devices import gpu, mig
+from laneway.controllers.devices.family import Family
+from laneway.controllers.devices.vgpu import parent_name
+from laneway.core import names
+from laneway.core.decision import Decision, conclude, refusals_of
+from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.wish import ModeWish, judge, pending, plan_mode
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Satisfied
+from laneway.core.refusals import ClaimedWhole, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
+from laneway.core.situation import Situation
+from laneway.core.sriov import vf_count
+from laneway.core.vf_wish import undriven
+from laneway.core.vgpu.offer import lacking
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.informer import Informer
+
+
+class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
+    """The publisher of SRIOVGPUDevices, which also acts on them."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[SRIOVGPUDevice],
+        means: Means,
+        *,
+        vgpus: Informer[VGPUDevice],
+        migs: Informer[MigConfiguration],
+        claims: Informer[PCIDeviceClaim],
+    ) -> None:
+        family = Family(SRIOVGPUDevice, gpu.wanted, gpu.status, self._keep)
+        super().__init__(family, node, client, informer, means)
+        self._vgpus = vgpus
+        self._migs = migs
+        self._claims = claims
+
+    async def run(self) -> None:
+        self._vgpus.subscribe(self._vgpu_changed)
+        self._migs.subscribe(self._mig_changed)
+        self._claims.subscribe(self._claim_changed)
+        await super().run()
+
+    def pending(self, address: PciAddress) -> str:
+        """What is still to be done for a GPU's own wish, in words; empty when nothing is."""
+        name = self._name(address)
+        stored = self.informer.store.get(name)
+        if stored is None or name not in self.wanted or self.wrong_device(stored):
+            return ""
+        return pending(self.wish(stored, self.wanted[name]), self.inventory)
+
+    def _keep(self, stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
+        return gpu.keep(stored, inventory) or self.means.identity.awaits(stored)
+
+    async def write_status(
+        self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
+    ) -> SRIOVGPUDevice:
+        """Send what is different, and for which card the wish is."""
+        if isinstance(status, SRIOVGPUDeviceStatus):
+            status = replace(status, gpu_uuid=self.means.identity.card(stored))
+        return await super().write_status(stored, status, unchanged=unchanged)
+
+    # ------------------------------------------------------------------------- what is asked for
+
+    async def reconcile(self, name: str) -> Retry | None:
+        """A GPU that is claimed as a whole is not offered, unless it was before."""
+        wanted = self.wanted.get(name)
+        if (
+            wanted is not None
+            and self.informer.store.get(name) is None
+            and self._claim(PciAddress.parse(wanted.spec.address))
+        ):
+            return None
+        return await super().reconcile(name)
+
+    async def report(self, stored: SRIOVGPUDevice) -> Retry | None:
+        if stored.metadata.name not in self.wanted and gpu.without_sriov(stored, self.inventory):
+            await self._answer(stored, (NoSriov(stored.spec.address),))
+            return None
+        return await super().report(stored)
+
+    def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> ModeWish:
+        configuration = self._migs.store.get(stored.metadata.name)
+        modes = self.inventory.modes.get(PciAddress.parse(shown.spec.address))
+        # Whoever asks a card without MIG for GPU instances is told so by that object.
+        able = modes is None or modes.mig is not None
+        wished = configuration is not None and _wishes(configuration, shown.spec.address)
+        mig_wished = able and wished
+        return gpu.wish(stored, shown, mig_wished=mig_wished)
+
+    def settled(self, wish: ModeWish) -> Satisfied | tuple[Refusal, ...] | None:
+        claimed = self._claim(wish.address)
+        if claimed is not None and (wish.enabled or wish.mode != Mode.PASSTHROUGH):
+            return (claimed,)
+        settled = judge(wish, self.inventory)
+        if not isinstance(settled, Satisfied):
+            return settled
+        wrong = undriven(wish.address, self.inventory) or self._lacking(wish)
+        return (wrong,) if wrong else settled
+
+    def circumstances(self, wish: ModeWish) -> Circumstances:
+        return *super().circumstances(wish), self._enabled(wish.address)
+
+    # ----------------------------------------------------------------------------- what is done
+
+    def decide(self, wish: ModeWish, situation: Situation) -> Decision:
+        decision = plan_mode(wish, situation)
+        if isinstance(decision, Satisfied):
+            return decision
+        # Without functions there is nothing that vGPUs could lose, and what was lost comes back.
+        wished = self._enabled(wish.address) if wish.explicit and self._shared(wish) else ()
+        if not wished:
+            return decision
+        # What the functions of these carry is not told again; who uses them is.
+        decision = plan_mode(wish, self._without(wished, situation))
+        against = (VgpusEnabled(str(wish.address), wished), *refusals_of(decision))
+        return conclude(against, ())
+
+    def deed(self, name: str, wish: ModeWish) -> Deed:
+        if wish.enabled == self._shared(wish):
+            wanted = wish.mode or "what its MigConfiguration needs"
+            return Deed("set-gpu-mode", "ModeSet", f"SRIOVGPUDevice {name} asks for mode {wanted}")
+        if wish.enabled:
+            return Deed("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")
+        return Deed("disable-gpu", "Disabled", f"SRIOVGPUDevice {name} is disabled")
+
+    # -------------------------------------------------------------------------- what is known
+
+    def _name(self, address: PciAddress) -> str:
+        return names.pci_object_name(self.node, address)
+
+    def _shared(self, wish: ModeWish) -> bool:
+        """Whether the GPU has virtual functions."""
+        function = self.inventory.function(wish.address)
+        return function is not None and bool(vf_count(function))
+
+    def _without(self, wished: Collection[str], situation: Situation) -> Situation:
+        """The situation without the vGPUs on the functions of these VGPUDevices."""
+        vgpus = tuple(
+            replace(one, configured=None) if self._name(one.address) in wished else one
+            for one in situation.inventory.vgpus
+        )
+        return replace(situation, inventory=replace(situation.inventory, vgpus=vgpus))
+
+    def _lacking(self, wish: ModeWish) -> Refusal | None:
+        """Why the GPU has nothing to offer although it is as wished."""
+        function, inventory = self.inventory.function(wish.address), self.inventory
+        if function is None:
+            return None
+        found = lacking(
+            function,
+            inventory.vgpus_of(wish.address),
+            inventory.modes.get(wish.address),
+            inventory.nvidia_driver,
+        )
+        # Its MigConfiguration tells what it makes, and what it cannot.
+        return None if isinstance(found, NoGpuInstances) and wish.mig_wished else found
+
+    def _claim(self, address: PciAddress) -> ClaimedWhole | None:
+        """Who has claimed a GPU that is not shared."""
+        function = self.inventory.function(address)
+        if function is None or vf_count(function):
+            return None
+        claims = sorted(
+            (one.metadata.name, one.spec.user_name)
+            for one in self._claims.store
+            if (one.spec.node_name, one.spec.address) == (self.node, str(address))
+        )
+        return ClaimedWhole(str(address), *claims[0]) if claims else None
+
+    def _enabled(self, address: PciAddress) -> tuple[str, ...]:
+        """The VGPUDevices of a GPU on which a vGPU is wished."""
+        name = self._name(address)
+        stored = (one for one in self._vgpus.store if one.spec.enabled)
+        return tuple(
+            sorted(one.metadata.name for one in stored if parent_name(one, self.node) == name)
+        )
+
+    # -------------------------------------------------------------------------- what others change
+
+    def _vgpu_changed(self, before: VGPUDevice | None, after: VGPUDevice | None) -> None:
+        if (before is not None and before.spec.enabled) != (
+            after is not None and after.spec.enabled
+        ):
+            self.ask_again()
+
+    def _mig_changed(self, before: MigConfiguration | None, after: MigConfiguration | None) -> None:
+        for one in (before, after):
+            if one is not None:
+                self.queue.add(one.metadata.name)
+
+    def _claim_changed(self, before: PCIDeviceClaim | None, after: PCIDeviceClaim | None) -> None:
+        claimed = {
+            one.spec.address
+            for one in (before, after)
+            if one is not None and one.spec.node_name == self.node
+        }
+        for name, wanted in self.wanted.items():
+            if wanted.spec.address in claimed:
+                self.queue.add(name)
+
+
+def _wishes(configuration: MigConfiguration, address: str) -> bool:
+    """Whether a MigConfiguration asks for GPU instances on this GPU."""
+    return mig.asks(configuration) and configuration.spec.gpu_address == address

@@ -1,0 +1,347 @@
+"""Carries out the wishes of VGPUDevices.
+
+All vGPUs of a GPU share its room, so each wish is judged with all functions of the GPU, and plans
+of one GPU, its own switch included, take turns. The GPU comes first: nothing is made on it before
+it is as its own objects wish it. Then wished vGPUs are made in an order in which all fit, if there
+is one; who cannot be made now has no place in it and holds up nobody.
+
+A vGPU is taken away, also for another profile, only after a look at who has it open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from laneway.api import (
+    MigConfiguration,
+    SRIOVGPUDevice,
+    Status,
+    VGPUDevice,
+    VGPUDeviceStatus,
+)
+from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
+from laneway.controllers.devices import vgpu as projection
+from laneway.controllers.devices.family import Family, read_failed
+from laneway.core import names
+from laneway.core.decision import Decision
+from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import (
+    DeviceMissing,
+    FunctionMissing,
+    GpuDisabled,
+    GpuPreparing,
+    ProfileExhausted,
+    ProfileUnknown,
+    Refusal,
+    WrongDevice,
+)
+from laneway.core.situation import Situation
+from laneway.core.sriov import held
+from laneway.core.vgpu.making_order import Wanted, making_order
+from laneway.core.vgpu.offer import lacking
+from laneway.core.vgpu.wish import SharedGpu, VgpuWish, changes, decide, own_uuids
+from laneway.host.holders import blindness
+from laneway.host.leaving import read_users
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.informer import Informer
+
+Pending = Callable[[PciAddress], str]
+"""What is still to be done about a GPU itself, in words; empty when nothing is."""
+
+_NONE = SharedGpu(())
+
+
+class VgpuController(ActingController[VGPUDevice, VgpuWish]):
+    """The publisher of VGPUDevices, which also acts on them."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[VGPUDevice],
+        means: Means,
+        *,
+        gpus: Informer[SRIOVGPUDevice],
+        pending: Pending = lambda _gpu: "",
+    ) -> None:
+        family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
+        super().__init__(family, node, client, informer, means)
+        self._gpus = gpus
+        self._pending = pending
+        self._shared: dict[PciAddress, SharedGpu] = {}
+        """What the last inventory shows, by GPU."""
+        self._gpu_of: dict[PciAddress, PciAddress] = {}
+        self._gpu_named: dict[str, PciAddress] = {}
+        self._waiting: defaultdict[PciAddress, set[str]] = defaultdict(set)
+        """Objects that come after others of their GPU."""
+        self._stumbled: set[str] = set()
+        """Objects that could not be worked on, so that nobody waits for them."""
+
+    async def run(self) -> None:
+        self._gpus.subscribe(self.gpu_changed)
+        await super().run()
+
+    def observed(self, inventory: Inventory) -> None:
+        functions = inventory.by_gpu()
+        known = {one.address: one for one in inventory.functions if one.address in functions}
+        self._shared = {
+            gpu: SharedGpu(there, known.get(gpu), inventory.modes.get(gpu))
+            for gpu, there in functions.items()
+        }
+        self._gpu_of = {vgpu.address: vgpu.parent for vgpu in inventory.vgpus}
+        self._gpu_named = {
+            names.pci_object_name(self.node, function): gpu
+            for function, gpu in self._gpu_of.items()
+        }
+        super().observed(inventory)
+
+    def gpu_changed(
+        self,
+        before: SRIOVGPUDevice | MigConfiguration | None,
+        after: SRIOVGPUDevice | MigConfiguration | None,
+    ) -> None:
+        """What a GPU itself is wished to be decides about the vGPUs that are not there."""
+        gpu = after or before
+        for stored in self.informer.store:
+            name = stored.metadata.name
+            depends = name in self._refused or name not in self.wanted
+            parent = projection.parent_name(stored, self.node)
+            if depends and gpu is not None and gpu.metadata.name == parent:
+                self.queue.add(name)
+
+    def rank(self, name: str) -> tuple[bool, str]:
+        """After a reboot, what ran before comes before what never fitted."""
+        stored = self.informer.store.get(name)
+        return stored is None or not _ran(stored), name
+
+    # ------------------------------------------------------------------------------- the wish
+
+    def wrong_device(self, stored: VGPUDevice) -> WrongDevice | None:
+        return projection.wrong_device(stored, self.node)
+
+    def wish(self, stored: VGPUDevice, shown: VGPUDevice) -> VgpuWish:
+        address = PciAddress.parse(stored.spec.address)
+        function = self._shared_with(address).function(address)
+        ours = own_uuids(self.node, function) if function else ()
+        return projection.wish(stored, shown, ours)
+
+    def card(self, wish: VgpuWish) -> PciAddress:
+        return self._gpu_of.get(wish.address, wish.address)
+
+    def circumstances(self, wish: VgpuWish) -> Circumstances:
+        def vgpu(one: VgpuFunction) -> tuple[str, str] | None:
+            return (one.configured.type_id, one.configured.uuid) if one.configured else None
+
+        shared = self._shared_with(wish.address)
+        seen = tuple((one.address, one.creatable, vgpu(one)) for one in shared.functions)
+        return wish.enabled, wish.profile, seen, shared.modes, self._changing(wish)
+
+    def settled(self, wish: VgpuWish) -> Satisfied | tuple[Refusal, ...] | None:
+        decision = self._decide(wish, self._changing(wish))
+        if isinstance(decision, Satisfied):
+            return decision
+        function = self._shared_with(wish.address).function(wish.address)
+        if wish.enabled and (isinstance(decision, Plan) or not (function and function.configured)):
+            gpu = function.parent if function else self._parent(wish)
+            if gpu and (what := self._pending(gpu)):
+                return (GpuPreparing(str(gpu), what),)
+        return None if isinstance(decision, Plan) else self._explained(wish, decision)
+
+    async def plan(self, wish: VgpuWish) -> Decision:
+        others = self._changing(wish)
+        decision = self._decide(wish, others)
+        function = self._shared_with(wish.address).function(wish.address)
+        if isinstance(decision, Plan) and function and function.configured:
+            look = await asyncio.to_thread(
+                self._look, [wish.address, *(one.address for one in others)]
+            )
+            if against := held(wish.address, look):
+                return tuple(against)
+            # Without those in use it may still be done, or it is clear what is in the way.
+            in_use = {one: held(one.address, look) for one in others}
+            decision = self._decide(wish, [one for one in others if not in_use[one]])
+            if not isinstance(decision, Plan | Satisfied):
+                return (*decision, *(refusal for one in others for refusal in in_use[one]))
+        return decision
+
+    def deed(self, name: str, wish: VgpuWish) -> Deed:
+        if wish.enabled:
+            why = f"VGPUDevice {name} asks for {wish.profile}"
+            return Deed("configure-vgpu", "Configured", why)
+        return Deed("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
+
+    def _decide(self, wish: VgpuWish, others: Iterable[VgpuWish]) -> Decision:
+        return decide(wish, self.node, self._shared_with(wish.address), others)
+
+    def _changing(self, wish: VgpuWish) -> tuple[VgpuWish, ...]:
+        """The other vGPUs of the GPU that are to change their profile, as this one is."""
+        shared = self._shared_with(wish.address)
+        if not changes(wish, shared):
+            return ()
+        found = []
+        for function in shared.functions:
+            stored = self._object(function.address)
+            if stored and function.address != wish.address and self._is_able(stored):
+                other = self.wish(stored, self._shown(stored.metadata.name))
+                if changes(other, shared):
+                    found.append(other)
+        return tuple(found)
+
+    def _look(self, addresses: list[PciAddress]) -> Situation:
+        """Who uses these functions now."""
+        host = self.means.hardware.host
+        users, _ = read_users(host, self.inventory, addresses)
+        return Situation(
+            node=self.node, inventory=self.inventory, holders=users, blind=blindness(host)
+        )
+
+    def _explained(self, wish: VgpuWish, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+        """What is wrong with the GPU, where that is why nothing can be made on it."""
+        why: Refusal | None = None
+        match refusals:
+            case (FunctionMissing(),):
+                why = self._missing(wish)
+            case (ProfileUnknown() | ProfileExhausted(),):
+                shared = self._shared_with(wish.address)
+                if shared.gpu:
+                    driver = self.inventory.nvidia_driver
+                    why = lacking(shared.gpu, shared.functions, shared.modes, driver)
+        return (why,) if why else refusals
+
+    def _missing(self, wish: VgpuWish) -> Refusal | None:
+        """Why there is no such function, and will be none by itself; None where it comes back."""
+        parent = self._parent(wish)
+        gpu = self._physical(parent)
+        if parent is None or gpu is None or (gpu.vfs and wish.address not in gpu.vfs):
+            return DeviceMissing(str(wish.address))
+        name = names.pci_object_name(self.node, parent)
+        stored = self._gpus.store.get(name)
+        return GpuDisabled(name) if stored and not stored.spec.enabled else None
+
+    # ----------------------------------------------------------------------------- who is next
+
+    async def reconcile(self, name: str) -> Retry | None:
+        """Work on one object, and then on the next that may have waited for it."""
+        stored = self.informer.store.get(name)
+        if stored is not None and (wrong := self._nobodys(stored)):
+            await self._answer(stored, (wrong,))
+            return None
+        try:
+            result = await super().reconcile(name)
+        except Exception:
+            self._stumbled.add(name)
+            raise
+        else:
+            self._stumbled.discard(name)
+            return result
+        finally:
+            self._go_on(self._gpu_named.get(name))
+
+    def _nobodys(self, stored: VGPUDevice) -> WrongDevice | None:
+        """What is wrong with an object of another node that is not that node's either."""
+        name, node = stored.metadata.name, stored.spec.node_name
+        if name in self.wanted or node in ("", self.node) or stored.metadata.deletion_timestamp:
+            return None
+        return projection.wrong_device(stored, node)
+
+    async def _attempt(self, stored: VGPUDevice, wish: VgpuWish) -> Retry | None:
+        name, gpu = stored.metadata.name, self.card(wish)
+        order = self._order(gpu) if wish.enabled else ()
+        if order and order[0] != name:
+            self._waiting[gpu].add(name)
+            return None
+        return await super()._attempt(stored, wish)
+
+    def _go_on(self, gpu: PciAddress | None) -> None:
+        """Have the object worked on that waited for others of the GPU and is next now."""
+        waiting = self._waiting.get(gpu) if gpu else None
+        if gpu and waiting:
+            order = self._order(gpu)
+            for name in sorted(waiting.intersection(order[:1]) if order else waiting):
+                waiting.discard(name)
+                self.queue.add(name)
+
+    def _order(self, gpu: PciAddress) -> tuple[str, ...]:
+        """The objects whose vGPUs can be made now, in the order to make them in."""
+        shared = self._shared.get(gpu)
+        if shared is None or shared.gpu is None:
+            return ()
+        free = (one.address for one in shared.functions if one.configured is None)
+        wishes = [stored for one in free if (stored := self._object(one)) and stored.spec.enabled]
+        wanted = [
+            Wanted(
+                PciAddress.parse(stored.spec.address),
+                stored.spec.vgpu_type_name,
+                projection.last(stored)[1] if _ran(stored) else None,
+            )
+            for stored in sorted(wishes, key=lambda one: self.rank(one.metadata.name))
+            if self._is_able(stored) and not self._has_failed(stored)
+        ]
+        order = making_order(shared.gpu, shared.functions, shared.modes, wanted)
+        return tuple(names.pci_object_name(self.node, one.function) for one in order)
+
+    def _is_able(self, stored: VGPUDevice) -> bool:
+        """Whether an object is to be worked on at all."""
+        return not (
+            stored.metadata.name in self._stumbled
+            or stored.metadata.deletion_timestamp
+            or self.wrong_device(stored)
+            or read_failed(self.inventory, PciAddress.parse(stored.spec.address))
+        )
+
+    def _has_failed(self, stored: VGPUDevice) -> bool:
+        """Whether an object's attempt is not to be repeated yet."""
+        failure = self._failures.get(stored.metadata.name)
+        if failure is None:
+            return False
+        wish = self.wish(stored, self._shown(stored.metadata.name))
+        return failure.due(self.circumstances(wish)) > asyncio.get_running_loop().time()
+
+    # ------------------------------------------------------------------------------- look-ups
+
+    def _shared_with(self, address: PciAddress) -> SharedGpu:
+        gpu = self._gpu_of.get(address)
+        return self._shared[gpu] if gpu else _NONE
+
+    def _object(self, address: PciAddress) -> VGPUDevice | None:
+        return self.informer.store.get(names.pci_object_name(self.node, address))
+
+    def _physical(self, address: PciAddress | None) -> PciFunction | None:
+        function = self.inventory.function(address) if address else None
+        return function if function and function.sriov_gpu else None
+
+    def _parent(self, wish: VgpuWish) -> PciAddress | None:
+        """The GPU that an object without a function names."""
+        stored = self._object(wish.address)
+        try:
+            return PciAddress.parse(stored.spec.parent_gpu_device_address) if stored else None
+        except ValueError:
+            return None
+
+    def _keep(self, stored: VGPUDevice, inventory: Inventory) -> bool:
+        gpu = self._gpus.store.get(projection.parent_name(stored, self.node))
+        enabled = gpu is not None and gpu.spec.enabled
+        return projection.wrong_device(stored, self.node) is not None or projection.keep(
+            stored, inventory, gpu_enabled=enabled
+        )
+
+    # ------------------------------------------------------------------------------- answers
+
+    async def write_status(
+        self, stored: VGPUDevice, status: Status, *, unchanged: bool = False
+    ) -> VGPUDevice:
+        """Send what is different, and what is to be remembered."""
+        if isinstance(status, VGPUDeviceStatus):
+            status = projection.remembering(stored, status)
+        return await super().write_status(stored, status, unchanged=unchanged)
+
+
+def _ran(stored: VGPUDevice) -> bool:
+    """Whether what is wished is here, or was."""
+    profile, _ = projection.last(stored)
+    return bool(profile) and profile == stored.spec.vgpu_type_name

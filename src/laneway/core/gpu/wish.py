@@ -1,0 +1,176 @@
+"""What a GPU's object wishes as a whole, functions and mode, and the way there as one plan.
+
+Two fields make the wish: whether the GPU has virtual functions, and its mode, which may be left
+open. A mode left open leaves MIG mode and mixed sizes as they are found; a MigConfiguration that
+asks for GPU instances fills it. What is lost with a boot, functions and mixed sizes, comes back by
+itself; where functions or GPU instances that exist would have to go for a mode, only an explicit
+wish does it, and nothing does while the GPU carries a vGPU or anybody uses a part of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from laneway.core.decision import Decision, conclude
+from laneway.core.fitness import unfit
+from laneway.core.gpu.modes import GpuModes, Mode, mode_named
+from laneway.core.gpu.transition import transition, unserved
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import Satisfied, SetMixedSize
+from laneway.core.refusals import (
+    DeviceMissing,
+    GpuUnreadable,
+    MigUnsupported,
+    MigWished,
+    MixedSizeUnsupported,
+    ModeElsewhere,
+    ModeUnknown,
+    ModeWithoutVfs,
+    Refusal,
+    VfsElsewhere,
+)
+from laneway.core.situation import Situation
+from laneway.core.sriov import obstacles, vf_count, vgpu_card, without_instances
+from laneway.core.usability import VFIO_DRIVER
+
+
+class ModeWish(msgspec.Struct, frozen=True):
+    """What the object's spec asks for."""
+
+    address: PciAddress
+    enabled: bool
+    """Whether it is to have virtual functions."""
+    mode: str
+    """As the spec has it; empty: left open."""
+    mig_wished: bool = False
+    """Whether a MigConfiguration asks for GPU instances on it."""
+    explicit: bool = False
+    """Whether functions and GPU instances that exist may be taken away for it."""
+
+
+def effective(mode: str, enabled: bool, mig_wished: bool) -> Mode | None:
+    """The mode to bring about; None where none is asked for now, or there is none of that name.
+
+    A mode that is about virtual functions waits until the GPU is to have them.
+    """
+    if not mode:
+        return (Mode.MIG_BACKED if enabled else Mode.MIG) if mig_wished else None
+    wanted = mode_named(mode)
+    return None if wanted is None or (wanted.has_vfs and not enabled) else wanted
+
+
+def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
+    """The mode that a GPU is in; None while nobody knows."""
+    has_vfs = bool(vf_count(gpu))
+    if gpu.driver == VFIO_DRIVER and not has_vfs:
+        return Mode.PASSTHROUGH
+    if modes is None:
+        return None
+    if modes.mig:
+        return Mode.MIG_BACKED if has_vfs else Mode.MIG
+    if not has_vfs:
+        return Mode.PASSTHROUGH
+    return Mode.MIXED_SIZE if modes.mixed_size else Mode.SAME_SIZE
+
+
+def judge(wish: ModeWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
+    """What can be said without a closer look; None where something is to be done."""
+    gpu = inventory.function(wish.address)
+    if gpu is None:
+        return (DeviceMissing(str(wish.address)),)
+    return _judge(
+        wish, gpu, inventory.modes.get(wish.address), inventory.unasked.get(wish.address, "")
+    )
+
+
+def _judge(
+    wish: ModeWish, gpu: PciFunction, modes: GpuModes | None, error: str
+) -> Satisfied | tuple[Refusal, ...] | None:
+    if odd := _odd(wish):
+        return (odd,)
+    existing = vf_count(gpu)
+    if existing and not wish.enabled and not wish.explicit:
+        return (VfsElsewhere(str(gpu.address), existing),)
+    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    if wanted is None:
+        if bool(existing) == wish.enabled:
+            return Satisfied()
+        against = _loss(wish, Mode.MIG_BACKED, gpu, modes) if modes and modes.mig else None
+        return (against,) if against else None
+    found = mode_of(gpu, modes)
+    if found is wanted:
+        return Satisfied()
+    if modes is None:
+        return (GpuUnreadable(str(gpu.address), error),) if error else None
+    against = _impossible(wish, wanted, gpu, modes)
+    return (against,) if against else None
+
+
+def _odd(wish: ModeWish) -> Refusal | None:
+    """What is wrong with the wish itself, on any card."""
+    if not wish.mode:
+        return None
+    mode = mode_named(wish.mode)
+    if mode is None:
+        return ModeUnknown(wish.mode)
+    if wish.enabled and not mode.has_vfs:
+        return ModeWithoutVfs(str(wish.address), mode)
+    return None
+
+
+def _impossible(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
+    """Why this card cannot, or shall not, leave the mode that it is in for another."""
+    device = str(gpu.address)
+    if wanted.has_mig and modes.mig is None:
+        return MigUnsupported(device)
+    settled = bool(vf_count(gpu)) and not modes.mig
+    if wanted is Mode.MIXED_SIZE and settled and modes.mixed_size is None:
+        return MixedSizeUnsupported(device)
+    if modes.mig and not wanted.has_mig and wish.mig_wished:
+        return MigWished(device)
+    return _loss(wish, wanted, gpu, modes)
+
+
+def _loss(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
+    """What exists, was not made for this object and would have to go."""
+    has_vfs, change = bool(vf_count(gpu)), bool(modes.mig) != wanted.has_mig
+    switch = has_vfs != wanted.has_vfs
+    lost = (modes.instances and (switch or change)) or (has_vfs and change)
+    if wish.explicit or not lost:
+        return None
+    return ModeElsewhere(str(gpu.address), wanted, mode_of(gpu, modes) or "")
+
+
+def plan_mode(wish: ModeWish, situation: Situation) -> Decision:
+    """Bring a GPU where its object wishes it, in one plan."""
+    gpu = vgpu_card(wish.address, situation)
+    if isinstance(gpu, tuple):
+        return gpu
+    against = list(unfit(gpu.address, situation))
+    modes = situation.gpus.get(gpu.address)
+    settled = _judge(wish, gpu, modes, situation.unasked.get(gpu.address, ""))
+    if settled is not None:
+        return tuple(against) or settled
+    modes = modes or GpuModes()
+    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    mig = bool(modes.mig) if wanted is None else wanted.has_mig
+    empty = without_instances(gpu.address, situation)
+    against += unserved(gpu, situation)
+    more, steps = transition(gpu, modes, empty, functions=wish.enabled, mig=mig)
+    against += more
+    mixed = bool(modes.mixed_size) and not steps
+    if wanted in (Mode.SAME_SIZE, Mode.MIXED_SIZE) and mixed != (wanted is Mode.MIXED_SIZE):
+        steps.append(SetMixedSize(gpu.address, enabled=not mixed))
+    # vGPUs count here as what is in use: whoever wants them gone says so of each.
+    return conclude([*against, *obstacles(gpu, situation)], steps)
+
+
+def pending(wish: ModeWish, inventory: Inventory) -> str:
+    """In words, what is still to be done for the wish; empty where nothing is or can be."""
+    if judge(wish, inventory) is not None:
+        return ""
+    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    if wanted is not None:
+        return f"it is to be in mode {wanted}"
+    return f"its virtual functions are to be {'enabled' if wish.enabled else 'disabled'}"

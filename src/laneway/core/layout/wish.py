@@ -1,0 +1,129 @@
+"""What a layout wishes of one GPU: whether it means the GPU, and which mode and vGPUs it asks for.
+
+A layout speaks of many GPUs, so several layouts can mean the same one. Then the oldest has it and
+the others are refused for it: two wishes for one card would undo each other for ever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from laneway.core.decision import Decision
+from laneway.core.gpu.modes import Mode, mode_named
+from laneway.core.layout.plan import GpuWish, plan_layout, plan_whole
+from laneway.core.pci import PciAddress
+from laneway.core.refusals import CountTooSmall, ModeExcludes, ModeUnknown, Refusal
+from laneway.core.situation import Situation
+from laneway.core.vgpu.profiles import by_sharing
+
+# ---------------------------------------------------------------------------------- which GPUs
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Which GPUs a layout means: those that everything named here fits; all, if nothing is."""
+
+    labels: Mapping[str, str] = {}
+    """Of the cluster's node."""
+    nodes: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    """Of SRIOVGPUDevices."""
+    device_ids: frozenset[str] = frozenset()
+
+
+class Claimant(msgspec.Struct, frozen=True, order=True):
+    """A layout that means a GPU; they compare by their age."""
+
+    created: str
+    """As the API writes it, to the second."""
+    name: str
+
+
+def selects_node(selection: Selection, node: str, labels: Mapping[str, str]) -> bool:
+    """Whether a layout means any GPU of a node."""
+    if selection.nodes and node not in selection.nodes:
+        return False
+    return all(labels.get(key) == value for key, value in selection.labels.items())
+
+
+def selects_gpu(selection: Selection, name: str, device: str) -> bool:
+    """Whether a layout that means a node means this GPU of it."""
+    if selection.names and name not in selection.names:
+        return False
+    return not selection.device_ids or device in selection.device_ids
+
+
+def owner(claimants: Iterable[Claimant]) -> str:
+    """The name of the layout that has a GPU; empty where none means it."""
+    first = min(claimants, default=None)
+    return first.name if first else ""
+
+
+# ---------------------------------------------------------------------------- what is asked for
+
+
+class LayoutWish(msgspec.Struct, frozen=True):
+    """What a layout asks of one GPU."""
+
+    gpu: GpuWish
+    mode: Mode | None
+    """None: any that has virtual functions, for nobody chose and no profile tells."""
+    explicit: bool
+    """Whether the mode was named, not only implied by the profiles."""
+
+    @property
+    def wanted(self) -> Counter[str]:
+        """How many vGPUs, by profile."""
+        counts: Counter[str] = Counter()
+        for name, count in self.gpu.vgpus:
+            counts[name] += count
+        return counts
+
+    @property
+    def shared(self) -> bool:
+        """Whether the GPU is to have virtual functions."""
+        return self.mode is None or self.mode.has_vfs
+
+
+def wish_of(
+    address: PciAddress, mode: str, vgpus: Iterable[tuple[str, int]]
+) -> LayoutWish | tuple[Refusal, ...]:
+    """The wish, or everything in it that contradicts itself on any card."""
+    asked = tuple(vgpus)
+    chosen = mode_named(mode)
+    if mode and chosen is None:
+        return (ModeUnknown(mode),)
+    against: list[Refusal] = [CountTooSmall(name, count) for name, count in asked if count < 1]
+    names = {name for name, _ in asked}
+    sliced, backed = by_sharing(names)
+    if chosen is not None:
+        if not chosen.has_vfs:
+            excluded = tuple(sorted(names))
+        else:
+            excluded = sliced if chosen.has_mig else backed
+        if excluded:
+            against.append(ModeExcludes(chosen, excluded))
+    if against:
+        return tuple(against)
+    implied = Mode.MIG_BACKED if backed else Mode.SAME_SIZE if sliced else None
+    gpu = GpuWish(
+        address,
+        asked,
+        mixed_size=chosen is Mode.MIXED_SIZE,
+        mig=None if chosen is None else chosen.has_mig,
+    )
+    return LayoutWish(gpu, chosen or implied, explicit=chosen is not None)
+
+
+def plan_wish(wish: LayoutWish, situation: Situation) -> Decision:
+    """What hardware needs for it, or everything that speaks against it. Judges, and writes not."""
+    address = wish.gpu.address
+    if not wish.shared:
+        return plan_whole(address, situation, mig=wish.mode is Mode.MIG)
+    gpu, modes = wish.gpu, situation.gpus.get(address)
+    if wish.mode is None:
+        # It stays in the mode that it is in.
+        gpu = msgspec.structs.replace(gpu, mixed_size=bool(modes and modes.mixed_size))
+    return plan_layout(gpu, situation)

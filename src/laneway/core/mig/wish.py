@@ -1,0 +1,231 @@
+"""What to do about a card's GPU instances: a wish and an observation in, a plan or a reason out.
+
+A wish names all instances that there are to be, so whatever is there, made by half or by somebody
+else, is a start from which as few as possible are destroyed. What runs is adopted all the same: an
+instance that nobody asked for goes only on an explicit wish, one that carries a vGPU never, and
+none at all while somebody computes on the card, for on which instance nobody tells. Missing ones
+need no proof, so they come back after a reboot. MIG mode itself is never switched from here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from laneway.core.decision import Decision, conclude
+from laneway.core.fitness import find, unfit
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
+from laneway.core.inventory import Inventory
+from laneway.core.mig.instances import (
+    InstanceSet,
+    Obstacle,
+    arrange_instances,
+    assemble,
+    placements_of,
+)
+from laneway.core.pci import PciAddress
+from laneway.core.plan import CreateComputeInstance, Plan, Satisfied, Step
+from laneway.core.refusals import (
+    DeviceHeld,
+    DriverMissing,
+    GpuPreparing,
+    GpuUnreadable,
+    InstanceCountNegative,
+    InstancesDoNotFit,
+    InstancesElsewhere,
+    MigModeOff,
+    MigUnsupported,
+    OtherInstances,
+    ProfileRepeated,
+    ProfileUnknown,
+    Refusal,
+)
+from laneway.core.situation import Situation
+from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, held
+
+_PREFIX = "MIG "
+_LONGEST = 64
+"""Characters of a profile name that are repeated to whoever wrote it."""
+
+
+class MigWish(msgspec.Struct, frozen=True):
+    """What the object's spec asks for."""
+
+    address: PciAddress
+    gpu: str
+    """Name of the SRIOVGPUDevice, whose mode decides about MIG mode."""
+    enabled: bool
+    requested: tuple[tuple[str, int], ...]
+    """Profile, as somebody wrote it, and count. Without the driver's id of the profile: that is
+    another on each board, while the name says what one gets."""
+    explicit: bool
+    """Whether instances that exist may be destroyed for it. To make one needs no proof."""
+
+
+def display_name(profile: str) -> str:
+    """A profile as the API names it, `MIG 1g.5gb`."""
+    return f"{_PREFIX}{profile}"
+
+
+def bare_name(text: str) -> str:
+    """A profile as the driver names it, `1g.5gb`, whichever of both somebody wrote."""
+    return text.strip().removeprefix(_PREFIX).strip()
+
+
+# ------------------------------------------------------------------------------------- the answer
+
+
+def decide(wish: MigWish, situation: Situation, *, preparing: str = "") -> Decision:
+    """Have a card carry exactly the GPU instances of a wish.
+
+    `preparing`: what must first be done about the card itself, in words. Switching its functions
+    or its mode would destroy instances, so none is made before that.
+    """
+    gpu = find(wish.address, situation)
+    if gpu is None or unfit(wish.address, situation):
+        return unfit(wish.address, situation)
+    device = str(wish.address)
+    if gpu.driver != NVIDIA_DRIVER:
+        needed = DriverMissing(device, gpu.driver, VGPU_DRIVER)
+        return (needed,) if wish.enabled else Satisfied()
+    modes = situation.gpus.get(wish.address)
+    if modes is None:
+        return (GpuUnreadable(device, situation.unasked.get(wish.address, "it was not asked")),)
+    if modes.mig is None:
+        return (MigUnsupported(device),) if wish.enabled else Satisfied()
+    wanted = _wanted(wish, modes.profiles)
+    if isinstance(wanted, tuple):
+        return wanted
+    if wanted and preparing:
+        return (GpuPreparing(device, preparing),)
+    if wanted and not modes.mig:
+        return (MigModeOff(device, wish.gpu),)
+    return _converge(wish, wanted, modes, situation)
+
+
+def judge(
+    wish: MigWish, inventory: Inventory, *, preparing: str = ""
+) -> Satisfied | tuple[Refusal, ...] | None:
+    """What can be said without a closer look; None where something is to be done."""
+    decision = decide(wish, _seen(inventory), preparing=preparing)
+    return None if isinstance(decision, Plan) else decision
+
+
+def is_complete(wish: MigWish, inventory: Inventory) -> bool:
+    """Whether every instance that is wished exists, whatever else does."""
+    modes = inventory.modes.get(wish.address)
+    wanted = _wanted(wish, modes.profiles) if modes else ()
+    return isinstance(wanted, dict) and modes is not None and not _lacking(wanted, modes)
+
+
+def _seen(inventory: Inventory) -> Situation:
+    return Situation(node="", inventory=inventory, gpus=inventory.modes, unasked=inventory.unasked)
+
+
+# --------------------------------------------------------------------------------- what is wanted
+
+
+def _wanted(
+    wish: MigWish, offered: Iterable[GpuInstanceProfile]
+) -> dict[str, int] | tuple[Refusal, ...]:
+    """Counts by profile, without those of which none is wished; or what is wrong with them."""
+    if not wish.enabled:
+        return {}
+    known = {one.name for one in offered}
+    against: list[Refusal] = []
+    wanted: dict[str, int] = {}
+    for text, count in wish.requested:
+        name = bare_name(text)
+        if count == 0:
+            continue  # A profile that a driver no longer has needs no answer.
+        if count < 0:
+            against.append(InstanceCountNegative(text[:_LONGEST], count))
+        elif name not in known:
+            names = tuple(map(display_name, sorted(known)))
+            against.append(ProfileUnknown(text[:_LONGEST], names))
+        elif name in wanted:
+            against.append(ProfileRepeated(display_name(name)))
+        else:
+            wanted[name] = count
+    return tuple(dict.fromkeys(against)) or wanted
+
+
+def _lacking(wanted: Mapping[str, int], modes: GpuModes) -> Counter[str]:
+    return Counter(wanted) - Counter(one.profile for one in modes.instances)
+
+
+# ------------------------------------------------------------------------------------ the way there
+
+
+def _converge(
+    wish: MigWish, wanted: dict[str, int], modes: GpuModes, situation: Situation
+) -> Decision:
+    device, there = str(wish.address), modes.instances
+    users = _users(wish.address, modes, situation)
+    best = arrange_instances(modes.profiles, there, wanted, carrying=frozenset(users), exact=True)
+    if isinstance(best, Obstacle):
+        asked = tuple(f"{count} x {display_name(name)}" for name, count in wanted.items())
+        return (InstancesDoNotFit(device, asked, best.text),)
+    if not best.destroy:
+        return conclude((), _steps(wish.address, best, wanted, modes))
+    if not wish.explicit:
+        return _beside(wish, wanted, modes, best)
+    found = arrange_instances(modes.profiles, there, wanted, pinned=frozenset(users), exact=True)
+    if isinstance(found, Obstacle):
+        uses = (use for one in best.destroy for use in users.get(one.start, ()))
+        return (DeviceHeld(device, tuple(dict.fromkeys(uses))),)
+    against = held(wish.address, situation)
+    return conclude(against, _steps(wish.address, found, wanted, modes))
+
+
+def _beside(wish: MigWish, wanted: dict[str, int], modes: GpuModes, best: InstanceSet) -> Decision:
+    """What can be made of the wish while nothing that there is goes."""
+    everything = frozenset(one.start for one in modes.instances)
+    found = arrange_instances(modes.profiles, modes.instances, wanted, pinned=everything)
+    if isinstance(found, InstanceSet) and (steps := _steps(wish.address, found, wanted, modes)):
+        return Plan(tuple(steps))
+    others = tuple(map(_spot, sorted(best.destroy, key=lambda one: one.start)))
+    if not wanted:
+        return (InstancesElsewhere(str(wish.address), others),)
+    lacking = tuple(
+        f"{count} x {display_name(name)}" for name, count in _lacking(wanted, modes).items()
+    )
+    return (OtherInstances(str(wish.address), others, lacking),)
+
+
+def _steps(
+    gpu: PciAddress, found: InstanceSet, wanted: Mapping[str, int], modes: GpuModes
+) -> list[Step]:
+    """Also the compute instances of those that somebody made by half."""
+    steps = assemble(gpu, found)
+    left = Counter(wanted)
+    kept = (one for one in modes.instances if one not in found.destroy)
+    for one in sorted(kept, key=lambda one: (not one.compute_instances, one.start)):
+        left[one.profile] -= 1
+        if left[one.profile] >= 0 and not one.compute_instances:
+            steps.append(CreateComputeInstance(gpu, one.start))
+    return steps
+
+
+# -------------------------------------------------------------------------------- who is in the way
+
+
+def _users(gpu: PciAddress, modes: GpuModes, situation: Situation) -> dict[int, tuple[str, ...]]:
+    """By placement, who keeps a GPU instance: the vGPUs in it, and those who hold them."""
+    found: dict[int, tuple[str, ...]] = {}
+    spots = {one.start: _spot(one) for one in modes.instances}
+    for function in situation.inventory.vgpus_of(gpu):
+        if function.configured is None:
+            continue
+        name = function.configured.type_name or function.configured.type_id
+        holders = tuple(one.text for one in situation.holders.get(function.address, ()))
+        for start in placements_of(function.configured, modes):
+            use = f"vGPU {name} on {function.address} is in its GPU instance {spots[start]}"
+            found[start] = (*found.get(start, ()), use, *holders)
+    return found
+
+
+def _spot(one: GpuInstance) -> str:
+    return f"{display_name(one.profile)} at {one.start}"

@@ -1,0 +1,1 @@
+"""vGPUs: which profiles there are, how many fit, in which order, and what to do about one."""
