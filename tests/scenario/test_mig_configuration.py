@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import acting
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
@@ -131,12 +130,6 @@ def divided(cluster: Any, simulated: Any) -> Any:
         return gpu
 
     return make
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 async def offering(cluster: Any, gpu: Gpu, profile: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, SRIOVNetworkDevice
-from laneway.controllers import acting
 from laneway.host.scan import scan
 
 NIC = "node1-ens4f1"
@@ -36,12 +35,6 @@ async def refused(cluster: Any, reason: str) -> str:
 @pytest.fixture
 async def host(simulated: Any) -> Any:
     return simulated("plain", "node1")
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 @pytest.mark.realapi

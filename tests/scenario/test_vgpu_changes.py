@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import acting
 from laneway.host.scan import scan
 
 A2, L40S, RTX = "NVIDIA A2", "NVIDIA L40S", "NVIDIA RTX Pro 6000 Blackwell DC"
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 def gpu_name(host: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
-from laneway.controllers import acting
 from laneway.host.scan import scan
 from laneway.kube.resource import served
 
@@ -176,12 +175,6 @@ async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster,
 
     await cluster.answer(name, "Configured")
     assert list(cluster.carried(host).values()) == ["NVIDIA L40S-24Q"]
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import acting
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.resource import served
@@ -112,12 +111,6 @@ async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated
     await agent.restored.wait()
     assert places(host) == before
     assert cluster.metric("laneway_restored_seconds") > 0
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
 
 
 async def test_what_was_where_outlasts_agents_that_could_not_bring_it_back(cluster, simulated):
