@@ -133,7 +133,7 @@ class Guest:
         )
         async with asyncio.timeout(SECONDS):
             # A question from within would take time from the agent.
-            while self.agent_log.count(PUBLISHED) == lives:
+            while self.agent_log.count(PUBLISHED) == lives:  # noqa: ASYNC110 - a file wakes nobody
                 await asyncio.sleep(0.1)
 
     async def hold(self, device: str) -> str:

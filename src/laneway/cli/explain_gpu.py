@@ -6,9 +6,17 @@ The reasons and remedies are the agent's own words, from the conditions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from laneway.api import LayoutGpu, MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
+from laneway.api import (
+    LAYOUT_DONE,
+    LayoutGpu,
+    MigConfiguration,
+    SRIOVGPUDevice,
+    VGPUDevice,
+    VGPULayout,
+)
 from laneway.api.meta import Status
 from laneway.cli import fleet, gpus, progress
 from laneway.cli.labels import natural, short_profile
@@ -36,7 +44,10 @@ def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
         yield from _mig(stored)
     if isinstance(stored, VGPULayout):
         yield fact("GPUs as asked for", stored.status.summary)
-        asked = counts({one.profile: one.count for one in stored.spec.vgpus})
+        wanted: Counter[str] = Counter()
+        for one in stored.spec.vgpus:
+            wanted[one.profile] += one.count
+        asked = counts(wanted)
         yield fact("asks each for", asked or "no vGPU")
         yield fact("in mode", stored.spec.mode)
         yield fact("dry run", "only asks; nothing is changed" * stored.spec.dry_run)
@@ -92,7 +103,7 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
         if entry.message:
             yield f"  {entry.message}"
         yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
-        if entry.state != "Done" and (fits := room(entry.fits)):
+        if entry.state != LAYOUT_DONE and (fits := room(entry.fits)):
             yield f"  room now, each for itself, for {fits}"
         if fits := room(entry.fits_afterwards):
             yield f"  room afterwards, each for itself, for {fits}"

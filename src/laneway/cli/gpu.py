@@ -14,7 +14,7 @@ import click
 from laneway.api import LAYOUT_REFUSED, SRIOVGPUDevice, SRIOVGPUDeviceSpec
 from laneway.cli import connection, fleet, progress, target, wishing
 from laneway.cli.errors import one_line
-from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
 from laneway.kube.client import Client
 from laneway.kube.resource import served
@@ -149,8 +149,8 @@ def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
                 "it as before. Change that with laneway vgpu set, or end it with: kubectl delete "
                 f"vgpulayout {layout.metadata.name}"
             )
-    if enabled and mode in list(Mode) and not Mode(mode).has_vfs:
-        yield ModeWithoutVfs(meant.address, mode).words
+    if enabled and (named := mode_named(mode)) is not None and not named.has_vfs:
+        yield ModeWithoutVfs(meant.address, named).words
     if enabled and (claim := meant.claim) is not None:
         yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)

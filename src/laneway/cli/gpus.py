@@ -18,11 +18,13 @@ from laneway.api import (
     LayoutGpu,
     VGPUDevice,
     VGPULayout,
+    find_condition,
 )
 from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import short_profile
 from laneway.cli.profile_names import counts, room
+from laneway.core.mig.wish import bare_name
 
 COLUMNS = ("GPU", "BOARD", "MODE", "VGPUS", "STATE")
 
@@ -96,7 +98,7 @@ def _vgpu(vgpu: VGPUDevice) -> str:
     is_there = short_profile(found) or "?" if vgpu.status.vgpu_status else ""
     if not vgpu.spec.enabled or wished == found:
         return is_there
-    ready = next((one for one in vgpu.status.conditions if one.type == "Ready"), None)
+    ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
     return f"{is_there or 'none'}, wished {short_profile(wished) or '?'}{why}"
 
@@ -190,4 +192,4 @@ def room_for_instances(gpu: fleet.Gpu) -> str:
 
 def instances(found: Mapping[str, int]) -> str:
     """`2 x 1g.10gb, 1 x 3g.40gb`; empty for none."""
-    return counts({name.removeprefix("MIG "): count for name, count in found.items()})
+    return counts({bare_name(name): count for name, count in found.items()})

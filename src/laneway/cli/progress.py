@@ -18,14 +18,15 @@ import click
 
 from laneway.api import Status, find_condition
 from laneway.cli.errors import Failure, one_line
+from laneway.controllers.devices.wishes import IN_PROGRESS
 from laneway.kube.client import Client
 from laneway.kube.errors import GoneError, UnreachableError
 from laneway.kube.resource import Resource
 
 T = TypeVar("T", bound=Any)
 
-IN_PROGRESS = "InProgress"
-NOT_DELETED = ("ADDED", "MODIFIED")
+_STATES = ("ADDED", "MODIFIED")
+"""Events of a watch that carry an object."""
 AGAIN_SECONDS = 1.0
 """Until a server that has gone away is asked again."""
 
@@ -121,7 +122,7 @@ async def _states(
                 async for event in watch:
                     if event.type == "DELETED":
                         raise Failure(f"{resource.kind} {name} has been deleted meanwhile")
-                    if event.type in NOT_DELETED:
+                    if event.type in _STATES:
                         yield resource.decode(event.object)
         except GoneError:
             continue

@@ -63,8 +63,8 @@ def plain(columns: Sequence[str], sections: Sequence[Section]) -> str:
 
 def _show_rich(columns: Sequence[str], sections: Sequence[Section]) -> None:
     from rich.console import Console  # noqa: PLC0415 - slow, and needed only here
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     console = Console(highlight=False)
     for section in sections:
