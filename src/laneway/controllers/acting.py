@@ -171,6 +171,14 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         # What is possible depends on the rest of the card, and so do the facts of a refusal.
         self.ask_again()
 
+    def _changed(self, before: T | None, after: T | None) -> None:
+        if before is not None and after is None:
+            name = before.metadata.name
+            self._refused.discard(name)
+            self._failures.pop(name, None)
+            self._unreadable.pop(name, None)
+        super()._changed(before, after)
+
     def ask_again(self) -> None:
         """Look once more at everything that was refused."""
         for name in sorted(self._refused):

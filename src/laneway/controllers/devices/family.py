@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from laneway.api import Condition, ObjectMeta, Status, set_condition
+from laneway.core import names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.refusals import WrongDevice
 
 
 class DeviceObject(Protocol):
@@ -44,6 +46,17 @@ def node_of(obj: DeviceObject) -> str:
         if node := getattr(part, "node_name", ""):
             return str(node)
     return ""
+
+
+def named_otherwise(name: str, address: str, of_node: str, node: str) -> WrongDevice | None:
+    """What is wrong where a name does not stand for this address on this node."""
+    try:
+        meant = names.pci_object_name(node, PciAddress.parse(address))
+    except ValueError:
+        meant = ""
+    if meant == name and of_node in ("", node):
+        return None
+    return WrongDevice(name, address, of_node)
 
 
 def read_failed(inventory: Inventory, address: PciAddress) -> str:

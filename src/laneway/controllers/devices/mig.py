@@ -20,7 +20,7 @@ from laneway.api import (
     OwnerReference,
     SRIOVGPUDevice,
 )
-from laneway.controllers.devices.family import ready, unreadable
+from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.gpu.modes import GpuModes
@@ -108,13 +108,7 @@ def is_owned(stored: MigConfiguration, owner: OwnerReference) -> bool:
 def wrong_device(stored: MigConfiguration, node: str) -> WrongDevice | None:
     """What is wrong when an object does not speak of the GPU that it is named for."""
     spec = stored.spec
-    try:
-        named = names.pci_object_name(node, PciAddress.parse(spec.gpu_address))
-    except ValueError:
-        named = ""
-    if named == stored.metadata.name and spec.node_name in ("", node):
-        return None
-    return WrongDevice(stored.metadata.name, spec.gpu_address, spec.node_name)
+    return named_otherwise(stored.metadata.name, spec.gpu_address, spec.node_name, node)
 
 
 def asks(stored: MigConfiguration) -> bool:

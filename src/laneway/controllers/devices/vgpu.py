@@ -13,7 +13,7 @@ from laneway.api import (
     VGPUDeviceSpec,
     VGPUDeviceStatus,
 )
-from laneway.controllers.devices.family import ready, unreadable
+from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
@@ -101,13 +101,7 @@ def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
 def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
     """What is wrong when an object does not speak of the device that it is named for."""
     spec = stored.spec
-    try:
-        named = names.pci_object_name(node, PciAddress.parse(spec.address))
-    except ValueError:
-        named = ""
-    if named == stored.metadata.name and spec.node_name in ("", node):
-        return None
-    return WrongDevice(stored.metadata.name, spec.address, spec.node_name)
+    return named_otherwise(stored.metadata.name, spec.address, spec.node_name, node)
 
 
 def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuids: Collection[str]) -> VgpuWish:
