@@ -1,0 +1,30 @@
+"""The short answer about a kind of shared GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from laneway.api import ObjectMeta, VGPULayout
+from laneway.api.layout import LayoutVgpus, VGPULayoutSpec
+from laneway.cli.explain_gpu import with_answer
+from laneway.cli.page import Page
+
+
+def asked_for(vgpus: list[tuple[str, int]]) -> tuple[str, ...]:
+    entries = [LayoutVgpus(profile=name, count=count) for name, count in vgpus]
+    layout = VGPULayout(metadata=ObjectMeta(name="all"), spec=VGPULayoutSpec(vgpus=entries))
+    (short, *_) = with_answer(Page("", ()), layout, None).sections
+    return next(one.values for one in short.facts if one.label == "asks each for")
+
+
+@pytest.mark.parametrize(
+    ("vgpus", "words"),
+    [
+        ([], "no vGPU"),
+        ([("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1), ("NVIDIA A2-4Q", 1)], "3 x A2-4Q, 1 x A2-8Q"),
+    ],
+)
+def test_what_a_layout_asks_for_is_told_profile_by_profile(
+    vgpus: list[tuple[str, int]], words: str
+) -> None:
+    assert asked_for(vgpus) == (words,)
