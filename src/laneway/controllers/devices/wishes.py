@@ -18,6 +18,8 @@ from laneway.core.words import describe
 
 IN_PROGRESS = "InProgress"
 """Reason of the Ready condition while a plan is carried out."""
+LONGEST_TEXT = 4000
+"""Of an answer, in characters."""
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -63,8 +65,19 @@ def refused(refusals: tuple[Refusal, ...]) -> Condition:
 
 
 def in_words(refusals: tuple[Refusal, ...]) -> str:
-    """All refusals as one text."""
-    return " ".join(refusal.words for refusal in refusals)
+    """All refusals as one text, which is no longer than an object can carry.
+
+    There are as many as there are mistakes in a wish, and they name what somebody wrote.
+    """
+    texts: list[str] = []
+    left = LONGEST_TEXT
+    for number, refusal in enumerate(refusals):
+        words = refusal.words
+        left -= len(words) + 1
+        if left < 0 and texts:
+            return " ".join((*texts, f"Further reasons: {len(refusals) - number}."))
+        texts.append(words if left >= 0 else f"{words[: LONGEST_TEXT - 1]}…")
+    return " ".join(texts)
 
 
 def begun(stored: DeviceObject) -> bool:

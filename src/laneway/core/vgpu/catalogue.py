@@ -67,6 +67,8 @@ def profiles_of(device: str, subsystem: str = "") -> tuple[VgpuProfile, ...]:
 @lru_cache(maxsize=256)
 def profile_named(name: str) -> VgpuProfile | None:
     """The type of a name, as the driver prints it."""
+    if name not in _names():
+        return None  # A wish may name thousands that are none, and to search costs a millisecond.
     fields = f"\t{name}\t"
     found = (_profile(line) for line in _lines() if fields in line)
     return next((profile for profile in found if profile.name == name), None)
@@ -77,6 +79,11 @@ def profile_name(device: str, type_id: str) -> str:
     number = type_id.removeprefix("nvidia-")
     known = (one for one in profiles_of(device) if one.type_id is not None)
     return next((one.name for one in known if str(one.type_id) == number), "")
+
+
+@lru_cache(maxsize=1)
+def _names() -> frozenset[str]:
+    return frozenset(line.split("\t", 3)[2] for line in _lines())
 
 
 def _lines() -> Iterator[str]:
