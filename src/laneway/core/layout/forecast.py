@@ -12,7 +12,7 @@ from laneway.core.layout.sliced import card, staying
 from laneway.core.layout.view import View, lists_all, missing, shown_names, view_of
 from laneway.core.pci import PciFunction
 from laneway.core.situation import Situation
-from laneway.core.vgpu.placement import Carried, arrange, most
+from laneway.core.vgpu.placement import Carried, arrange, carried_on, most
 from laneway.core.vgpu.profiles import profile
 
 
@@ -23,11 +23,7 @@ def fits_afterwards(wish: GpuWish, gpu: PciFunction, situation: Situation) -> di
         return {}
     board = card(view)
     stay = staying(view)
-    there = tuple(
-        Carried(one.configured.type_name, one.configured.placement)
-        for one in stay
-        if one.configured
-    )
+    there = carried_on(stay)
     placed = arrange(board, there, missing(view, stay), mixed=wish.mixed_size)
     if placed is None:
         return {}

@@ -19,7 +19,7 @@ from laneway.core.layout.view import (
 from laneway.core.plan import SetMixedSize, Step
 from laneway.core.refusals import LayoutDoesNotFit, Refusal, SizesMixed
 from laneway.core.vgpu.card import Card, card_of
-from laneway.core.vgpu.placement import Carried, arrange, shortage
+from laneway.core.vgpu.placement import Carried, arrange, carried_on, shortage
 from laneway.core.vgpu.profiles import framebuffer_mib
 
 _Order = tuple[str, ...]
@@ -71,7 +71,7 @@ def plan_sliced(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
     choice, order = _settled(view)
     against = (*choice.against, *untouchable(view, choice.kept))
     if order is None:
-        return (*against, *unfitting(view, _carried(choice))), []
+        return (*against, *unfitting(view, carried_on(choice.kept))), []
     steps = removals(choice.removed)
     return against, [*steps, *creations(view, choice.kept, order)]
 
@@ -88,17 +88,12 @@ def _mode_changes(view: View) -> bool:
 def _settled(view: View) -> tuple[Choice, _Order | None]:
     """What stays, and in which order the rest is made; None when it does not fit."""
     choice = choose(view, lambda _: True)
-    order = _place(view, _carried(choice), missing(view, choice.kept))
+    order = _place(view, carried_on(choice.kept), missing(view, choice.kept))
     if order is None:
         # Where vGPUs sit now may be in the way; those that nobody uses can sit elsewhere.
         choice = choose(view, lambda _: False)
-        order = _place(view, _carried(choice), missing(view, choice.kept))
+        order = _place(view, carried_on(choice.kept), missing(view, choice.kept))
     return choice, order
-
-
-def _carried(choice: Choice) -> tuple[Carried, ...]:
-    vgpus = (function.configured for function in choice.kept)
-    return tuple(Carried(vgpu.type_name, vgpu.placement) for vgpu in vgpus if vgpu)
 
 
 def _changed_mode(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:

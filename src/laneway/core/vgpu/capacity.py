@@ -17,7 +17,7 @@ from laneway.core.mig.profiles import per_instance, serving
 from laneway.core.pci import PciFunction
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.catalogue import profiles_of
-from laneway.core.vgpu.placement import Carried, most
+from laneway.core.vgpu.placement import Carried, are_mixed, carried_on, most
 from laneway.core.vgpu.profiles import profile
 
 
@@ -64,9 +64,8 @@ def _counts(
         now = {name: _in_instances(name, modes, functions) for name in mine}
     else:
         card = card_of(device, listed or names)
-        sizes = {known[one.type_name].framebuffer_mib for one in carried if one.type_name in known}
-        mixed = bool(modes.mixed_size) or len(sizes) > 1
-        there = tuple(Carried(one.type_name, one.placement) for one in carried)
+        there = carried_on(functions)
+        mixed = bool(modes.mixed_size) or are_mixed(card, there)
         as_mdevs = any(one.framework == "mdev" for one in functions)
         all_of = {name: _on_card(card, name, (), mixed=mixed, as_mdevs=as_mdevs) for name in mine}
         now = {name: _on_card(card, name, there, mixed=mixed, as_mdevs=as_mdevs) for name in mine}

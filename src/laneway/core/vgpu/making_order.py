@@ -20,7 +20,7 @@ from laneway.core.mig.homes import creation_order, homes
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.catalogue import profiles_of
-from laneway.core.vgpu.placement import Carried, arrange
+from laneway.core.vgpu.placement import Carried, are_mixed, arrange, carried_on
 from laneway.core.vgpu.profiles import framebuffer_mib, profile
 
 _NOWHERE = 1 << 10
@@ -106,9 +106,8 @@ def _together(
     card = card_of(device, (shown or known) | {one.profile for one in wanted})
     if any(one.profile not in card.kinds for one in wanted):
         return None
-    there = tuple(Carried(one.type_name, one.placement) for one in carried)
-    sizes = {card.kinds[one.profile].framebuffer_mib for one in there if one.profile in card.kinds}
-    if len(sizes) > 1 or (modes is not None and modes.mixed_size):
+    there = carried_on(functions)
+    if are_mixed(card, there) or (modes is not None and modes.mixed_size):
         return _mixed(card, there, wanted)
     return _alike(card, there, wanted)
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
+from laneway.core.inventory import VgpuFunction
 from laneway.core.vgpu.card import MOST_TIME_SLICED, Card, Kind
 
 
@@ -32,6 +33,18 @@ class Placed(msgspec.Struct, frozen=True):
     profile: str
     start: int | None
     """Where the driver will put it in mixed-size mode."""
+
+
+def carried_on(functions: Iterable[VgpuFunction]) -> tuple[Carried, ...]:
+    """The vGPUs that functions carry."""
+    vgpus = (one.configured for one in functions)
+    return tuple(Carried(vgpu.type_name, vgpu.placement) for vgpu in vgpus if vgpu)
+
+
+def are_mixed(card: Card, carried: Iterable[Carried]) -> bool:
+    """Whether vGPUs have several sizes, as they can in mixed-size mode alone."""
+    kinds = (card.kinds.get(one.profile) for one in carried)
+    return len({kind.framebuffer_mib for kind in kinds if kind}) > 1
 
 
 # ------------------------------------------------------------------------------------- same size
