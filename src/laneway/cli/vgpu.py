@@ -211,8 +211,9 @@ async def _try_out(client: Client, gpu: fleet.Gpu, spec: dict[str, Any], seconds
         )
     entry = entry_of(layout, gpu.name, generation)
     if answer.kind == "refused" or entry is None:
-        fits = profile_names.room(entry.fits) if entry is not None else ""
-        reasons = [answer.words, *([f"What would fit beside what is there, each for itself: {fits}."] if fits else [])]
+        reasons = [answer.words]
+        if entry is not None and (fits := profile_names.room(entry.fits)):
+            reasons.append(f"What would fit beside what is there, each for itself: {fits}.")
         raise wishing.refused(reasons, "nothing would be changed")
     tell_plan(entry.steps)
     if fits := profile_names.room(entry.fits_afterwards):
