@@ -19,6 +19,7 @@ import asyncio
 import logging
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -59,6 +60,9 @@ REST = 4.0
 
 ACTOR = "laneway agent"
 """Whom events and the audit record name."""
+
+Pending = Callable[[PciAddress], str]
+"""What is still to be done about a GPU itself, in words; empty when nothing is."""
 
 Circumstances = tuple[object, ...]
 """Everything that an attempt depends on, so that a failure is repeated only in others."""

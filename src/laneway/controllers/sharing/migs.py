@@ -9,7 +9,7 @@ asks for what there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from laneway.api import (
     SRIOVGPUDevice,
     to_builtins,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
+from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.wishes import in_words
@@ -45,9 +45,6 @@ from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
-Preparing = Callable[[PciAddress], str]
-"""What is still to be done about a GPU's own wish, in words; empty when that is met."""
-
 
 class MigController(ActingController[MigConfiguration, MigWish]):
     """The publisher of MigConfigurations, which also acts on them."""
@@ -60,7 +57,7 @@ class MigController(ActingController[MigConfiguration, MigWish]):
         means: Means,
         *,
         gpus: Informer[SRIOVGPUDevice],
-        preparing: Preparing,
+        preparing: Pending,
     ) -> None:
         family = Family(MigConfiguration, self._wanted, mig.status, mig.keep)
         super().__init__(family, node, client, informer, means)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from laneway.api import (
     MigConfiguration,
@@ -21,7 +21,7 @@ from laneway.api import (
     VGPUDevice,
     VGPUDeviceStatus,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
+from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
 from laneway.core import names
@@ -49,9 +49,6 @@ from laneway.host.leaving import read_users
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
-
-Pending = Callable[[PciAddress], str]
-"""What is still to be done about a GPU itself, in words; empty when nothing is."""
 
 _NONE = SharedGpu(())
 
