@@ -33,7 +33,7 @@ COMMANDS = {
         "laneway.cli.explain:explain", "Say everything about one device, and if a VM can have it."
     ),
     "gpus": _Entry("laneway.cli.gpus:gpus", "Show a cluster's GPUs and what still fits on them."),
-    "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, or its mode."),
+    "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, and set its mode."),
     "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Say which vGPUs a GPU of a cluster shall carry."),
     "host": _Entry(
         "laneway.cli.host.commands:host", "Change this host's devices, without any cluster."

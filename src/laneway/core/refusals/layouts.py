@@ -60,7 +60,8 @@ class SizesMixed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{listed(self.profiles)} differ in size, and {self.device} carries one size at a "
-            "time. Ask for one size, or for mixed sizes (mode MixedSize, --mixed-size)."
+            "time. Ask for one size, or for mixed sizes (mode MixedSize; of laneway host: "
+            "--mixed-size)."
         )
 
 
