@@ -75,6 +75,7 @@ async def test_as_many_fit_as_the_driver_takes(gpu: Any, mixed: bool) -> None:
     @given(story=STORIES)
     @EXAMPLES
     def tell(story: list[tuple[bool, int]]) -> None:
+        removed = False
         try:
             for make, number in story:
                 carried = [one for one in gpu.functions() if one.configured]
@@ -83,6 +84,7 @@ async def test_as_many_fit_as_the_driver_takes(gpu: Any, mixed: bool) -> None:
                     gpu.create(*offered[number % len(offered)])
                 elif carried:
                     gpu.remove(carried[number % len(carried)])
+                    removed = True
             look = gpu.look()
             fits = still_fits(_card(look, gpu.address), gpu.functions(), modes)
             names = sorted(fits)
@@ -90,7 +92,11 @@ async def test_as_many_fit_as_the_driver_takes(gpu: Any, mixed: bool) -> None:
             assert {name for name, count in fits.items() if count} == {
                 kind.name for one in _free(gpu) for kind in one.creatable
             }
-            assert fits[chosen] == _fill(gpu, chosen), chosen
+            # A mediated device tells its place only once it is used: of gaps between such nobody
+            # knows, and fewer may fit than is said.
+            places = [one.configured.placement for one in gpu.functions() if one.configured]
+            fewest = 0 if mixed and removed and None in places else fits[chosen]
+            assert fewest <= _fill(gpu, chosen) <= fits[chosen], chosen
         finally:
             for function in gpu.functions():
                 if function.configured:
