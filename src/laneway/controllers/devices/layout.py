@@ -275,10 +275,17 @@ def summed(layout: VGPULayout) -> tuple[Condition, str]:
         words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
         return _not_ready("Refused", f"Refused for {_names(one)}. {words}"), summary
     if silent:
-        words = f"No agent has answered for {_first(silent)}."
+        words = (
+            f"No agent has answered for {_first(silent)}. See whether the agent of its node runs, "
+            "and whether an SRIOVGPUDevice has that name."
+        )
         return _not_ready("NotAnswered", words), summary
     if not total:
-        return _not_ready("NothingSelected", "No GPU of any node is selected."), summary
+        words = (
+            "No GPU of any node is selected. Look at the labels of the nodes, at spec.nodeSelector "
+            "and at spec.gpuSelector."
+        )
+        return _not_ready("NothingSelected", words), summary
     if one := by_state[LAYOUT_IN_PROGRESS]:
         words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
         return _not_ready(IN_PROGRESS, f"In progress on {_names(one)}. {words}"), summary
