@@ -292,7 +292,7 @@ def summed(layout: VGPULayout) -> tuple[Condition, str]:
     if by_state[LAYOUT_PLANNED]:
         words = "Nothing is changed, because spec.dryRun is true; status.gpus tells the plans."
         return _not_ready("DryRun", words), summary
-    return ready("Done", f"All {total} GPUs are as asked for."), summary
+    return ready("Done", "Every selected GPU is as asked for."), summary
 
 
 def _not_ready(reason: str, message: str) -> Condition:
