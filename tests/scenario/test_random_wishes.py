@@ -1,11 +1,11 @@
-"""Two hundred wishes of every kind, one after the other, on three nodes with virtual machines.
+"""Wishes of every kind, one after the other, on four nodes with virtual machines.
 
-Users change vGPUs, GPUs, their modes, GPU instances and layouts as they like, machines come and
-go, hardware is changed by others and agents are killed. What a machine holds never changes; and
-whenever everything has come to rest the objects tell the hardware, and every wish is met or says
-why not.
+Users change vGPUs, GPUs, their modes, GPU instances and layouts as they like and delete objects,
+machines come and go, hardware is changed by others, requests fail, agents are killed in the middle
+of a write and nodes are booted. What a machine holds never changes; and whenever everything has
+come to rest the objects tell the hardware, and every wish is met or says why not.
 
-`LANEWAY_SEED` chooses the wishes.
+`LANEWAY_SEED` chooses the wishes, `LANEWAY_WISHES` says how many there are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import asyncio
 import contextlib
 import os
 import random
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,30 +38,53 @@ from laneway.core import names
 from laneway.core.gpu.modes import Mode
 from laneway.core.gpu.wish import mode_of
 from laneway.core.inventory import VgpuFunction
+from laneway.core.keys import LABEL_PARENT_GPU
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.vgpu.catalogue import profiles_of
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
-from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.client import Client
+from laneway.kube.errors import ApiError, KubeError, NotFoundError, UnreachableError
 from laneway.kube.resource import served
+from laneway.sim.faults import Killed
+from support.gpu_modes import MANAGE, SMI
 
-WISHES = 200
+WISHES = int(os.environ.get("LANEWAY_WISHES") or 40)
 BETWEEN_RESTS = 10
 SEED = int(os.environ.get("LANEWAY_SEED") or 5)
-MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100"}
+MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100", "node4": "rtx-pro-6000"}
 SECONDS = 60.0
 LAYOUTS = ("one", "two")
 FUNCTIONS = 6
 """Functions of each GPU that people wish something of by hand."""
 
+IN_AGENT: ContextVar[bool] = ContextVar("IN_AGENT", default=False)
+"""Whether a request is an agent's."""
+
+
+class Network:
+    """Between agents and the API server. A request or its answer is lost now and then."""
+
+    countdown = 0
+    answered = False
+    """Whether the request that fails is carried out all the same."""
+
+    def is_due(self) -> bool:
+        if not IN_AGENT.get() or not self.countdown:
+            return False
+        self.countdown -= 1
+        return not self.countdown
+
 
 class Node:
     """A simulated node with its agent and its virtual machines."""
 
-    def __init__(self, cluster: Any, name: str, host: Any) -> None:
+    def __init__(self, cluster: Any, name: str, make: Callable[[], Any]) -> None:
         self.cluster = cluster
         self.name = name
-        self.host = host
+        self.make = make
+        self.host = make()
+        self.boot = str(uuid.uuid4())
         self.agent: Any = None
         self.machines: dict[str, tuple[Any, Any]] = {}
         """By function: the open device, and the vGPU as it was when it was opened."""
@@ -80,7 +106,34 @@ class Node:
         return Counter(one.type_name for one in there if one)
 
     async def start(self) -> None:
-        self.agent = await self.cluster.start_agent(self.name, self.host)
+        """Have an agent, whatever becomes of it while it starts."""
+        token = IN_AGENT.set(True)
+        try:
+            self.agent = await self.cluster.start_agent(self.name, self.host, self.boot)
+        finally:
+            IN_AGENT.reset(token)
+
+    async def restart(self) -> None:
+        """The agent is killed, if it does not lie dead already, and started again."""
+        await self.cluster.stop_agent(self.agent)
+        self.host.faults.clear()
+        self.host.restart()
+        await self.start()
+
+    async def reboot(self, *, service: bool, mig_stays: bool) -> None:
+        """The same cards without what a boot clears; a service may make their functions."""
+        await self.cluster.stop_agent(self.agent)
+        self.host.restart()
+        in_mig = [one for one in self.gpus() if (await read_modes(self.host, one.address)).mig]
+        self.machines.clear()
+        self.host, self.boot = self.make(), str(uuid.uuid4())
+        for gpu in self.gpus():
+            self.host.call([MANAGE, "-d", str(gpu.address)])
+            if mig_stays and any(one.address == gpu.address for one in in_mig):
+                self.host.call([SMI, "-i", str(gpu.address), "-mig", "1"])
+            if service:
+                self.host.call([MANAGE, "-e", str(gpu.address)])
+        await self.start()
 
     def hold(self, vgpu: VgpuFunction) -> None:
         """A virtual machine starts with a vGPU."""
@@ -101,9 +154,10 @@ class Node:
 class Life:
     """What happens."""
 
-    def __init__(self, cluster: Any, nodes: list[Node], seed: int) -> None:
+    def __init__(self, cluster: Any, nodes: list[Node], network: Network, seed: int) -> None:
         self.cluster = cluster
         self.nodes = nodes
+        self.network = network
         self.random = random.Random(seed)
         self.told: list[str] = []
         """What was wished, for who must understand a failure."""
@@ -120,12 +174,28 @@ class Life:
             self.machine: 4,
             self.meddle: 2,
             self.kill: 1,
+            self.kill_later: 2,
+            self.reboot: 1,
+            self.lose_a_request: 2,
+            self.delete: 1,
         }
         (chosen,) = self.random.choices(list(wishes), weights=list(wishes.values()))
         node = self.random.choice(self.nodes)
         # An object that is not there, and one that changed meanwhile, are a user's bad luck.
         with contextlib.suppress(KubeError):
-            self.told.append(f"{node.name}: {await chosen(node)}")
+            try:
+                self.told.append(f"{node.name}: {await chosen(node)}")
+            except Killed:
+                await self.revive()
+
+    async def revive(self) -> None:
+        """Start the agents anew that were killed in a write."""
+        for node in self.nodes:
+            try:
+                node.gpus()
+            except Killed:
+                await node.restart()
+                self.told.append(f"{node.name}: its agent starts again")
 
     def profile(self, node: Node) -> str:
         offered = sorted({kind.name for one in node.vgpus() for kind in one.creatable})
@@ -193,12 +263,8 @@ class Life:
             "vgpus": some,
             "dryRun": self.random.random() < 0.15,
         }
-        body = {
-            "apiVersion": served(VGPULayout).api_version,
-            "kind": "VGPULayout",
-            "metadata": {"name": name},
-            "spec": spec,
-        }
+        served_as = {"apiVersion": served(VGPULayout).api_version, "kind": "VGPULayout"}
+        body = {**served_as, "metadata": {"name": name}, "spec": spec}
         try:
             await self.cluster.patch(VGPULayout, name, {"spec": spec})
         except NotFoundError:
@@ -238,9 +304,33 @@ class Life:
         return f"somebody writes {kind} to {vgpu.address}"
 
     async def kill(self, node: Node) -> str:
-        await self.cluster.stop_agent(node.agent)
-        await node.start()
+        await node.restart()
         return "its agent is killed"
+
+    async def kill_later(self, node: Node) -> str:
+        number, when = self.random.randint(1, 4), self.random.choice(["before", "during", "after"])
+        node.host.faults.kill_at(number, when)
+        return f"its agent will be killed {when} write {number}"
+
+    async def reboot(self, node: Node) -> str:
+        service, stays = self.random.random() < 0.3, self.random.random() < 0.5
+        await node.reboot(service=service, mig_stays=stays)
+        return f"booted: a service makes functions {service}, MIG mode stays {stays}"
+
+    async def lose_a_request(self, _node: Node) -> str:
+        self.network.countdown = self.random.randint(1, 8)
+        self.network.answered = self.random.random() < 0.5
+        return f"request {self.network.countdown} fails, carried out: {self.network.answered}"
+
+    async def delete(self, node: Node) -> str:
+        """Somebody deletes objects, which says nothing about hardware."""
+        cls = self.random.choice([VGPUDevice, SRIOVGPUDevice, MigConfiguration])
+        there = await self.cluster.all(cls)
+        mine = [one.metadata.name for one in there if one.spec.node_name == node.name]
+        some = self.random.sample(mine, k=min(len(mine), self.random.choice([1, 4, 100])))
+        for name in some:
+            await self.cluster.client.delete(served(cls), name)
+        return f"deletes {len(some)} {cls.__name__}: {some[:4]}"
 
     # ----------------------------------------------------------------------------------- rest
 
@@ -249,6 +339,7 @@ class Life:
         try:
             async with asyncio.timeout(SECONDS):
                 while wrong := await self.wrong():
+                    await self.revive()
                     for node in self.nodes:
                         node.agent._observer.want()
                     self.last = wrong
@@ -258,6 +349,12 @@ class Life:
             raise AssertionError(f"seed {SEED}, after\n{story}\n{self.last}") from None
 
     async def wrong(self) -> list[str]:
+        try:
+            return await self.differences()
+        except Killed:
+            return ["an agent lies dead"]
+
+    async def differences(self) -> list[str]:
         """Where objects and hardware differ, and what is neither met nor refused."""
         found: list[str] = []
         objects = await self.cluster.all(VGPUDevice)
@@ -285,8 +382,13 @@ class Life:
             asked = obj.spec.vgpu_type_name if obj.spec.enabled else ""
             met = asked in ("", name) and bool(name) == obj.spec.enabled
             found += _answer(obj, met=met)
+        cards = [one for one in await self.cluster.all(SRIOVGPUDevice) if one.spec.enabled]
+        waits = {one.metadata.name for one in cards if not one.status.vf_addresses}
         for obj in stored.values():
-            found += _answer(obj, met=False) if obj.spec.enabled else [f"{obj.metadata.name} stays"]
+            if obj.spec.enabled:
+                found += _answer(obj, met=False)
+            elif obj.metadata.labels[LABEL_PARENT_GPU] not in waits:
+                found.append(f"{obj.metadata.name} stays")
         for gpu in node.gpus():
             found += await self.wrong_of(node, gpu)
         return found
@@ -361,16 +463,37 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.05)
 
 
-@pytest.mark.timeout(600)
-async def test_two_hundred_wishes(cluster: Any, simulated: Any) -> None:
-    nodes = [Node(cluster, name, simulated(model, name)) for name, model in MODELS.items()]
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    made = Network()
+    real = Client._call
+
+    async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
+        if not made.is_due():
+            return await real(self, method, path, *args)
+        if made.answered:
+            await real(self, method, path, *args)
+            raise UnreachableError("the answer was lost")
+        raise ApiError(500, "InternalError", "a fault")
+
+    monkeypatch.setattr(Client, "_call", call)
+    return made
+
+
+@pytest.mark.timeout(900)
+async def test_any_series_of_wishes_ends_as_asked_or_says_why_not(
+    cluster: Any, simulated: Any, network: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = [Node(cluster, name, partial(simulated, model, name)) for name, model in MODELS.items()]
     for node in nodes:
         await node.start()
-    life = Life(cluster, nodes, SEED)
+    life = Life(cluster, nodes, network, SEED)
     for number in range(1, WISHES + 1):
         await life.wish()
         for node in nodes:
-            node.check_machines()
+            with contextlib.suppress(Killed):
+                node.check_machines()
         if number % BETWEEN_RESTS == 0:
             await life.rest()
     assert len(life.told) > WISHES // 2
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -1,0 +1,130 @@
+"""Wishes that exclude each other: each fight ends in words, and then nobody does anything.
+
+Agents try again at once here, so that a fight that goes on shows as requests that do not end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
+from laneway.controllers.layouts import controller
+from laneway.kube.resource import served
+from laneway.sim.host import SimulatedHost
+
+GPU, VF = "node1-000017000", "node1-000017004"
+SLICED, BACKED = "GRID A100-4C", "GRID A100-1-5C"
+INSTANCE = "MIG 1g.5gb"
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+
+@pytest.fixture(autouse=True)
+def put_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.01)
+
+
+async def make(cluster: Any, mode: str, *vgpus: tuple[str, int]) -> None:
+    """A layout for the first GPU."""
+    body = {
+        "apiVersion": served(VGPULayout).api_version,
+        "kind": "VGPULayout",
+        "metadata": {"name": "all"},
+        "spec": {
+            "gpuSelector": {"names": [GPU]},
+            "mode": mode,
+            "vgpus": [{"profile": profile, "count": count} for profile, count in vgpus],
+        },
+    }
+    await cluster.client.create(served(VGPULayout), body)
+
+
+async def wish(cluster: Any, cls: type[Any], name: str = GPU, **spec: Any) -> None:
+    await cluster.patch(cls, name, {"spec": spec})
+
+
+async def rests(cluster: Any, agent: Any, host: SimulatedHost, requests: list[Any]) -> None:
+    """Whatever is looked at once more, nothing is written, to hardware or objects."""
+    for _ in range(3):
+        await cluster.quiet(agent)
+    requests.clear()
+    writes = host.faults.count
+    for _ in range(3):
+        await agent._observer.rescan()
+        await cluster.quiet(agent)
+    assert requests == []
+    assert host.faults.count == writes
+
+
+AGAINST_SLICED: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
+    "a mode": (SRIOVGPUDevice, GPU, {"mode": "MIGBacked"}),
+    "no functions": (SRIOVGPUDevice, GPU, {"enabled": False, "mode": "Passthrough"}),
+    "another profile": (VGPUDevice, VF, {"vGPUTypeName": "GRID A100-8C"}),
+    "no vGPU": (VGPUDevice, VF, {"enabled": False}),
+}
+
+
+@pytest.mark.parametrize("fight", AGAINST_SLICED.values(), ids=AGAINST_SLICED)
+async def test_a_layout_has_the_last_word_against_a_person(
+    cluster: Any, simulated: Any, requests: list[Any], fight: tuple[Any, str, dict[str, Any]]
+) -> None:
+    cls, name, spec = fight
+    host = simulated("a100", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await make(cluster, "SameSize", (SLICED, 2))
+    await cluster.answer("all", "Done", VGPULayout)
+    before = (await cluster.get(cls, name)).spec
+
+    await wish(cluster, cls, name, **spec)
+
+    await cluster.until(cls, name, lambda one: one.spec == before and cluster.reason(one) != "")
+    await cluster.answer("all", "Done", VGPULayout)
+    await rests(cluster, agent, host, requests)
+    assert list(cluster.carried(host).values()) == [SLICED, SLICED]
+
+
+@pytest.mark.parametrize("spec", [{"enabled": False}, {"profileSpec": []}])
+async def test_a_layout_has_the_last_word_about_gpu_instances(
+    cluster: Any, simulated: Any, requests: list[Any], spec: dict[str, Any]
+) -> None:
+    host = simulated("a100", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await make(cluster, "MIGBacked", (BACKED, 2))
+    await cluster.answer("all", "Done", VGPULayout)
+
+    await wish(cluster, MigConfiguration, **spec)
+
+    await cluster.until(
+        MigConfiguration,
+        GPU,
+        lambda one: one.spec.enabled and sum(p.requested for p in one.spec.profile_spec) == 2,
+    )
+    await cluster.answer("all", "Done", VGPULayout)
+    await rests(cluster, agent, host, requests)
+    assert list(cluster.carried(host).values()) == [BACKED, BACKED]
+
+
+@pytest.mark.parametrize("mode", ["SameSize", "MixedSize", "Passthrough"])
+async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
+    cluster: Any, simulated: Any, requests: list[Any], mode: str
+) -> None:
+    host = simulated("a100", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await wish(cluster, SRIOVGPUDevice, mode="MIGBacked", enabled=True)
+    stored = await cluster.answer(GPU, "Disabled", MigConfiguration)
+    profiles = [
+        {"name": one.name, "id": one.id, "requested": int(one.name == INSTANCE)}
+        for one in stored.spec.profile_spec
+    ]
+    await wish(cluster, MigConfiguration, enabled=True, profileSpec=profiles)
+    await cluster.answer(GPU, "Synced", MigConfiguration)
+
+    await wish(cluster, SRIOVGPUDevice, mode=mode, enabled=mode != "Passthrough")
+
+    gpu = await cluster.answer(GPU, "MigWished", SRIOVGPUDevice)
+    assert "MigConfiguration" in cluster.message(gpu)
+    await rests(cluster, agent, host, requests)
