@@ -39,7 +39,7 @@ from support.gpu_modes import MANAGE, SMI, gpus_of
 from support.plans import BOOT, hardware_of, in_thread
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
-SECONDS = 60.0 if REAL else 20.0
+SECONDS = 60.0
 DATABASE = "state.db"
 
 
