@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import pairwise
 
 import pytest
@@ -245,6 +246,36 @@ async def test_after_a_boot_mig_mode_is_still_there_and_functions_come_back(clus
 
     await in_mode(cluster, named(A100), "MIGBacked")
     assert await found(rebooted, A100) is Mode.MIG_BACKED
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
+async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_made_functions(
+    cluster, bare, killed
+):
+    agent = await cluster.start_agent("node1", bare("a100"))
+    await wish(cluster, named(A100), "MIGBacked")
+    await in_mode(cluster, named(A100), "MIGBacked")
+    await cluster.stop_agent(agent)
+
+    rebooted = bare("a100")
+    assert rebooted.call([MANAGE, "-e", A100]).status == 0
+    if killed:
+        rebooted.faults.kill_at(1, when="after")
+        with contextlib.suppress(BaseExceptionGroup):  # It may die before it is ready, or after.
+            await cluster.died(await cluster.start_agent("node1", rebooted, boot="another"))
+        rebooted.restart()
+    agent = await cluster.start_agent("node1", rebooted, boot="another")
+
+    await in_mode(cluster, named(A100), "MIGBacked")
+    assert await found(rebooted, A100) is Mode.MIG_BACKED
+
+    # Whoever changes it in the same boot means it.
+    await cluster.stop_agent(agent)
+    for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "0"], [MANAGE, "-e", A100]):
+        assert rebooted.call(argv).status == 0
+    await cluster.start_agent("node1", rebooted, boot="another")
+    await refused(cluster, named(A100), "ModeElsewhere")
+    assert await found(rebooted, A100) is Mode.SAME_SIZE
 
 
 async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):

@@ -342,6 +342,16 @@ def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_i
     assert adopted == (ModeElsewhere(str(CARD), "MIGBacked", "MIG"),)
 
 
+def test_functions_that_a_boot_left_stand_in_the_way_of_no_mode_that_has_functions() -> None:
+    booted = replace(wished("MIGBacked", explicit=False), as_booted=True)
+    assert steps(booted, card(vfs=True)) == steps(wished("MIGBacked"), card(vfs=True))
+    whole = replace(wished("MIG", explicit=False), as_booted=True)
+    assert refused(whole, card(vfs=True)) == (VfsElsewhere(str(CARD), 16),)
+    back = replace(wished("SameSize", explicit=False), as_booted=True)
+    (refusal,) = refused(back, card(vfs=True, mig=True, made=(INSTANCE,)))
+    assert isinstance(refusal, ModeElsewhere)
+
+
 @pytest.mark.parametrize("mode", ["MixedSize", "MIGBacked", "MIG", "Passthrough"])
 def test_a_vgpu_forbids_every_change_and_is_named_once(mode: str) -> None:
     one = card(vfs=True)

@@ -78,6 +78,24 @@ def test_what_was_done_to_devices_is_gone_with_a_reboot(state: StateFolder) -> N
     assert after.originals == {OTHER: "ixgbe"}
 
 
+def test_a_card_is_as_booted_until_it_is_settled(state: StateFolder) -> None:
+    assert not state.is_as_booted(VF)  # What there was before this folder nobody knows.
+    with state.lock("test"):
+        state.settle(VF)
+    for _ in ("a new agent", "and another one"):
+        after = StateFolder(state.path, "boot 2")
+        assert after.is_as_booted(VF)
+        assert after.is_as_booted(OTHER)
+        with after.lock("test"):
+            after.remember(VF, "nvidia")
+    with after.lock("test"):
+        after.settle(VF)
+    again = StateFolder(state.path, "boot 2")
+    assert not again.is_as_booted(VF)
+    assert again.is_as_booted(OTHER)
+    assert StateFolder(state.path, "boot 3").is_as_booted(VF)
+
+
 @pytest.mark.parametrize(
     "content",
     [

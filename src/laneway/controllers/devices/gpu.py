@@ -67,7 +67,9 @@ def _observed(
     )
 
 
-def wish(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool) -> ModeWish:
+def wish(
+    stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool, as_booted: bool = False
+) -> ModeWish:
     """What the object asks for in view of what is.
 
     `mig_wished`: a MigConfiguration asks for GPU instances. It has no answer here of its own, so
@@ -87,6 +89,7 @@ def wish(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool) -> 
         mode=spec.mode,
         mig_wished=mig_wished,
         explicit=by_mig or explicit(stored, ANSWERS, asks=asks, seen=seen),
+        as_booted=as_booted and current,
     )
 
 

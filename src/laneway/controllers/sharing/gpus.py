@@ -8,6 +8,7 @@ whoever came first has it, and what is there decides who that was.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from laneway.api import (
     Status,
     VGPUDevice,
 )
-from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.acting import ACTOR, Circumstances, Deed, Means
 from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
@@ -37,9 +38,13 @@ from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
 from laneway.core.vf_wish import undriven
 from laneway.core.vgpu.offer import lacking
+from laneway.host.plans.files import StateError
+from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
+
+log = logging.getLogger(__name__)
 
 
 class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
@@ -61,6 +66,8 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         self._vgpus = vgpus
         self._migs = migs
         self._claims = claims
+        self._settled: set[PciAddress] = set()
+        """GPUs that have been as wished since the boot."""
 
     async def run(self) -> None:
         self._vgpus.subscribe(self._vgpu_changed)
@@ -113,7 +120,28 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         able = modes is None or modes.mig is not None
         wished = configuration is not None and _wishes(configuration, shown.spec.address)
         mig_wished = able and wished
-        return gpu.wish(stored, shown, mig_wished=mig_wished)
+        as_booted = self._is_as_booted(PciAddress.parse(shown.spec.address))
+        return gpu.wish(stored, shown, mig_wished=mig_wished, as_booted=as_booted)
+
+    def _is_as_booted(self, address: PciAddress) -> bool:
+        if address in self._settled:
+            return False
+        try:
+            return self.means.hardware.state.is_as_booted(address)
+        except StateError:
+            return False  # Whether the node was booted cannot be told; plans say why.
+
+    def _remember(self, address: PciAddress) -> None:
+        """Remember that a GPU is as it was wished, in this boot."""
+        if address not in self._settled:
+            state = self.means.hardware.state
+            try:
+                with state.lock(ACTOR):
+                    state.settle(address)
+            except (BusyError, StateError, OSError) as error:
+                log.debug("%s: not remembered as settled yet: %s", address, error)
+                return
+            self._settled.add(address)
 
     def settled(self, wish: ModeWish) -> Satisfied | tuple[Refusal, ...] | None:
         claimed = self._claim(wish.address)
@@ -122,6 +150,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         settled = judge(wish, self.inventory)
         if not isinstance(settled, Satisfied):
             return settled
+        self._remember(wish.address)
         wrong = undriven(wish.address, self.inventory) or self._lacking(wish)
         return (wrong,) if wrong else settled
 

@@ -47,6 +47,9 @@ class ModeWish(msgspec.Struct, frozen=True):
     """Whether a MigConfiguration asks for GPU instances on it."""
     explicit: bool = False
     """Whether functions and GPU instances that exist may be taken away for it."""
+    as_booted: bool = False
+    """Whether the card is as a boot has left it: functions that a service made there are nobody's
+    choice of a mode. Since Hopper no card keeps its MIG mode over a boot."""
 
 
 def effective(mode: str, enabled: bool, mig_wished: bool) -> Mode | None:
@@ -136,7 +139,8 @@ def _loss(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Re
     """What exists, was not made for this object and would have to go."""
     has_vfs, change = bool(vf_count(gpu)), bool(modes.mig) != wanted.has_mig
     switch = has_vfs != wanted.has_vfs
-    lost = (modes.instances and (switch or change)) or (has_vfs and change)
+    by_boot = wish.as_booted and wanted.has_vfs
+    lost = (modes.instances and (switch or change)) or (has_vfs and change and not by_boot)
     if wish.explicit or not lost:
         return None
     return ModeElsewhere(str(gpu.address), wanted, mode_of(gpu, modes) or "")

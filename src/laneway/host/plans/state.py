@@ -49,6 +49,10 @@ class _Memory(msgspec.Struct, omit_defaults=True):
     usb_originals: dict[str, tuple[int, int]] = {}
     quarantined: dict[str, str] = {}
     profiles: dict[str, str] = {}
+    booted: bool = False
+    """Whether this folder has seen an earlier boot."""
+    settled: list[str] = []
+    """Cards that have been as they were wished since this boot."""
 
 
 class StateFolder:
@@ -191,6 +195,18 @@ class StateFolder:
             memory.profiles[type_id] = name
             self._store(memory)
 
+    def is_as_booted(self, card: PciAddress) -> bool:
+        """Whether a card is as a boot has left it, and has not been as wished since."""
+        memory = self._memory()
+        return memory.booted and str(card) not in memory.settled
+
+    def settle(self, card: PciAddress) -> None:
+        """Note that a card is as it was wished: what is different later was changed by somebody."""
+        memory = self._memory()
+        if str(card) not in memory.settled:
+            memory.settled.append(str(card))
+            self._store(memory)
+
     def quarantine(self, function: PciAddress, error: str) -> None:
         """Nobody gets the function any more."""
         memory = self._memory()
@@ -207,7 +223,9 @@ class StateFolder:
 
     def _memory(self) -> _Memory:
         memory = files.read(os.path.join(self.path, "devices.json"), _Memory)
-        return memory if memory is not None and memory.boot == self.boot else _Memory(self.boot)
+        if memory is None:
+            return _Memory(self.boot)
+        return memory if memory.boot == self.boot else _Memory(self.boot, booted=True)
 
     def _store(self, memory: _Memory) -> None:
         files.replace(os.path.join(self.path, "devices.json"), msgspec.json.encode(memory) + b"\n")
