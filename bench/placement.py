@@ -1,8 +1,9 @@
 """How long it takes to say what fits on one GPU, worked out anew and not remembered.
 
-Random wishes for mixed sizes that are one vGPU more than an empty card takes, which are the hardest
-to judge: in which order they can be made, if at all, beside some that are there (`arrange`). And how
-many more of every profile fit (`still_fits`). The worst of the latter reads the catalogue first.
+Random wishes for mixed sizes that are one vGPU more than an empty card takes, which are the
+hardest to judge: in which order they can be made, if at all, beside some that are there
+(`arrange`). And how many more of every profile fit (`still_fits`). The worst of the latter reads
+the catalogue first.
 """
 
 from __future__ import annotations

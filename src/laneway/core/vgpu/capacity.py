@@ -26,7 +26,8 @@ def still_fits(
 ) -> dict[str, int]:
     """How many more of each profile could be made now, by name, those with none included.
 
-    `functions`: of this GPU. Empty while the GPU has no functions to carry a vGPU.
+    `functions`: of this GPU. Empty while the GPU has no functions to carry a vGPU. Mediated devices
+    that nobody uses tell no placement, so beside them, in mixed sizes, it is how many at the most.
     """
     left, _ = _counts(gpu.device, gpu.subsystem_device, tuple(functions), modes)
     return dict(left)
