@@ -66,7 +66,8 @@ def cards(draw: st.DrawFn, *, free: bool = False) -> Scene:
     made = draw(instances()) if mig else ()
     shared = bool(vf_count(base.function(CARD)))
     able = [None] if mig else [False, True] if shared else [False]
-    mixed = draw(st.sampled_from([*able, None] if mig is None else able))
+    # Whether a card without MIG can mix sizes shows only once it has functions.
+    mixed = draw(st.sampled_from([*able, None] if mig is None and shared else able))
     return base.but(gpus={CARD: GpuModes(mig=mig, mixed_size=mixed, instances=made)})
 
 
