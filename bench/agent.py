@@ -17,30 +17,22 @@ from typing import Any
 
 import msgspec
 from support.children import Child, start
+from support.installed import install
 from support.node import NODE
 from support.report import arguments, header, ms, percentile, table
 from support.server import DISK, large_server
 from support.trees import in_memory_directory, materialise
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
-from laneway.api.crds import crds
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import served
 
 REST_SECONDS = 0.4
 """Longer than an agent rests after a scan of this host on a machine that is not too busy."""
 
 _PCI = served(PCIDevice)
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, PCIDevice)
-
-
-async def install(client: Client) -> None:
-    for crd in crds():
-        await client.create(_CRDS, crd)
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
-    await client.create(Resource("", "v1", "nodes", False, PCIDevice), node)
 
 
 async def count(client: Client, kind: Any) -> int:
@@ -57,7 +49,7 @@ async def costs(functions: int, seconds: float) -> list[tuple[str, str]]:
         server = await stack.enter_async_context(start("api_server", directory))
         kubeconfig = await server.answer()
         client = await stack.enter_async_context(Client(load(kubeconfig)))
-        await install(client)
+        await install(client, NODE)
         before, began = await server.ask("usage"), time.perf_counter()
         agent = await stack.enter_async_context(start("node", kubeconfig, str(functions), tree))
         ready = await agent.answer()
@@ -121,7 +113,7 @@ async def latencies(functions: int, events: int) -> tuple[list[tuple[str, ...]],
         server = await stack.enter_async_context(start("api_server", directory))
         kubeconfig = await server.answer()
         client = await stack.enter_async_context(Client(load(kubeconfig)))
-        await install(client)
+        await install(client, NODE)
         agent = await stack.enter_async_context(start("node", kubeconfig, str(functions)))
         await agent.answer()
         address = DISK.rpartition("/")[2]

@@ -16,14 +16,14 @@ from contextlib import AsyncExitStack, suppress
 from typing import NamedTuple
 
 from support.children import Child, start
+from support.installed import install
 from support.report import arguments, header, ms, percentile, table
 from support.vgpu_node import NODE
 
-from laneway.api import PCIDevice, VGPUDevice, find_condition
-from laneway.api.crds import crds
+from laneway.api import VGPUDevice, find_condition
 from laneway.kube.client import Client
 from laneway.kube.config import load
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import served
 
 HOSTS = {
     "a2": ("A2, mdev", "NVIDIA A2-4Q"),
@@ -34,14 +34,6 @@ AT_ONCE = 4
 """vGPUs that a GPU carries when the next one is enabled at the latest."""
 
 _VGPU = served(VGPUDevice)
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, PCIDevice)
-
-
-async def install(client: Client) -> None:
-    for crd in crds():
-        await client.create(_CRDS, crd)
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
-    await client.create(Resource("", "v1", "nodes", False, PCIDevice), node)
 
 
 class Watcher:
@@ -133,7 +125,7 @@ async def measure(host: str, wishes: int, seconds: float) -> list[list[str]]:
         server = await stack.enter_async_context(start("api_server", directory))
         kubeconfig = await server.answer()
         client = await stack.enter_async_context(Client(load(kubeconfig)))
-        await install(client)
+        await install(client, NODE)
         agent = await stack.enter_async_context(start("vgpu_node", kubeconfig, host))
         await agent.answer()
         watcher, version = Watcher(), ""

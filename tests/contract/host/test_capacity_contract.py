@@ -67,6 +67,12 @@ def _fill(gpu: Any, name: str) -> int:
     return len(made)
 
 
+def _empty(gpu: Any) -> None:
+    for function in gpu.functions():
+        if function.configured:
+            gpu.remove(function)
+
+
 @pytest.mark.parametrize("mixed", [False, True], ids=["same-size", "mixed-size"])
 async def test_as_many_fit_as_the_driver_takes(gpu: Any, mixed: bool) -> None:
     await _mix(gpu, on=mixed)
@@ -98,9 +104,7 @@ async def test_as_many_fit_as_the_driver_takes(gpu: Any, mixed: bool) -> None:
             fewest = 0 if mixed and removed and None in places else fits[chosen]
             assert fewest <= _fill(gpu, chosen) <= fits[chosen], chosen
         finally:
-            for function in gpu.functions():
-                if function.configured:
-                    gpu.remove(function)
+            _empty(gpu)
 
     try:
         tell()
@@ -131,9 +135,7 @@ async def test_an_order_that_is_said_to_work_works(gpu: Any) -> None:
                 # Not the order by size either, nor any that its own story came in.
                 assert not _takes(gpu, wanted)
         finally:
-            for function in gpu.functions():
-                if function.configured:
-                    gpu.remove(function)
+            _empty(gpu)
 
     try:
         tell()

@@ -111,7 +111,13 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if stored.metadata.name not in self.wanted and gpu.without_sriov(stored, self.inventory):
             await self._answer(stored, (NoSriov(stored.spec.address),))
             return None
-        return await super().report(stored)
+        retry = await super().report(stored)
+        name = stored.metadata.name
+        if name in self.wanted and not self.wrong_device(stored):
+            wish = self.wish(stored, self.wanted[name])
+            if isinstance(judge(wish, self.inventory), Satisfied):
+                self._remember(wish.address)
+        return retry
 
     def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> ModeWish:
         configuration = self._migs.store.get(stored.metadata.name)
@@ -150,7 +156,6 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         settled = judge(wish, self.inventory)
         if not isinstance(settled, Satisfied):
             return settled
-        self._remember(wish.address)
         wrong = undriven(wish.address, self.inventory) or self._lacking(wish)
         return (wrong,) if wrong else settled
 
