@@ -1,0 +1,47 @@
+"""A person at a shell, and a node with an A2."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.commands import (
+    Done,
+    Laneway,
+    ended,
+    register,
+    started,
+)
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    return (
+        os.environ.get("KUBECONFIG", "")
+        if "LANEWAY_REALAPI" in os.environ
+        else str(tmp_path / "kubeconfig")
+    )
+
+
+@pytest.fixture
+def laneway(cluster: Any, kubeconfig: str) -> Laneway:
+    """Runs a command against the cluster; `status` is how it must end."""
+
+    async def run(*arguments: str, status: int = 0) -> Done:
+        done = await ended(await started(*arguments, kubeconfig=kubeconfig))
+        assert done.status == status, done
+        return done
+
+    return run
+
+
+@pytest.fixture
+async def a2(cluster: Any, simulated: Any) -> Any:
+    """A node with one A2, whose agent runs."""
+    host = simulated("a2", "node1")
+    await register(cluster, "node1")
+    host.agent = await cluster.start_agent("node1", host)
+    return host
