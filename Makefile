@@ -8,6 +8,7 @@ ARGS ?= --simulate a2
 DATA_DIR ?= .laneway
 PYTEST_ARGS ?=
 UV ?= uv
+VCENTER_PORT ?= 8989
 
 RUN := .venv/bin
 DEV := .venv-dev/bin
@@ -16,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-kernel test-realapi test-wishes test-durability test-fuzz test-all check bench constraints venv venv-dev clean
+.PHONY: help up test test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -35,7 +36,16 @@ test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs
 test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one
 	@LANEWAY_KUBECONFIG="$(if $(filter command%,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))" tools/tiers.sh realapi
 
-test-wishes: venv-dev ## 200 made-up wishes on three simulated nodes; LANEWAY_SEED=N repeats a run
+test-vcenter: venv-dev ## what talks to vSphere, against a simulated vCenter (needs Go)
+	@tools/tiers.sh vcenter
+
+test-image: venv-dev ## the container image's recipe, carried out without an engine (as root)
+	@tools/tiers.sh image
+
+test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
+	@tools/tiers.sh chart
+
+test-wishes: venv-dev ## 200 made-up wishes, and as many about machines, on simulated nodes; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh wishes
 
 test-durability: venv-dev ## the API server killed 200 times under load; LANEWAY_SEED=N repeats a run
@@ -54,11 +64,17 @@ check: venv-dev ## format, lint, types, layers, and what may not be committed
 	$(DEV)/lint-imports
 	$(DEV)/python tools/check_tree.py
 
+manifests: venv-dev ## what follows from the chart: laneway manifests, its CRDs, its table of values
+	@$(DEV)/python tools/manifests.py
+
 bench: venv-dev ## measurements, printed as tables
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
 
 constraints: ## resolve the pins again, to the newest versions (needs uv: pip install uv)
 	@tools/constraints.sh "$(UV)"
+
+vcenter-sim: ## a simulated vCenter with GPUs, for trying out; VCENTER_PORT=8989 (needs Go)
+	@exec tools/vcenter-sim/start.sh $(VCENTER_PORT)
 
 venv:
 	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/build.txt \

@@ -66,7 +66,7 @@ class Changes:
         self.read, self.readlink, self.resolve = host.read, host.readlink, host.resolve
         self.names, self.entries, self.exists = host.names, host.entries, host.exists
         self.owner, self.set_owner, self.write = host.owner, host.set_owner, host.write
-        self.uevents = host.uevents
+        self.uevents, self.kernel_messages = host.uevents, host.kernel_messages
         self.has = executor.has
 
     async def write_within(self, path: str, data: str, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,10 @@ DATA = Path(__file__).parent / "data"
 # No test fails because the machine was busy.
 settings.register_profile("laneway", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("laneway")
+
+# Of the system's authorities OpenSSL looks up in a folder what it needs, but of this file it reads
+# all, each time that a client is made: longer than many a test takes. Ours trust their own.
+os.environ["SSL_CERT_FILE"] = os.devnull
 
 
 @pytest.fixture(scope="session")

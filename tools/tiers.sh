@@ -1,12 +1,12 @@
 #!/bin/bash
-# tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi) or more time
-# (wishes, durability, fuzz).
+# tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi, vcenter, image,
+# chart) or more time (wishes, durability, fuzz).
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
 # rights or a network, leaves a tier out; whatever goes wrong afterwards is a failure. Missing Debian
 # packages are installed when the caller is root. What is expensive to make (kernels, a compiled API
-# server) is kept in the user's cache folder, never in the checkout.
+# server, a compiled vCenter simulator) is kept in the user's cache folder, never in the checkout.
 #
 #   KUBEBUILDER_ASSETS    folder with etcd and kube-apiserver, for realapi
 #   LANEWAY_KUBECONFIG    a cluster for realapi; its Laneway objects will be deleted, and CRDs of
@@ -75,8 +75,11 @@ kept() {
   return $status
 }
 
-# ---- kernel: each framework on each kernel, and no ACS; two guests at a time. -
-# ---- Then all of them at once, each a node with an agent, on one API server. --
+# ---- kernel: each framework has all tests on the kernel that it is met on, mdev on the oldest and
+# ---- the vendor's on the newest, so every test meets each kernel and each framework. Crosswise runs
+# ---- what a kernel and a framework have to do with each other: making, holding and removing vGPUs.
+# ---- Laneway's plans and their recovery, which take the longest, are made of just that. Then guests
+# ---- without ACS, and at last the two kernels at once, each a node with an agent, on one API server.
 
 kernels=${RIG_KERNELS:-6.1 6.12}
 
@@ -89,55 +92,52 @@ prepare_kernel() {
   done
 }
 
-# guest NAME KERNEL MODE [TEST...]: one guest; its output, status and results in files of that name
+crosswise=(tests/contract/host/test_{vgpu,kernel_lessons}_contract.py
+  tests/kernel/test_{vgpu_kernel,held_by_vm}.py)
+
+# guest NAME KERNEL MODE TEST...: one guest in the background, as soon as there are fewer than two;
+# its output, status and results in files of that name
 guest() {
   local name=$1 kernel=$2 mode=$3
   shift 3
+  while (($(jobs -rp | wc -l) >= 2)); do
+    wait -n
+  done
+  guests+=("$name")
   # PYTHONDONTWRITEBYTECODE: what the guest writes is kept in its memory
-  GPUS=a2,gtx1080 NVME=on USB=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 OUT=$scratch/$name \
-    rig/boot.sh "$cache/rig/$kernel" \
-    "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} $python -m pytest -q \
-      -p no:cacheprovider -p no:hypothesispytest -p no:schemathesis -p no:xdist --timeout 240 \
-      --junitxml=\$RIG_OUT/junit.xml ${*:-tests/contract/host tests/kernel}" >"$scratch/$name.log" 2>&1
-  echo $? >"$scratch/$name.status"
+  {
+    GPUS=a2,gtx1080 NVME=on USB=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 OUT=$scratch/$name \
+      rig/boot.sh "$cache/rig/$kernel" \
+      "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} $python -m pytest -q \
+        -p no:cacheprovider -p no:hypothesispytest -p no:schemathesis -p no:xdist --timeout 240 \
+        --junitxml=\$RIG_OUT/junit.xml $*" >"$scratch/$name.log" 2>&1
+    echo $? >"$scratch/$name.status"
+  } &
 }
 
-# side_by_side NAME...: wait for the guests in the background, and show what each said
-side_by_side() {
-  local name failed=0
-  wait "${running[@]}"
-  running=()
-  for name; do
+run_kernel() {
+  local kernel mode name oldest=${kernels%% *} newest=${kernels##* } failed=0 guests=() reports=()
+  # Compiled here, where it takes a second, and not in each guest.
+  env -u PYTHONDONTWRITEBYTECODE "$python" -m pytest -q --collect-only tests/contract/host \
+    tests/kernel >/dev/null || return
+  guest "$oldest-mdev" "$oldest" mdev tests/contract/host tests/kernel
+  guest "$newest-vendor" "$newest" vendor tests/contract/host tests/kernel
+  for kernel in $kernels; do
+    for mode in mdev vendor; do
+      [[ " ${guests[*]} " == *" $kernel-$mode "* ]] ||
+        guest "$kernel-$mode" "$kernel" "$mode" "${crosswise[@]}"
+    done
+    GPU_ACS=off guest "$kernel-no-acs" "$kernel" mdev tests/kernel/test_groups_kernel.py
+  done
+  wait
+  for name in "${guests[@]}"; do
+    reports+=("$scratch/$name/junit.xml")
     echo "-- guest $name"
     cat "$scratch/$name.log"
     [[ $(<"$scratch/$name.status") == 0 ]] ||
       { echo "-- failed, status $(<"$scratch/$name.status")"; failed=1; }
   done
-  return $failed
-}
-
-run_kernel() {
-  local kernel mode names failed=0 running=()
-  # Compiled here, where it takes a second, and not in each guest.
-  env -u PYTHONDONTWRITEBYTECODE "$python" -m pytest -q --collect-only tests/contract/host \
-    tests/kernel >/dev/null || return
-  for kernel in $kernels; do
-    for mode in mdev vendor; do
-      guest "$kernel-$mode" "$kernel" "$mode" &
-      running+=($!)
-    done
-    side_by_side "$kernel-mdev" "$kernel-vendor" || failed=1
-  done
-  names=()
-  for kernel in $kernels; do
-    GPU_ACS=off guest "$kernel-no-acs" "$kernel" mdev tests/kernel/test_groups_kernel.py &
-    running+=($!)
-    names+=("$kernel-no-acs")
-  done
-  side_by_side "${names[@]}" || failed=1
-  for kernel in $kernels; do
-    "$python" tools/never_run.py "$scratch/$kernel"-*/junit.xml || failed=1
-  done
+  "$python" tools/never_run.py "${reports[@]}" || failed=1
   # shellcheck disable=SC2086  # a list of words
   LANEWAY_RIG_KERNELS=$(printf "$cache/rig/%s\n" $kernels | paste -sd:) \
     "$python" -m pytest -q --durations=6 tests/kernel_nodes || failed=1
@@ -172,10 +172,65 @@ run_realapi() {
     tests/contract/api tests/contract/admission || status=$?
   "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
   "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
+  # These want all objects of Cluster API to themselves, so no cluster that somebody names is for them.
+  if [[ -n ${LANEWAY_KUBECONFIG:-} ]]; then
+    echo "tiers: no machines on vSphere on a cluster of somebody's"
+  elif prepare_vcenter; then
+    "${server[@]}" XDG_CACHE_HOME="${cache%/*}" LANEWAY_VCENTER=1 \
+      "$python" -m pytest -q -m realapi --durations=6 tests/vcenter/stories || status=$?
+  else
+    echo "tiers: no machines on vSphere on this server: $reason"  # which leaves out tier vcenter, too
+  fi
   if [[ $status != 0 && -d $scratch/server ]]; then
     tail -n 20 "$scratch/server/kube-apiserver.log"
   fi
   return $status
+}
+
+# ---- vcenter: what talks to vSphere, each test with a simulated vCenter of its own ----
+
+prepare_vcenter() {
+  have go:golang-go || return
+  # a library has no program that tells whether it is there
+  [[ -d /usr/share/gocode/src/github.com/vmware/govmomi/simulator ]] ||
+    have govmomi:golang-github-vmware-govmomi-dev || return
+  XDG_CACHE_HOME=${cache%/*} kept vcenter-sim tools/vcenter-sim/build.sh
+}
+
+run_vcenter() {
+  XDG_CACHE_HOME=${cache%/*} LANEWAY_VCENTER=1 \
+    "$python" -m pytest -q -n 2 --dist loadfile --durations=6 tests/vcenter
+}
+
+# ---- image: the container image's recipe, carried out without an engine ------
+
+prepare_image() {
+  have unshare:util-linux setpriv:util-linux || return
+  if [[ $(id -u) != 0 ]] || ! unshare --mount true 2>/dev/null; then
+    reason="a container's file system is made of mounts, which only root may make"
+    return 1
+  fi
+  mkdir -p "$cache/pip"
+}
+
+run_image() {
+  # In a namespace of its own: whatever was mounted or started is gone when it ends.
+  TMPDIR=$scratch unshare --mount --pid --fork --kill-child --propagation private \
+    "$python" tools/image/check.py "$cache/pip"
+}
+
+# ---- chart: what Prometheus itself makes of the alerts ------------------------
+
+prepare_chart() {
+  if [[ $(uname -sm) != "Linux x86_64" ]]; then
+    reason="Helm as a library is there for Linux on x86-64 only"
+    return 1
+  fi
+  have promtool:prometheus
+}
+
+run_chart() {
+  "$python" tools/chart/check_rules.py
 }
 
 # ---- wishes: users, machines and others change whatever they like on three nodes
@@ -188,7 +243,8 @@ run_wishes() {
   local wishes=${LANEWAY_WISHES:-200} seed=${LANEWAY_SEED:-$RANDOM}
   echo "-- LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed"
   LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed \
-    "$python" -m pytest -q -p no:cacheprovider tests/scenario/test_random_wishes.py
+    "$python" -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
+      tests/scenario/test_random_wishes.py tests/scenario/machines/test_random_machines.py
 }
 
 # ---- durability: whoever carries out a plan is killed at every moment of it, and the API server
@@ -214,14 +270,14 @@ prepare_fuzz() {
 }
 
 run_fuzz() {
-  LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q --timeout 600 tests/contract/fuzz
+  LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q -n 2 --timeout 600 tests/contract/fuzz
 }
 
 # ---- the tiers asked for -----------------------------------------------------
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi wishes durability fuzz)
+  tiers=(kernel realapi vcenter image chart wishes durability fuzz)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }

@@ -35,7 +35,7 @@ def check_interpreter():
         )
     try:
         import ensurepip  # noqa: F401, PLC0415  absent from Debian's plain python3
-        import venv  # noqa: F401, PLC0415
+        import venv  # noqa: F401, PLC0415 - whether it is there
     except ImportError:
         fail(
             "this Python %s cannot make virtual environments: install its venv package"

@@ -43,7 +43,7 @@ async def run(kubeconfig: str, functions: int, tree: str) -> None:
     simulated: SimulatedHost | None = None
     if not tree:
         # Only here, for an agent on real files does not have the simulation in memory.
-        from support.server import DISK, large_server  # noqa: PLC0415
+        from support.server import DISK, large_server  # noqa: PLC0415 - only where it is needed
 
         simulated = large_server(functions)
     host: Host = simulated or RealHost(tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from laneway.sim import parts
 from laneway.sim.chassis import ROOT, chassis
 from laneway.sim.host import SimulatedHost
+from laneway.sim.modules import kernel_files
 
 DISK = "/sys/bus/pci/devices/0000:f0:00.0"
 """A disk that nothing needs: it can go and come back."""
@@ -26,3 +27,13 @@ def large_server(functions: int) -> SimulatedHost:
     for number in range(functions - count):
         machine.pci("/devices/pci0000:f8", f"0000:f8:{number:02x}.0", parts.NVME)
     return SimulatedHost("bench", machine.blocks, machine.files)
+
+
+def passthrough_server(gpus: int) -> SimulatedHost:
+    """A chassis, and L40S without virtual functions, each in a group of its own."""
+    machine = chassis("Bench", "Passthrough", "550.127.06")
+    for number in range(gpus):
+        bus = 0x10 + 2 * number
+        port = machine.pci(f"/devices/pci0000:{bus:02x}", f"0000:{bus:02x}:01.0", parts.ROOT_PORT)
+        machine.pci(port, f"0000:{bus + 1:02x}:00.0", parts.L40S.part)
+    return SimulatedHost("bench", machine.blocks, machine.files | kernel_files("ready"))

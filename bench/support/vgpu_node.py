@@ -1,10 +1,11 @@
 """Process: the agent of one node with GPUs, on a simulated host.
 
-    python -m support.vgpu_node KUBECONFIG SPEC|large
+    python -m support.vgpu_node KUBECONFIG SPEC|large|passthrough [FOLDER]
 
-Says what it has used when all devices are published. Then takes `usage`, which also tells the
-requests so far and the seconds that the driver took for writes, and `offered GPU`, the profiles
-that the driver offers on each function of a GPU, which is read as cheaply as can be.
+FOLDER is that of the node's kubelet, if it has one. Says what it has used when all devices are
+published. Then takes `usage`, which also tells the requests so far and the seconds that the driver
+took for writes, and `offered GPU`, the profiles that the driver offers on each function of a GPU,
+which is read as cheaply as can be.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from laneway.roles.agent import Agent
 from laneway.sim.spec import build, parse_spec
 from support.children import orders, say
 from support.report import resident
-from support.server import large_server
+from support.server import large_server, passthrough_server
 
 NODE = "bench"
 LARGE = 12 * 34 + 40
 """PCI functions of a server with twelve L40S."""
+GPUS = 8
+"""Of a server whose GPUs are given to VMs as they are."""
 
 
 class CountingClient(Client):
@@ -51,7 +54,14 @@ class TimedHost:
     """A simulated host that tells how long writes took."""
 
     def __init__(self, spec: str) -> None:
-        self._host: Any = large_server(LARGE) if spec == "large" else build(parse_spec(spec), NODE)
+        self._host: Any
+        match spec:
+            case "large":
+                self._host = large_server(LARGE)
+            case "passthrough":
+                self._host = passthrough_server(GPUS)
+            case _:
+                self._host = build(parse_spec(spec), NODE)
         self.seconds = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -65,7 +75,7 @@ class TimedHost:
             self.seconds += time.perf_counter() - began
 
 
-async def run(kubeconfig: str, spec: str) -> None:
+async def run(kubeconfig: str, spec: str, kubelet: str = "") -> None:
     host: Any = TimedHost(spec)
 
     def usage() -> dict[str, float]:
@@ -75,7 +85,7 @@ async def run(kubeconfig: str, spec: str) -> None:
     with tempfile.TemporaryDirectory() as state:
         async with CountingClient(load(kubeconfig)) as client:
             hardware = Hardware(host, host, StateFolder(state, "bench"))
-            agent = Agent(NODE, hardware, client, MetricFamilies())
+            agent = Agent(NODE, hardware, client, MetricFamilies(), kubelet=kubelet)
             task = asyncio.create_task(agent.run())
             await agent.ready.wait()
             known = scan(host)

@@ -1,4 +1,8 @@
-"""Four nodes with real kernels and agents, and one API server on this host that all of them use."""
+"""Nodes with real kernels and agents, and one API server on this host that all of them use.
+
+There are two, because emulated processors are slow and CI has two real ones. What is special to the
+other pairs of kernel and framework is told by the contract tests, which run on all of them.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ from support.embedded import Embedded
 from support.guests import Guest, Objects
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def short() -> Iterator[Path]:
     """A folder whose path leaves room for a socket's name."""
     with tempfile.TemporaryDirectory(prefix="lw") as folder:
         yield Path(folder)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def objects(short: Path) -> AsyncIterator[Objects]:
     """The objects on our API server, started as `laneway up` starts it."""
     embedded = Embedded(short / "server")
@@ -42,26 +46,28 @@ async def objects(short: Path) -> AsyncIterator[Objects]:
         await asyncio.to_thread(embedded.end)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def guests(short: Path) -> list[Guest]:
-    """One node per framework on each kernel of LANEWAY_RIG_KERNELS, folders; switched off."""
+    """A node per framework, mdev on the first of LANEWAY_RIG_KERNELS, the vendor's on the last.
+
+    These are folders of `rig/setup.sh`. The nodes are switched off.
+    """
     kernels = os.environ.get("LANEWAY_RIG_KERNELS", "").split(":")
     if kernels == [""]:
         pytest.fail("these tests boot guests of the kernel rig: make test-kernel")
     _compile()
     guests = []
-    for kernel in map(Path, kernels):
-        for framework in ("mdev", "vendor"):
-            name = f"{framework}-{kernel.name.replace('.', '-')}"
-            folder = short / name
-            folder.mkdir()
-            guests.append(Guest(name, kernel, framework, folder, short / "server/kubeconfig"))
+    for framework, kernel in (("mdev", Path(kernels[0])), ("vendor", Path(kernels[-1]))):
+        name = f"{framework}-{kernel.name.replace('.', '-')}"
+        folder = short / name
+        folder.mkdir()
+        guests.append(Guest(name, kernel, framework, folder, short / "server/kubeconfig"))
     return guests
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def nodes(guests: list[Guest], objects: Objects) -> AsyncIterator[list[Guest]]:
-    """One node per kernel and framework, its agent ready."""
+    """The nodes, their agents ready."""
     for guest in guests:
         await objects.client.create(served(CoreNode), {"metadata": {"name": guest.name}})
 

@@ -54,9 +54,9 @@ class Server:
             resource = served(kind.type)
             async for page in self.client.list(resource):
                 for item in page.items:
-                    name = msgspec.json.decode(item)["metadata"]["name"]
-                    if name.startswith(self.node):
-                        await self.client.delete(resource, name)
+                    meta = msgspec.json.decode(item)["metadata"]
+                    if meta["name"].startswith(self.node):
+                        await self.client.delete(resource, meta["name"], meta.get("namespace", ""))
 
 
 @pytest.fixture

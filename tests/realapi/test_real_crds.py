@@ -43,6 +43,22 @@ SAMPLES: dict[str, dict[str, Any]] = {
             "dryRun": True,
         },
     },
+    "VCenter": {
+        "spec": {
+            "server": "vcenter.example.com",
+            "secretRef": {"namespace": "default", "name": "vcenter"},
+            "thumbprint": ":".join(["A0"] * 20),
+        },
+    },
+    "VSphereHost": {"spec": {"vCenter": "dc0", "ref": "host-21"}},
+    "VSphereReservation": {
+        "spec": {
+            "vCenter": "dc0",
+            "host": "host-21",
+            "hostName": "esx1",
+            "seats": [{"asked": "10de:1eb8", "label": "blue", "devices": ["0000:3b:00.0"]}],
+        },
+    },
 }
 
 
@@ -74,9 +90,10 @@ async def test_an_object_of_every_kind_is_taken_as_written(server: Any, kind: An
         **SAMPLES[kind.kind],
     }
 
-    await server.client.create(resource, body)
+    namespace = "default" if kind.namespaced else ""
+    await server.client.create(resource, body, namespace)
 
-    stored = msgspec.json.decode(await server.client.raw(resource.path("", name)))
+    stored = msgspec.json.decode(await server.client.raw(resource.path(namespace, name)))
     assert {key: stored[key] for key in SAMPLES[kind.kind]} == SAMPLES[kind.kind]
 
 

@@ -1,7 +1,8 @@
 """A control plane of real parts in one event loop: API server, client, agents, simulated hosts.
 
 In the realapi tier (`LANEWAY_REALAPI`) the API server is the real one that KUBECONFIG names: the
-same tests, one after the other, on one server.
+same tests, one after the other, on one server. With `LANEWAY_ADMISSION` a webhook judges what is
+written, and Laneway's own parts have their own names.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import contextlib
 import errno
 import os
 import shutil
+import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,14 +31,18 @@ from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import served
+from laneway.kube.resource import Key, Resource, served
 from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
 from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.api_server import kubeconfig_of
+from support.caches import caught_up
 from support.gpu_modes import MANAGE, SMI, gpus_of
 from support.plans import BOOT, hardware_of, in_thread
+from support.reviewed import reviewing, wanted
+from support.reviewed import served as with_users
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0
@@ -54,6 +60,8 @@ class Cluster:
         database: Path,
     ) -> None:
         self.client = client
+        self.own = client
+        """What agents and managers use, who are other users where a webhook looks at that."""
         self.server = server
         self.families = MetricFamilies()
         self._stack = stack
@@ -92,10 +100,18 @@ class Cluster:
                 ):
                     break
 
-    async def start_agent(self, node: str, host: SimulatedHost, boot: str = BOOT) -> Agent:
+    async def start_agent(
+        self,
+        node: str,
+        host: SimulatedHost,
+        boot: str = BOOT,
+        kubelet: str = "",
+        *,
+        dra: bool = False,
+    ) -> Agent:
         """An agent that has published its host; it runs until the test ends or `stop`s it."""
         hardware = hardware_of(host, self.folder / node, boot=boot)
-        agent = Agent(node, hardware, self.client, self.families)
+        agent = Agent(node, hardware, self.own, self.families, kubelet, dra=dra)
         task = asyncio.create_task(agent.run())
         self._stack.push_async_callback(_cancel, task)
         agent.task = task  # type: ignore[attr-defined]
@@ -170,8 +186,9 @@ class Cluster:
         await self.server.start()
 
     async def quiet(self, agent: Agent) -> None:
-        """Have the agent work on every object once more, and wait until it has nothing to do."""
+        """Have the agent work on every object, as it is stored now, until it has nothing to do."""
         async with asyncio.timeout(SECONDS):
+            await caught_up(self.client, [*agent._informers, agent._layouts])
             for publisher in agent._publishers:
                 stored = {obj.metadata.name for obj in publisher.informer.store}
                 for name in stored | set(publisher.wanted):
@@ -255,14 +272,9 @@ async def _embedded(directory: Path) -> AsyncIterator[tuple[str, ApiServer]]:
     """Our API server with the database in a folder, and a kubeconfig for it."""
     server = ApiServer(str(directory / DATABASE))
     await server.start()
-    kubeconfig = directory / "kubeconfig"
-    kubeconfig.write_text(
-        "apiVersion: v1\nkind: Config\ncurrent-context: t\n"
-        "contexts: [{name: t, context: {cluster: t, user: t}}]\nusers: [{name: t, user: {}}]\n"
-        f"clusters: [{{name: t, cluster: {{server: '{server.url}'}}}}]\n"
-    )
+    kubeconfig = kubeconfig_of(server, directory)
     try:
-        yield str(kubeconfig), server
+        yield kubeconfig, server
     finally:
         await server.stop()
 
@@ -280,19 +292,33 @@ async def _given(_directory: Path) -> AsyncIterator[tuple[str, None]]:
             await _remove(client, await _names(client, CoreNode) - nodes)
 
 
-async def _names(client: Client, cls: type[Any]) -> set[str]:
-    resource = served(cls)
+async def _keys(client: Client, resource: Resource[Any]) -> set[Key]:
     pages = [page async for page in client.list(resource)]
-    return {msgspec.json.decode(item)["metadata"]["name"] for page in pages for item in page.items}
+    found = [msgspec.json.decode(item)["metadata"] for page in pages for item in page.items]
+    return {Key(meta.get("namespace", ""), meta["name"]) for meta in found}
+
+
+async def _namespaces(client: Client, resource: Resource[Any]) -> set[str]:
+    """Where there are objects of a kind; empty for one that has no namespaces."""
+    return {key.namespace for key in await _keys(client, resource)}
+
+
+async def _names(client: Client, cls: type[Any]) -> set[str]:
+    return {key.name for key in await _keys(client, served(cls))}
 
 
 async def _remove(client: Client, nodes: set[str]) -> None:
     """All Laneway objects, whatever holds them, the events about them, and some nodes."""
     for kind in KINDS:
-        await client._call("DELETE", kind.path)
-        for held in await _names(client, kind.type):
+        resource = served(kind.type)
+        # A collection can be deleted in one namespace only.
+        for namespace in await _namespaces(client, resource):
+            await client._call("DELETE", resource.path(namespace))
+        for key in await _keys(client, resource):
             with contextlib.suppress(NotFoundError):
-                await client.patch(served(kind.type), held, {"metadata": {"finalizers": None}})
+                await client.patch(
+                    resource, key.name, {"metadata": {"finalizers": None}}, key.namespace
+                )
     for name in nodes:
         with contextlib.suppress(NotFoundError):
             await client.delete(served(CoreNode), name)
@@ -332,10 +358,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def reviewed() -> bool:
+    """Whether a webhook judges what is written."""
+    return wanted()
+
+
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def cluster(tmp_path: Path, installed: Path) -> AsyncIterator[Cluster]:
+async def cluster(tmp_path: Path, installed: Path, reviewed: bool) -> AsyncIterator[Cluster]:
     if not REAL:
         shutil.copy(installed / DATABASE, tmp_path)
+    if reviewed:
+        async with _reviewed(tmp_path) as found:
+            yield found
+        return
     start = _given if REAL else _embedded
     async with (
         start(tmp_path) as (kubeconfig, server),
@@ -343,6 +379,18 @@ async def cluster(tmp_path: Path, installed: Path) -> AsyncIterator[Cluster]:
     ):
         client = await stack.enter_async_context(Client(load(kubeconfig)))
         yield Cluster(client, server, stack, tmp_path / DATABASE)
+
+
+@contextlib.asynccontextmanager
+async def _reviewed(folder: Path) -> AsyncIterator[Cluster]:
+    if REAL:
+        pytest.skip("there, admission is tested with the accounts of an installation")
+    async with with_users(folder) as serving, contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(load(serving.kubeconfig)))
+        found = Cluster(client, serving.server, stack, folder / DATABASE)
+        found.own = await stack.enter_async_context(Client(serving.own))
+        async with reviewing(serving, found.families.registry):
+            yield found
 
 
 @pytest.fixture
@@ -390,13 +438,38 @@ async def gate(
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Every request of every client but watches, as method and path, from now on."""
+    """Every request of every client, as method and path, from now on.
+
+    But watches, and looks for a KubeVirt that is not there: those come by the clock.
+    """
     seen: list[tuple[str, str]] = []
     real = Client._call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
-        seen.append((method, path))
-        return await real(self, method, path, *args)
+        looks = path.endswith("/kubevirts")
+        if not looks:
+            seen.append((method, path))
+        answer = await real(self, method, path, *args)
+        if looks:
+            seen.append((method, path))
+        return answer
 
     monkeypatch.setattr(Client, "_call", call)
     return seen
+
+
+@pytest.fixture
+def free_port() -> Iterator[Callable[[], int]]:
+    """Finds ports of loopback that nobody else is given until the test is over.
+
+    They are bound and not listened on, so whoever names one may listen: servers set SO_REUSEADDR.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def find() -> int:
+            held = stack.enter_context(socket.socket())
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+            return int(held.getsockname()[1])
+
+        yield find

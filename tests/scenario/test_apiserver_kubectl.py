@@ -315,3 +315,41 @@ async def test_get_with_watch_prints_changes(
         assert (await process.stdout.readline()).split() == [b"DELETED", b"a", b"large"]
         process.terminate()
         await process.communicate()
+
+
+SLICE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1}
+spec:
+  driver: x.example.com
+  nodeName: node1
+  pool: {name: node1, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: a
+    attributes: {resource.kubernetes.io/pciBusID: {string: "0000:08:00.0"}}
+    capacity: {memory: {value: 16384Mi}}
+"""
+
+
+async def test_devices_and_those_who_claim_them(kubectl: Kubectl) -> None:
+    await kubectl("create -f -", SLICE)
+    listed = cells((await kubectl("get resourceslices")).out)
+    assert listed[0] == ["NAME", "NODE", "DRIVER", "POOL", "AGE"]
+    assert listed[1][:4] == ["n1", "node1", "x.example.com", "node1"]
+    of_node = "get resourceslices --field-selector spec.nodeName=node2,spec.driver=x.example.com"
+    assert "No resources found" in (await kubectl(of_node)).err
+    path = "{.spec.devices[0].capacity.memory.value}"
+    assert (await kubectl(f"get resourceslice n1 -o jsonpath={path}")).out == "16Gi"
+    described = (await kubectl("describe resourceslice n1")).out
+    assert "0000:08:00.0" in described
+    claim = """
+    apiVersion: resource.k8s.io/v1
+    kind: ResourceClaim
+    metadata: {name: c}
+    spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+    """
+    await kubectl("apply -f -", claim)
+    assert cells((await kubectl("get resourceclaims")).out)[1][:2] == ["c", "pending"]
+    changed = await kubectl("apply -f -", claim.replace("name: gpu,", "name: b,"), rc=1)
+    assert "field is immutable" in changed.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from laneway.api import VGPUDevice
+from laneway.api import VGPUDevice, VSphereReservation
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served
+from laneway.roles.admitting import unregister
 
 LANEWAY = [sys.executable, "-m", "laneway"]
 VGPU = "sim-a2-1-000008004"
@@ -100,11 +102,35 @@ def test_missing_object_says_where_to_look(explain: Explain) -> None:
     assert "kubectl get usbdevices.devices.harvesterhci.io" in done.stderr
 
 
+async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
+    explain: Explain, kubeconfig: str
+) -> None:
+    resource = served(VSphereReservation)
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": "VSphereReservation",
+        "metadata": {"name": "gpu-1"},
+        "spec": {"vCenter": "lab", "host": "host-21", "hostName": "esx1"},
+    }
+    async with Client(load(kubeconfig)) as client:
+        await client.create(resource, body, "default")
+        done = await asyncio.to_thread(explain, "vspherereservation/gpu-1")
+        assert done.stdout.startswith("VSphereReservation gpu-1\n"), done.stderr
+        assert "esx1" in done.stdout
+        await client.create(resource, body, "harvester-system")
+        done = await asyncio.to_thread(explain, "gpu-1")
+        await client.delete(resource, "gpu-1", "default")
+        await client.delete(resource, "gpu-1", "harvester-system")
+    assert done.returncode == 1
+    assert "in each of the namespaces default, harvester-system" in done.stderr
+
+
 async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
     explain: Explain, kubeconfig: str
 ) -> None:
     wishes = {"sim-a2-1-000008005": "NVIDIA A2-98Q", "sim-a2-1-000008006": "NVIDIA A2-99Q"}
     async with Client(load(kubeconfig)) as client:
+        await unregister(client)  # admission would not let such wishes in
         for name, profile in wishes.items():
             wish = {"spec": {"enabled": True, "vGPUTypeName": profile}}
             await client.patch(served(VGPUDevice), name, wish)

@@ -1,4 +1,4 @@
-"""The session in docs/session.md, typed again as it stands there, with what it says comes.
+"""The sessions in docs/, typed again as they stand there, with what they say comes.
 
 Lines that a command prints while it waits are left out on both sides. Where the document has `...`,
 any lines may stand, and none. What is only looked at is looked at until it is as written: the rest
@@ -19,12 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from support.pods import Pods
 from support.processes import Laneway, environment
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "session.md"
+DOCS = Path(__file__).parents[2] / "docs"
 SECONDS = 60
 PROGRESS = re.compile(r" +[0-9]+\.[0-9] s  ")
-LOOKS = ("kubectl get", "laneway gpus")
+LOOKS = ("kubectl get", "laneway gpus", "laneway capacity", "laneway doctor")
 
 Typed = tuple[str, list[str]]
 
@@ -45,16 +46,16 @@ def as_written(lines: list[str], found: list[str]) -> bool:
 
 
 class Terminal:
-    """Both terminals of the session: Laneway runs in one, and the rest is typed in the other."""
+    """Both terminals of a session: Laneway runs in one, and the rest is typed in the other."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kubeconfig: str = "") -> None:
         self.folder = folder
         self.up: Laneway | None = None
         beside = Path(sys.executable).parent
         self.environment = {
             **environment(),
             "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}",
-            "KUBECONFIG": str(folder / ".laneway/kubeconfig"),
+            "KUBECONFIG": kubeconfig or str(folder / ".laneway/kubeconfig"),
         }
 
     def type(self, command: str) -> list[str]:
@@ -94,11 +95,32 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     one.stop()
 
 
-def test_the_session_goes_as_it_is_written(terminal: Terminal) -> None:
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal at a cluster without Laneway, on which runs what is installed there."""
+    pods = Pods(tmp_path / "cluster", {"node1": "a2", "node2": "plain"})
+    try:
+        yield Terminal(tmp_path, pods.start())
+    finally:
+        pods.end()
+
+
+@pytest.mark.timeout(300)  # A hundred processes one after the other; much slower on a busy machine.
+@pytest.mark.parametrize("name", ["session.md", "virtual-machines-session.md"])
+def test_a_session_goes_as_it_is_written(name: str, terminal: Terminal) -> None:
+    _goes_as_written(name, terminal)
+
+
+@pytest.mark.timeout(300)  # As above.
+def test_laneway_is_installed_and_removed_as_it_is_written(cluster: Terminal) -> None:
+    _goes_as_written("install-session.md", cluster)
+
+
+def _goes_as_written(name: str, terminal: Terminal) -> None:
     if shutil.which("kubectl", path=terminal.environment["PATH"]) is None:
         pytest.skip("kubectl is not installed")
-    session = list(typed(DOCUMENT.read_text()))
-    assert len(session) > 40
+    session = list(typed((DOCS / name).read_text()))
+    assert len(session) > 25
     for command, lines in session:
         found = terminal.type(command)
         end = time.monotonic() + SECONDS

@@ -158,7 +158,7 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
 
     await switch(cluster, on=False)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await seen.wait()
         await gpus.queue.join()
     gpu = await cluster.get(SRIOVGPUDevice, GPU)

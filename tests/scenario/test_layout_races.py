@@ -1,18 +1,20 @@
-"""Layouts that change while an agent is about to answer what they asked before."""
+"""Layouts that change while an agent is about to answer, or to ask for, what they asked before."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from laneway.api import VGPULayout
+from laneway.api import CoreNode, VGPUDevice, VGPULayout
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from support.layouts import Q4, VGPUS, carried, hurry, make, of, settled
 
 GPU = "node1-000008000"
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Answers:
@@ -71,3 +73,89 @@ async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
     )
 
     assert layout.status.summary == "0 of 0"
+
+
+class News:
+    """What agents are told of layouts and nodes, which can be held up."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.let_through = asyncio.Event()
+        self.acted = asyncio.Event()
+        """An agent has wished for a vGPU all the same, or asked what is stored."""
+
+
+@pytest.fixture
+def news(monkeypatch: pytest.MonkeyPatch) -> News:
+    found = News()
+    late = {served(VGPULayout).path(), served(CoreNode).path()}
+    watch, call = Client.watch, Client._call
+
+    async def slow(self: Client, resource: Any, *args: Any, **params: Any) -> AsyncIterator[Any]:
+        async for event in watch(self, resource, *args, **params):
+            if found.held and resource.path() in late:
+                await found.let_through.wait()
+            yield event
+
+    async def told(
+        self: Client, method: str, path: str, params: Any = None, body: Any = None, *args: Any
+    ) -> bytes:
+        answer = await call(self, method, path, params, body, *args)
+        wishes = method == "PATCH" and body.get("spec", {}).get("enabled")
+        asks = method == "GET" and any(path.startswith(one) for one in late)
+        if found.held and (wishes or asks):
+            found.acted.set()
+        return answer
+
+    monkeypatch.setattr(Client, "watch", slow)
+    monkeypatch.setattr(Client, "_call", told)
+    return found
+
+
+async def delete(cluster: Any) -> None:
+    await cluster.client.delete(served(VGPULayout), "all")
+
+
+async def ask_for_one(cluster: Any) -> None:
+    await cluster.patch(VGPULayout, "all", {"spec": {"vgpus": of(A2_4Q=1)}})
+
+
+async def move_the_node_away(cluster: Any) -> None:
+    await cluster.patch(CoreNode, "node1", {"metadata": {"labels": {"pool": "other"}}})
+
+
+@pytest.mark.realapi
+@pytest.mark.parametrize("end", [delete, ask_for_one, move_the_node_away])
+async def test_what_is_wished_after_a_layout_asks_for_it_no_more_is_not_put_back(
+    cluster: Any,
+    simulated: Any,
+    news: News,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Any], Awaitable[None]],
+) -> None:
+    """Even where the agent hears of the wish first: each kind has a watch of its own."""
+    hurry(monkeypatch)
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node1", "labels": {"pool": "a2"}},
+    }
+    await cluster.client.create(served(CoreNode), node)
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await make(cluster, "all", nodeSelector={"matchLabels": {"pool": "a2"}}, vgpus=of(A2_4Q=2))
+    await settled(cluster, "all", "Done")
+    await cluster.quiet(agent)
+
+    news.held = True
+    await end(cluster)
+    wish = await cluster.disable(VGPUS[1])
+    async with asyncio.timeout(SECONDS):
+        await news.acted.wait()
+    news.let_through.set()
+    await cluster.quiet(agent)
+
+    now = await cluster.get(VGPUDevice, VGPUS[1])
+    assert now.metadata.generation == wish.metadata.generation
+    await cluster.answer(VGPUS[1], "NotConfigured")
+    assert carried(host) == {Q4: 1}

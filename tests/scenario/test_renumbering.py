@@ -222,15 +222,15 @@ async def test_an_agent_that_is_killed_at_any_write_goes_on_where_it_was(
     await enable(cluster, NEXT, vf3=Q8)
     one, other = await uuids(cluster, A2, 0), await uuids(cluster, NEXT, 3)
     await cluster.stop_agent(agent)
-    client = cluster.client
+    client = cluster.own
 
     for writes in range(11):
         here, there = (NEXT, THIRD) if writes % 2 == 0 else (A2, NEXT)
         host = booted({here: Seat(A2), there: Seat(A2, "other")})
-        cluster.client = dying(writes)
+        cluster.own = dying(writes)
         with pytest.raises(BaseExceptionGroup):
             await cluster.start_agent("node1", host)
-        cluster.client = client
+        cluster.own = client
         agent = await cluster.start_agent("node1", host)
 
         assert await uuids(cluster, here, 0) == one, writes
@@ -270,7 +270,7 @@ def dying(cluster: Any) -> Callable[[int], Client]:
 
     class Dying(Client):
         def __init__(self, writes: int) -> None:
-            self.__dict__ |= cluster.client.__dict__
+            self.__dict__ |= cluster.own.__dict__
             self.left = writes
 
         async def _call(self, method: str, path: str, *args: Any) -> bytes:

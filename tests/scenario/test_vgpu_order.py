@@ -11,6 +11,7 @@ from laneway.api import SRIOVGPUDevice, VGPUDevice
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.resource import served
+from support.caches import caught_up
 
 MANAGE = "/usr/lib/nvidia/sriov-manage"
 
@@ -206,3 +207,27 @@ async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, m
     failed = await cluster.answer(first, "WriteFailed")
     assert "EIO" in cluster.message(failed)
     assert len(cluster.carried(host)) == 3
+
+
+async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else(cluster, gate):
+    gated = gate("l40s", "node1")
+    agent = await cluster.start_agent("node1", gated)
+    there, first, second, third, other = (await functions(cluster, gated.host))[:5]
+    await cluster.ask(there, "NVIDIA L40S-8Q")  # so another one changes nothing for the rest
+    await cluster.answer(there, "Configured")
+    gated.held, before = "current_vgpu_type", len(gated.writes)
+    await cluster.ask(first, "NVIDIA L40S-8Q")
+    await gated.written(before + 1)
+    for name in (second, third):
+        await cluster.ask(name, "NVIDIA L40S-8Q")
+    await cluster.ask(other, "NVIDIA L40S-9Q")
+    await cluster.answer(other, "ProfileUnknown")  # so those before it are in line
+
+    gpu = named(gpu_of(gated.host))
+    await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"mode": "MixedSize"}})
+    await caught_up(cluster.client, agent._informers)
+    gated.open.set()
+
+    await cluster.answer(first, "Configured")
+    for name in (second, third):
+        await cluster.answer(name, "GpuPreparing")

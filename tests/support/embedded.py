@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
 from pathlib import Path
 
@@ -54,3 +55,11 @@ class Embedded:
         self._thread.join(SECONDS)
         if self._failure:
             raise self._failure
+        assert not self._thread.is_alive(), f"the server does not end:\n{self._doing()}"
+
+    def _doing(self) -> str:
+        """What its tasks wait for."""
+        told = io.StringIO()
+        for task in asyncio.all_tasks(self._loop):
+            task.print_stack(file=told)
+        return told.getvalue()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from laneway.kube.resource import served
 from support.machines import HOLD
 
 SECONDS = 300.0
-"""Far longer than anything takes that happens at all, also with four emulated machines at once."""
+"""Far longer than anything takes that happens at all, also on a busy host."""
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = "are published"
 """What an agent says once it has told all that it found."""
+KUBELET = "/run/kubelet"
+"""The folder of a guest's kubelet."""
 HOST = "10.0.2.2"
 """What a guest calls the loopback address of the host."""
 
@@ -64,7 +67,7 @@ class Guest:
         self._turn = asyncio.Lock()
 
     async def boot(self) -> None:
-        """Switch it on, and wait until it takes commands."""
+        """Switch it on, and wait until it takes commands and has a kubelet."""
         called: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = (
             asyncio.get_running_loop().create_future()
         )
@@ -72,11 +75,12 @@ class Guest:
             lambda reader, writer: called.set_result((reader, writer)), self._socket
         )
         settings = {
-            "GPUS": "a2",
+            "GPUS": "a2,gtx1080",
             "MODE": self.framework,
             "NODE": self.name,
             "NET": "on",
             "CONTROL": str(self._socket),
+            "MEM": "768",
             "OUT": str(self._disk),
             "TIMEOUT": "900",
         }
@@ -100,6 +104,7 @@ class Guest:
         died.cancel()
         server.close()
         self._socket.unlink()
+        await self._start_kubelet()
 
     async def run(self, script: str) -> str:
         """Run a bash script in it; what it printed. It must succeed."""
@@ -128,7 +133,7 @@ class Guest:
         await self.run(
             # No public authorities: aiohttp reads them at its start, which takes seconds here.
             f"SSL_CERT_FILE=/dev/null {sys.executable} -m laneway agent --node {self.name} "
-            "--kubeconfig $RIG_OUT/kubeconfig --state-dir $RIG_OUT/state "
+            f"--kubeconfig $RIG_OUT/kubeconfig --state-dir $RIG_OUT/state --kubelet-dir {KUBELET} "
             ">>$RIG_OUT/agent.log 2>&1 & echo $! >/run/agent.pid"
         )
         async with asyncio.timeout(SECONDS):
@@ -148,6 +153,66 @@ class Guest:
             f"$group {device} >/run/held 2>&1 &\n"
             "until [[ -s /run/held ]]; do busybox sleep 0.1; done\n"
             "[[ $(</run/held) == 0 ]] && echo $! || cat /run/held"
+        )
+
+    async def _start_kubelet(self) -> None:
+        await self.run(
+            f"mkdir -p {KUBELET}\n"
+            f"{sys.executable} {ROOT}/tests/support/guest_kubelet.py {KUBELET} "
+            ">>$RIG_OUT/kubelet.log 2>&1 &\n"
+            f"until [[ -p {KUBELET}/told ]]; do busybox sleep 0.2; done"
+        )
+
+    async def kubelet(self, **asked: Any) -> Any:
+        """Ask the kubelet: see `guest_kubelet`."""
+        line = shlex.quote(json.dumps(asked))
+        return json.loads(
+            await self.run(f"echo {line} >{KUBELET}/ask; read -r told <{KUBELET}/told; echo $told")
+        )
+
+    async def allocatable(self, resource: str, count: int) -> None:
+        """Wait until the kubelet has so many devices to give."""
+        asked = shlex.quote(json.dumps({"allocatable": resource}))
+        await self.until(
+            f"echo {asked} >{KUBELET}/ask && read -r told <{KUBELET}/told && [[ $told == {count} ]]"
+        )
+
+    async def start_machine(self, name: str, devices: Sequence[str], model: str) -> None:
+        """Start a QEMU whose CPU stands still, and wait until VFIO has attached the devices.
+
+        `devices` in QEMU's words, `model` the ids of one of them.
+        """
+        chosen = " ".join(
+            f"-device vfio-pci,{device},addr=0{number}.0"
+            for number, device in enumerate(devices, start=3)
+        )
+        # Emulated in an emulated machine, QEMU itself crashes now and then while it starts.
+        await self.run(
+            f"mkfifo /run/{name}.in; exec 8<>/run/{name}.in\n"
+            "for attempt in 1 2 3; do\n"
+            "  qemu-system-x86_64 -S -accel tcg,tb-size=16 -cpu qemu64 -M q35 -m 64 -nodefaults "
+            f"-no-user-config -display none -monitor stdio {chosen} "
+            f"<&8 >/run/{name}.out 2>&1 & echo $! >/run/{name}.pid\n"
+            "  echo info pci >&8\n"
+            f"  until grep -q 'PCI device {model}' /run/{name}.out; do busybox sleep 0.2\n"
+            "    kill -0 $! 2>/dev/null && continue\n"
+            f"    wait $!; [[ $? == {128 + signal.SIGSEGV} ]] && continue 2\n"
+            f"    cat /run/{name}.out; exit 1\n"
+            "  done\n"
+            "  exit 0\n"
+            "done; exit 1"
+        )
+
+    async def machine_runs(self, name: str) -> bool:
+        """Whether it still does."""
+        pid = f"$(</run/{name}.pid)"
+        return await self.run(f"kill -0 {pid} 2>/dev/null && echo runs || true") == "runs"
+
+    async def end_machine(self, name: str) -> None:
+        """Have it stop by itself, and wait for that."""
+        await self.run(
+            f"echo quit >/run/{name}.in; pid=$(</run/{name}.pid)\n"
+            "while [[ -e /proc/$pid ]]; do busybox sleep 0.1; done; rm /run/" + name + ".in"
         )
 
     async def kill_agent(self) -> None:

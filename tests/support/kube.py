@@ -15,6 +15,8 @@ import msgspec
 import pytest
 import yaml
 
+from laneway.kube.transport import hang_up
+
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 """Whether the server is a real kube-apiserver."""
 SECONDS = 60.0
@@ -41,6 +43,7 @@ BUILT_IN = {
     "deployments": ("apps/v1", "Deployment", True),
     "daemonsets": ("apps/v1", "DaemonSet", True),
     "leases": ("coordination.k8s.io/v1", "Lease", True),
+    "networkpolicies": ("networking.k8s.io/v1", "NetworkPolicy", True),
     "roles": ("rbac.authorization.k8s.io/v1", "Role", True),
     "rolebindings": ("rbac.authorization.k8s.io/v1", "RoleBinding", True),
     "clusterroles": ("rbac.authorization.k8s.io/v1", "ClusterRole", False),
@@ -192,14 +195,14 @@ class Kube:
             self.session.get(url, params=wanted, headers=self.headers) as answer,
         ):
             assert answer.status == 200, await answer.read()
-            async for line in answer.content:
-                event = msgspec.json.decode(line)
-                found.append((event["type"], event["object"]))
-                if len(found) == count:
-                    break
-            # A polite end of TLS waits for the server, longer than the loop of a test lives.
-            if answer.connection is not None and answer.connection.transport is not None:
-                answer.connection.transport.abort()
+            try:
+                async for line in answer.content:
+                    event = msgspec.json.decode(line)
+                    found.append((event["type"], event["object"]))
+                    if len(found) == count:
+                        break
+            finally:
+                hang_up(answer)
         return found
 
     # ---- things to ask about ----

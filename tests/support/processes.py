@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,10 @@ import yaml
 SECONDS = 60.0
 DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
 VGPU = "sim-a2-1-000008004"
+PROFILE = "NVIDIA A2-4Q"
+SPEC = ("--no-local", "--simulate", "a2", "--port", "0")
+READY = "Stop with Ctrl-C."
+"""The last line that `laneway up` prints when it is ready."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -74,6 +79,13 @@ class Laneway:
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, and wait for the end."""
         self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end of a process that has had its signal.
+
+        A second one may come when the process has closed its event loop, and kills it then.
+        """
         status = self.process.wait(SECONDS)
         for reader in self._readers:
             reader.join(SECONDS)
@@ -94,9 +106,8 @@ class Api:
         self._tls = ssl.create_default_context(cafile=str(data_dir / "pki" / "ca.crt"))
 
     def open(self, path: str, method: str = "GET", body: Any = None) -> Any:
-        headers = {"Authorization": f"Bearer {self._token}"}
-        if method == "PATCH":
-            headers["Content-Type"] = "application/merge-patch+json"
+        kind = "merge-patch+json" if method == "PATCH" else "json"
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": f"application/{kind}"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         return urllib.request.urlopen(request, timeout=SECONDS, context=self._tls)
@@ -131,7 +142,10 @@ class Api:
         )
 
     def versions(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """The uid and resourceVersion of everything that is kept."""
+        """The uid and resourceVersion of everything that is kept.
+
+        Of the cluster's nodes only the uid: what their kubelets say follows what is there now.
+        """
         plurals = ("pcidevices", "sriovgpudevices", "vgpudevices", "usbdevices", "nodes")
         paths = [f"{DEVICES}/{plural}" for plural in (*plurals, "sriovnetworkdevices")]
         paths += ["/api/v1/nodes", "/api/v1/namespaces"]
@@ -139,8 +153,34 @@ class Api:
         return {
             (path, item["metadata"]["name"]): (
                 item["metadata"]["uid"],
-                item["metadata"]["resourceVersion"],
+                "" if path == "/api/v1/nodes" else item["metadata"]["resourceVersion"],
             )
             for path in paths
             for item in self.call(path)["items"]
         }
+
+
+def failure(*arguments: str, status: int = 1, **env: str) -> str:
+    """The one line of a command that fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "laneway", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+        stdin=subprocess.DEVNULL,
+        env=environment(**env),
+    )
+    assert (done.returncode, done.stdout) == (status, ""), done
+    assert done.stderr.startswith("laneway: "), done.stderr
+    [line] = done.stderr.splitlines()
+    return line
+
+
+def fetch(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

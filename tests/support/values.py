@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from typing import get_args
 
+import msgspec
 from hypothesis import strategies as st
 
 from laneway.core.pci import PciAddress
@@ -26,11 +27,13 @@ def of_type(hint: object) -> st.SearchStrategy[typing.Any]:
         if more == [...]:
             return st.lists(of_type(inner), max_size=3).map(tuple)
         return st.tuples(of_type(inner), *map(of_type, more))
+    if isinstance(hint, type) and (issubclass(hint, msgspec.Struct) or hasattr(hint, "_fields")):
+        return built(hint)
     return st.from_type(hint)
 
 
 def built(kind: type) -> st.SearchStrategy[typing.Any]:
     """Any value of a struct."""
     hints = typing.get_type_hints(kind)
-    fields = kind.__struct_fields__
+    fields = kind._fields if hasattr(kind, "_fields") else kind.__struct_fields__
     return st.builds(kind, **{name: of_type(hints[name]) for name in fields})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,16 @@ def test_every_reason_that_forbids_a_claim_is_explained(kind: ReasonKind) -> Non
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_every_model_is_described(model: str) -> None:
     assert f"| `{model}` |" in SIMULATION
+
+
+PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "vsphere.md").read_text())
+
+
+def test_every_test_that_proves_a_promise_for_vsphere_is_there() -> None:
+    assert len(PROVEN) > 30
+    tests = {
+        name
+        for path in DOCS.parent.glob("tests/**/*.py")
+        for name in re.findall(r"^\s*(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE)
+    }
+    assert not set(PROVEN) - tests

@@ -48,6 +48,7 @@ ROOTS = (
     "discovery.v1.EndpointSlice",
     "events.v1.Event",
     "meta.v1.DeleteOptions",
+    "networking.v1.NetworkPolicy",
     "policy.v1.Eviction",
     "policy.v1.PodDisruptionBudget",
     "rbac.v1.ClusterRole",
@@ -73,29 +74,8 @@ SPECIAL = {
 }
 """Types with a JSON form of their own, which Laneway's code knows by these names."""
 
-NEWER: dict[str, dict[str, Any]] = {
-    "apiextensions.v1.CustomResourceDefinitionVersion": {
-        "selectableFields": [9, "[]apiextensions.v1.SelectableField", "o?", {"list": "atomic"}],
-    },
-    "apiextensions.v1.JSONSchemaProps": {
-        "x-kubernetes-validations": [
-            44,
-            "[]apiextensions.v1.ValidationRule",
-            "o?",
-            {"list": "map", "keys": ["rule"], "patch": "merge", "merge": "rule"},
-        ],
-    },
-    "apiextensions.v1.SelectableField": {"jsonPath": [1, "string"]},
-    "apiextensions.v1.ValidationRule": {
-        "rule": [1, "string"],
-        "message": [2, "string", "o"],
-        "messageExpression": [3, "string", "o"],
-        "reason": [4, "*string", "o?"],
-        "fieldPath": [5, "string", "o?"],
-        "optionalOldSelf": [6, "*bool", "o?"],
-    },
-}
-"""Fields that releases after the packaged apiextensions have added to its types."""
+NEWER = Path(__file__).parent / "newer.json"
+"""What releases after the packaged ones have added: fields, and whole structs."""
 
 PLAIN = {
     "string": "string",
@@ -297,8 +277,10 @@ def main() -> None:
     table = Table(source)
     for root in ROOTS:
         table.add(root)
-    for name, fields in NEWER.items():
-        table.types.setdefault(name, {"fields": {}})["fields"].update(fields)
+    for name, newer in json.loads(NEWER.read_text()).items():
+        held = table.types.setdefault(name, {"fields": {}})
+        held["fields"].update(newer["fields"])
+        held |= {key: value for key, value in newer.items() if key != "fields"}
     lines = [
         f"{json.dumps(name)}: {json.dumps(table.types[name], separators=(',', ':'))}"
         for name in sorted(table.types)

@@ -1,5 +1,6 @@
 """The objects of the API as frozen Structs, and the CRDs generated from them (`api.crds`)."""
 
+from laneway.api.allocation import Allocation
 from laneway.api.decoding import DecodeError, decode, to_builtins, to_json
 from laneway.api.fields import API_VERSION, GROUP, VERSION
 from laneway.api.gpu import (
@@ -71,6 +72,7 @@ from laneway.api.usb import (
     USBDeviceClaimStatus,
     USBDeviceStatus,
 )
+from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
 
 __all__ = [
     "API_VERSION",
@@ -89,6 +91,7 @@ __all__ = [
     "USB_ORPHANED",
     "VERSION",
     "VGPU_CONFIGURED",
+    "Allocation",
     "Condition",
     "ConditionStatus",
     "CoreNode",
@@ -130,12 +133,15 @@ __all__ = [
     "USBDeviceClaimSpec",
     "USBDeviceClaimStatus",
     "USBDeviceStatus",
+    "VCenter",
     "VGPUDevice",
     "VGPUDeviceSpec",
     "VGPUDeviceStatus",
     "VGPULayout",
     "VGPULayoutSpec",
     "VGPULayoutStatus",
+    "VSphereHost",
+    "VSphereReservation",
     "decode",
     "find_condition",
     "kind_of",

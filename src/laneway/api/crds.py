@@ -81,6 +81,26 @@ _COLUMNS: dict[str, Columns] = {
         "GPUs": ".status.summary",
         "Ready": '.status.conditions[?(@.type=="Ready")].status',
     },
+    "VCenter": {
+        "Server": ".spec.server",
+        "Version": ".status.version",
+        "Hosts": ".status.hosts",
+        "GPUs": ".status.gpus",
+        "Ready": '.status.conditions[?(@.type=="Ready")].status',
+    },
+    "VSphereHost": {
+        "VCenter": ".spec.vCenter",
+        "Host": ".status.host",
+        "Cluster": ".status.cluster",
+        "Connected": ".status.connected",
+        "Maintenance": ".status.maintenance",
+    },
+    "VSphereReservation": {
+        "VCenter": ".spec.vCenter",
+        "Host": ".spec.hostName",
+        "VM": ".status.vm",
+        "Ready": '.status.conditions[?(@.type=="Ready")].status',
+    },
 }
 
 _WIDE_COLUMNS: dict[str, Columns] = {
@@ -92,6 +112,7 @@ _WIDE_COLUMNS: dict[str, Columns] = {
     },
     "SRIOVGPUDevice": {"Mode": ".status.mode"},
     "VGPUDevice": {"Framework": ".status.framework"},
+    "VSphereHost": {"Datacenter": ".status.datacenter", "Ref": ".spec.ref"},
 }
 
 _READY_COLUMNS: Columns = {
@@ -119,6 +140,7 @@ def crds_yaml() -> str:
 
 
 def _crd(info: KindInfo) -> dict[str, Any]:
+    schema = _object_schema(info)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -137,8 +159,8 @@ def _crd(info: KindInfo) -> dict[str, Any]:
                     "name": info.version,
                     "served": True,
                     "storage": True,
-                    "additionalPrinterColumns": _columns(info.kind),
-                    "schema": {"openAPIV3Schema": _object_schema(info)},
+                    "additionalPrinterColumns": _columns(info.kind, schema),
+                    "schema": {"openAPIV3Schema": schema},
                     "subresources": {"status": {}},
                 }
             ],
@@ -146,11 +168,12 @@ def _crd(info: KindInfo) -> dict[str, Any]:
     }
 
 
-def _columns(kind: str) -> list[dict[str, Any]]:
+def _columns(kind: str, schema: Schema) -> list[dict[str, Any]]:
     # A kind without columns of its own would show its age, so the wide ones must not hide that.
     first = [_column(*item) for item in _COLUMNS[kind].items()] or [_AGE]
     shown = {column["name"] for column in first}
-    wide = _WIDE_COLUMNS.get(kind, {}) | _READY_COLUMNS
+    judged = "conditions" in schema["properties"]["status"]["properties"]
+    wide = _WIDE_COLUMNS.get(kind, {}) | (_READY_COLUMNS if judged else {})
     rest = (item for item in wide.items() if item[0] not in shown)
     return first + [_column(*item) | {"priority": 1} for item in rest]
 

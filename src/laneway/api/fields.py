@@ -18,9 +18,13 @@ API_VERSION = f"{GROUP}/{VERSION}"
 _PCI_ADDRESS = r"^$|^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$"
 
 
-def _fixed(what: str) -> list[dict[str, str]]:
-    """A transition rule; the API server applies it only where old and new value exist."""
-    return [{"rule": "self == oldSelf", "message": f"{what} cannot be changed"}]
+def fixed(called: str) -> list[dict[str, str]]:
+    """A transition rule; the API server applies it only where old and new value exist.
+
+    The server asks it before any webhook, so its words begin as those of admission do.
+    """
+    message = f"{called} is immutable: for another one make another object"
+    return [{"rule": "self == oldSelf", "message": message}]
 
 
 Address = Annotated[
@@ -29,7 +33,7 @@ Address = Annotated[
         description="PCI address, domain:bus:device.function in lower-case hex. Fixed.",
         extra_json_schema={
             "pattern": _PCI_ADDRESS,
-            "x-kubernetes-validations": _fixed("the address"),
+            "x-kubernetes-validations": fixed("address"),
         },
     ),
 ]
@@ -39,7 +43,7 @@ ParentAddress = Annotated[
         description="PCI address of the GPU that this function belongs to. Fixed.",
         extra_json_schema={
             "pattern": _PCI_ADDRESS,
-            "x-kubernetes-validations": _fixed("the parent GPU"),
+            "x-kubernetes-validations": fixed("parentGPUDeviceAddress"),
         },
     ),
 ]
@@ -47,14 +51,14 @@ NodeName = Annotated[
     str,
     Meta(
         description="Node that holds the device. Fixed.",
-        extra_json_schema={"x-kubernetes-validations": _fixed("the node")},
+        extra_json_schema={"x-kubernetes-validations": fixed("nodeName")},
     ),
 ]
 UserName = Annotated[
     str,
     Meta(
         description="Who claimed the device. Fixed.",
-        extra_json_schema={"x-kubernetes-validations": _fixed("the user")},
+        extra_json_schema={"x-kubernetes-validations": fixed("username")},
     ),
 ]
 OnNode = Annotated[str, Meta(description="Node that holds the device.")]

@@ -11,7 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, field
 
-from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress
+from laneway.api.allocation import Allocation
+from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress, ResourceName
 from laneway.api.meta import ObjectMeta, Status
 from laneway.core.gpu.modes import Mode
 
@@ -117,6 +118,10 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     framework: Annotated[
         str, Meta(description="How the driver makes vGPUs here: mdev or vendor-vfio.")
     ] = ""
+    resource_name: ResourceName = ""
+    allocation: Annotated[
+        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+    ] = None
     placement: Annotated[
         int | None,
         Meta(description="First memory slot of the vGPU, where the driver tells it."),

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from laneway.api.fields import API_VERSION
-from laneway.api.meta import ObjectMeta, Status
+from laneway.api.meta import Condition, ObjectMeta, Status
+
+
+class CoreNodeSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """What somebody decided about a node."""
+
+    unschedulable: bool = False
+
+
+class CoreNodeStatus(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """What its kubelet says."""
+
+    conditions: Sequence[Condition] = []
 
 
 class CoreNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A node of the cluster (`v1`), as far as Laneway reads it: labels, annotations, uid."""
+    """A node of the cluster (`v1`), as far as Laneway reads it: who it is, and whether it works."""
 
     api_version: str = "v1"
     kind: str = "Node"
     metadata: ObjectMeta = ObjectMeta()
+    spec: CoreNodeSpec = CoreNodeSpec()
+    status: CoreNodeStatus = CoreNodeStatus()
 
 
 class DeviceNodeSpec(

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, field
 
+from laneway.api.allocation import Allocation
 from laneway.api.fields import API_VERSION, Address, NodeName, OnNode, ResourceName, UserName
 from laneway.api.meta import ObjectMeta, Status
 
@@ -140,6 +141,18 @@ class PCIDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     passthrough_enabled: Annotated[bool, Meta(description="VMs can use the device.")] = field(
         default_factory=bool
     )
+    resource_name: ResourceName = ""
+    vendor_id: Annotated[str, Meta(description="Of the device, four lower-case hex digits.")] = ""
+    device_id: Annotated[str, Meta(description="Of the device, four lower-case hex digits.")] = ""
+    gpu_uuid: Annotated[
+        str, Meta(description="UUID of a claimed GPU, by which it is known in any slot.")
+    ] = field(default="", name="gpuUUID")
+    iommu_group: Annotated[
+        str, Meta(description="IOMMU group that the claim took as a whole, as text.")
+    ] = ""
+    allocation: Annotated[
+        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+    ] = None
 
 
 class PCIDeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

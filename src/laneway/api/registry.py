@@ -13,6 +13,7 @@ from laneway.api.network import SRIOVNetworkDevice
 from laneway.api.nodes import CoreNode, DeviceNode
 from laneway.api.pci import PCIDevice, PCIDeviceClaim
 from laneway.api.usb import USBDevice, USBDeviceClaim
+from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
 
 Object: TypeAlias = (
     PCIDevice
@@ -25,6 +26,9 @@ Object: TypeAlias = (
     | USBDeviceClaim
     | MigConfiguration
     | VGPULayout
+    | VCenter
+    | VSphereHost
+    | VSphereReservation
     | CoreNode
 )
 
@@ -66,8 +70,16 @@ KINDS: tuple[KindInfo, ...] = (
     KindInfo(type=USBDeviceClaim, kind="USBDeviceClaim", plural="usbdeviceclaims"),
     KindInfo(type=MigConfiguration, kind="MigConfiguration", plural="migconfigurations"),
     KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts"),
+    KindInfo(type=VCenter, kind="VCenter", plural="vcenters"),
+    KindInfo(type=VSphereHost, kind="VSphereHost", plural="vspherehosts"),
+    KindInfo(
+        type=VSphereReservation,
+        kind="VSphereReservation",
+        plural="vspherereservations",
+        namespaced=True,
+    ),
 )
-"""The kinds of the device group, all cluster-scoped: the contract's nine, and ours."""
+"""The kinds of the device group: the contract's nine, and ours."""
 
 CORE_NODE = KindInfo(type=CoreNode, kind="Node", plural="nodes", group="", version="v1")
 

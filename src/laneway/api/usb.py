@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, field
 
+from laneway.api.allocation import Allocation
 from laneway.api.fields import API_VERSION, OnNode, ResourceName, UserName
 from laneway.api.meta import ObjectMeta, Status
 
@@ -36,6 +37,10 @@ class USBDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=
         str, Meta(description="orphaned when a claimed device is gone, else empty.")
     ] = ""
     message: Annotated[str, Meta(description="What to do about the status.")] = ""
+    port: Annotated[
+        str, Meta(description="Where it is plugged in: bus and port path, for example 3-1.2.")
+    ] = ""
+    serial: Annotated[str, Meta(description="Serial number that the device tells, if any.")] = ""
 
 
 class USBDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -60,6 +65,19 @@ class USBDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
 
     node_name: OnNode = ""
     pci_address: Annotated[str, Meta(description="PCI address of the USB controller.")] = ""
+    resource_name: ResourceName = ""
+    vendor_id: Annotated[str, Meta(description="Four lower-case hex digits.")] = field(
+        default="", name="vendorID"
+    )
+    product_id: Annotated[str, Meta(description="Four lower-case hex digits.")] = field(
+        default="", name="productID"
+    )
+    port: Annotated[str, Meta(description="Where the claimed device is plugged in.")] = ""
+    serial: Annotated[str, Meta(description="Serial number of the claimed device, if any.")] = ""
+    device_path: Annotated[str, Meta(description="Device node: /dev/bus/usb/BBB/DDD.")] = ""
+    allocation: Annotated[
+        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+    ] = None
 
 
 class USBDeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -44,7 +44,10 @@ http_log = logging.getLogger(f"{__name__}.http")
 """Of what goes wrong below the application."""
 
 STOP_SECONDS = 2.0
-"""How long requests in progress may take to finish when the server stops; watches end at once."""
+"""How long requests in progress may take to finish when the server stops; watches end at once.
+
+What is not finished is told to stop, and ended when it has not after as long again.
+"""
 TLS_BUFFER = 32 * 1024
 """Bytes that a TLS connection reads at once, more than one record can bring."""
 

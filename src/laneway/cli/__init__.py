@@ -4,8 +4,8 @@
 module is imported only when that subcommand runs; name and short text stand in the table below.
 
 A command that fails says so in one line that begins with `laneway:` and says what to do. Scripts
-read the exit status: 0 done, 1 failed, 2 called wrongly, 130 interrupted. A traceback means a
-defect of Laneway and nothing else.
+read the exit status: 0 done, 1 failed, 2 called wrongly, 3 the answer to a question is no, 130
+interrupted. A traceback means a defect of Laneway and nothing else.
 """
 
 from __future__ import annotations
@@ -35,12 +35,37 @@ COMMANDS = {
     "gpus": _Entry("laneway.cli.gpus:gpus", "Show a cluster's GPUs and what still fits on them."),
     "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, and set its mode."),
     "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Say which vGPUs a GPU of a cluster shall carry."),
+    "capacity": _Entry(
+        "laneway.cli.capacity:capacity",
+        "Show who has which device of a cluster, and what could start.",
+    ),
+    "vsphere": _Entry(
+        "laneway.cli.vsphere:vsphere", "Show the GPUs of vCenters, who has them and what is free."
+    ),
     "host": _Entry(
         "laneway.cli.host.commands:host", "Change this host's devices, without any cluster."
     ),
+    "doctor": _Entry(
+        "laneway.cli.doctor:doctor", "Say what is wrong with this machine or the cluster."
+    ),
+    "takeover": _Entry(
+        "laneway.cli.takeover:takeover", "Take over from Harvester's controller, or go back to it."
+    ),
+    "give-back": _Entry(
+        "laneway.cli.give_back:give_back", "Give a cluster's devices back to their nodes."
+    ),
     "capture": _Entry("laneway.cli.capture:capture", "Write a dump of this host's devices."),
     "crds": _Entry("laneway.cli.crds:crds", "Print the custom resource definitions."),
+    "manifests": _Entry(
+        "laneway.cli.manifests:manifests", "Print all objects that a cluster needs, for kubectl."
+    ),
     "agent": _Entry("laneway.cli.agent:agent", "Run the agent of one node of a cluster."),
+    "manager": _Entry(
+        "laneway.cli.manager:manager", "Run what a cluster needs one of: one of several leads."
+    ),
+    "webhook": _Entry(
+        "laneway.cli.webhook:webhook", "Judge what is to be written, for the API server."
+    ),
 }
 
 
@@ -67,7 +92,7 @@ class LazyGroup(click.Group):
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         # Importing importlib.metadata takes as long as the rest of the start.
-        from importlib.metadata import version  # noqa: PLC0415
+        from importlib.metadata import version  # noqa: PLC0415 - slow to import
 
         click.echo(f"laneway {version('laneway')}")
         ctx.exit()

@@ -30,6 +30,12 @@ _AT_AN_ADDRESS = (kind_of(SRIOVGPUDevice), kind_of(VGPUDevice), kind_of(PCIDevic
 """What a device of a node is asked about as, the kind that tells most first."""
 
 
+class _Many(msgspec.Struct):
+    """The answer to a question about all namespaces."""
+
+    items: list[dict[str, Any]]
+
+
 class Found(NamedTuple):
     """An object, and what helps to understand it."""
 
@@ -95,7 +101,11 @@ async def _at(client: Client, node: str, address: PciAddress) -> tuple[KindInfo,
 
 
 async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
+    """An object by its name; of a namespaced kind the only one of that name in all namespaces."""
     try:
+        if info.namespaced:
+            body = await client.raw(info.path, {"fieldSelector": f"metadata.name={name}"})
+            return _alone(msgspec.json.decode(body, type=_Many).items, info, name)
         body = await client.raw(f"{info.path}/{name}")
         return msgspec.json.decode(body, type=dict[str, Any])
     except NotFoundError:
@@ -104,6 +114,16 @@ async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
         raise Failure(
             f"the server's answer about {info.singular}/{name} is damaged: {error}"
         ) from None
+
+
+def _alone(found: list[dict[str, Any]], info: KindInfo, name: str) -> Json | None:
+    if len(found) > 1:
+        where = ", ".join(sorted(one["metadata"]["namespace"] for one in found))
+        raise Failure(
+            f"there is a {info.singular}/{name} in each of the namespaces {where}; "
+            f"'kubectl describe {info.singular} {name} -n NAMESPACE' shows one"
+        )
+    return found[0] if found else None
 
 
 def _only(

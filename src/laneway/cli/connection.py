@@ -30,7 +30,8 @@ R = TypeVar("R")
 kubeconfig_option = click.option(
     "--kubeconfig",
     metavar="PATH",
-    help="How to reach the API server; otherwise as kubectl finds it.",
+    help="How to reach the API server. Default: $KUBECONFIG, ~/.kube/config, or a pod's service "
+    "account.",
 )
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -9,6 +9,7 @@ import msgspec
 
 from laneway.cli import table
 from laneway.cli.errors import one_line
+from laneway.cli.output import output_option, print_json
 from laneway.cli.overview import COLUMNS, overview
 from laneway.cli.source import look, simulate_option
 from laneway.core.pci import PciAddress
@@ -23,14 +24,7 @@ Examples:
 """
 )
 @simulate_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="A table to read, or everything that was found as JSON.",
-)
+@output_option("A table to read, or everything that was found as JSON.")
 @click.option(
     "--all", "everything", is_flag=True, help="Also list bridges, hubs, chipset parts and every VF."
 )
@@ -42,7 +36,7 @@ def devices(simulate: str | None, output: str, *, everything: bool) -> None:
     """
     inventory = look(simulate)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(_plain(inventory)), indent=2))
+        print_json(_plain(inventory))
     elif sections := overview(inventory, everything=everything):
         table.show(COLUMNS, sections)
     else:

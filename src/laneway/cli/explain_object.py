@@ -162,9 +162,13 @@ def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str
         yield "Its vGPUs can, once configured; the whole GPU can when this is disabled."
     elif kind == "SRIOVNetworkDevice":
         yield "Its virtual functions can, each as a PCIDevice."
-    elif kind == "PCIDeviceClaim":
-        claimed = bool(status.get("passthroughEnabled"))
-        yield "Yes." if claimed else "Not yet: the claim has not been carried out."
+    elif kind in ("PCIDeviceClaim", "USBDeviceClaim"):
+        ready = next((one for one in conditions if one.get("type") == "Ready"), None)
+        if ready is None:
+            yield "Not known: no agent has answered. Does the claim mean a node that has one?"
+        else:
+            yes = "Yes" if ready.get("status") == "True" else "No"
+            yield f"{yes}: {_text(ready.get('message'))}"
     elif kind == "USBDevice":
         yield from _claimable(status, conditions, resource)
 
@@ -176,7 +180,7 @@ def _claimable(status: Json, conditions: Sequence[Json], resource: str) -> Itera
     if claimable is None:
         yield "Not judged yet: the agent of its node has not said."
     elif claimable:
-        yield f"Yes, once claimed, as {resource}." if resource else "Yes, once claimed."
+        yield f"Yes, with a claim of its name, as {resource}." if resource else "Yes, once claimed."
     else:
         why = _text(judged.get("message")) if judged else "; ".join(_critical(status))
         yield f"No: {why}" if why else "No."

@@ -9,10 +9,25 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
+
+import click
 
 LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def level_option(default: str = "info") -> Callable[[Any], Any]:
+    """The option that chooses the level; its value is for `configure`."""
+    return click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default=default,
+        show_default=True,
+        help="What to log on stderr.",
+    )
 
 
 def configure(level: str = "info", json: bool | None = None) -> None:

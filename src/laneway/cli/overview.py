@@ -64,7 +64,7 @@ def _is_part_of_the_machine(function: PciFunction) -> bool:
 
     A server has a hundred of the latter: memory controllers, counters, DMA channels, SMBus.
     """
-    if system_bridge(function):
+    if system_bridge(function.class_code):
         return True
     built_in = function.class_code.startswith(("05", "08", "0c05", "1101"))
     return built_in and function.upstream is None

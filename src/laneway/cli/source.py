@@ -8,11 +8,12 @@ import click
 
 from laneway.cli.errors import Failure
 from laneway.core.inventory import Inventory
-from laneway.host.port import Host
+from laneway.host.port import Executor, Host
 from laneway.host.real import RealHost
 from laneway.host.scan import scan
 
 if TYPE_CHECKING:
+    from laneway.sim.host import SimulatedHost
     from laneway.sim.spec import Spec
 
 MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
@@ -30,7 +31,7 @@ def look(simulate: str | None) -> Inventory:
     return scan(RealHost() if simulate is None else _simulated(simulate))
 
 
-def _simulated(text: str) -> Host:
+def _simulated(text: str) -> SimulatedHost:
     # The simulation is a third of the start of a command that does not simulate.
     from laneway.sim.dump import DumpError  # noqa: PLC0415 - as said above
     from laneway.sim.spec import build  # noqa: PLC0415 - as said above
@@ -53,3 +54,18 @@ def one_simulated(text: str) -> Spec:
     if spec.count != 1:
         raise Failure(f"--simulate {text}: this command looks at one host; leave the count out")
     return spec
+
+
+def opened(simulate: str | None) -> tuple[Host, Executor, str]:
+    """The host or a simulated one, where its programs run, and what Laneway remembers of it.
+
+    Nothing is remembered of a simulated host.
+    """
+    if simulate is None:
+        # Slow to import, and only looking needs neither.
+        from laneway.host.executors.local import LocalExecutor  # noqa: PLC0415 - as said above
+        from laneway.host.plans.state import STATE_FOLDER  # noqa: PLC0415 - as said above
+
+        return RealHost(), LocalExecutor(), STATE_FOLDER
+    host = _simulated(simulate)
+    return host, host, ""

@@ -15,7 +15,7 @@ from laneway.apiserver.credentials.pki import PkiError
 from laneway.apiserver.server import ListenError
 from laneway.apiserver.storage.store import StoreError
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.logs import LEVELS, configure
+from laneway.cli.logs import configure, level_option
 from laneway.cli.source import MODELS
 from laneway.kube.errors import KubeError
 from laneway.roles.datadir import DataDirError
@@ -26,6 +26,7 @@ from laneway.roles.up import up as run_up
 from laneway.sim.dump import DumpError
 from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec, SpecError, parse_spec
+from laneway.simcluster.runtime import RuntimeStateError
 
 _EXPECTED = (
     DataDirError,
@@ -35,6 +36,7 @@ _EXPECTED = (
     KubeError,
     ListenError,
     PkiError,
+    RuntimeStateError,
     StoreError,
 )
 """What can be wrong with a machine or an argument, each with a text for a person."""
@@ -47,7 +49,7 @@ class _SpecType(click.ParamType[Spec]):
         self,
         value: str,
         param: click.Parameter | None,  # noqa: ARG002 - click's signature
-        ctx: click.Context | None,  # noqa: ARG002
+        ctx: click.Context | None,  # noqa: ARG002 - click hands it over
     ) -> Spec:
         try:
             return parse_spec(value)
@@ -82,7 +84,8 @@ Example: this machine and a simulated server with an NVIDIA A2.
     multiple=True,
     metavar="SPEC",
     help=f"Add simulated hosts: MODEL[:COUNT] ({MODELS}) or the path of a dump made by 'laneway "
-    "capture' or umockdev-record. May be repeated.",
+    "capture' or umockdev-record. Pods and virtual machines (KubeVirt's) run on them. May be "
+    "repeated.",
 )
 @click.option("--no-local", is_flag=True, help="Leave this machine's own devices out.")
 @click.option(
@@ -93,14 +96,26 @@ Example: this machine and a simulated server with an NVIDIA A2.
     help="Port of the API server on 127.0.0.1; 0 takes any free one.",
 )
 @click.option(
-    "--log-level",
-    type=click.Choice(LEVELS),
-    default="warning",
-    show_default=True,
-    help="What to log on stderr.",
+    "--dra",
+    is_flag=True,
+    help="Also say in ResourceSlices what agents hand out: kubectl get resourceslices.",
 )
+@click.option(
+    "--vsphere",
+    is_flag=True,
+    help="Also make machines of Cluster API on vSphere, with their GPUs. Its core is simulated, "
+    "the vCenters are those that the objects name.",
+)
+@level_option("warning")
 def up(
-    data_dir: str, simulate: tuple[Spec, ...], no_local: bool, port: int, log_level: str
+    *,
+    data_dir: str,
+    simulate: tuple[Spec, ...],
+    no_local: bool,
+    port: int,
+    dra: bool,
+    vsphere: bool,
+    log_level: str,
 ) -> None:
     """Run all of Laneway on this machine: API server and agents.
 
@@ -108,10 +123,10 @@ def up(
     """
     if not data_dir:
         raise click.UsageError("--data-dir is empty")
-    if no_local and not simulate:
-        raise click.UsageError("--no-local leaves no host: add one with --simulate")
+    if no_local and not (simulate or vsphere):
+        raise click.UsageError("--no-local leaves no host: add one with --simulate, or --vsphere")
     configure(log_level)
-    options = Options(data_dir, simulate, not no_local, port)
+    options = Options(data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere)
     try:
         asyncio.run(run_until_signal(run_up(options, click.echo, _say_ready)))
     except _EXPECTED as error:
@@ -120,8 +135,10 @@ def up(
 
 
 def _say_ready(running: Running) -> None:
-    width = max(len(host.node) for host in running.hosts)
-    lines = ["", "Laneway is ready.", ""]
+    width = max((len(host.node) for host in running.hosts), default=0)
+    lines = ["", "Laneway is ready."]
+    if running.hosts:
+        lines.append("")
     lines += [f"  {host.node:<{width}}  {one_line(host.about)}" for host in running.hosts]
     if running.forgotten:
         names = ", ".join(running.forgotten)
@@ -129,7 +146,11 @@ def _say_ready(running: Running) -> None:
     lines += ["", "In another terminal:", ""]
     lines.append(f"  export KUBECONFIG={shlex.quote(running.kubeconfig)}")
     kubectl = shlex.quote(_kubectl())
-    lines.append(f"  {kubectl} get pcidevices,sriovgpudevices,vgpudevices -o wide")
+    if running.hosts:
+        lines.append(f"  {kubectl} get pcidevices,sriovgpudevices,vgpudevices -o wide")
+    if running.vsphere:
+        lines.append(f"  {kubectl} get vcenters,vspherehosts,vspherereservations -A")
+        lines.append(f"  {kubectl} get clusters,machinedeployments,machines,vspheremachines -A")
     if running.example:
         name, profile = running.example
         # The profile's name is from the driver or a dump: it may not end the quotes, nor the line.

@@ -94,7 +94,9 @@ class Deed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Failure:
+class Failure:
+    """An attempt that ended otherwise than wished."""
+
     circumstances: Circumstances
     refusals: tuple[Refusal, ...]
     rests: float
@@ -111,6 +113,8 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     """The publisher of a family, which also carries out what its objects wish."""
 
     workers = 4
+    taken_back_seconds = math.inf
+    """When to try again in the same circumstances where steps had to be taken back."""
 
     def __init__(
         self,
@@ -124,7 +128,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self.means = means
         self._blank = family.type()
         self._refused: set[str] = set()
-        self._failures: dict[str, _Failure] = {}
+        self._failures: dict[str, Failure] = {}
         self._unreadable: dict[str, str] = {}
         """What nothing can be decided about now, and why. Its last answer stays, as a journal."""
 
@@ -151,6 +155,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     @abstractmethod
     def card(self, wish: W) -> PciAddress:
         """Where one plan at a time is carried out."""
+
+    def cards(self, wish: W) -> tuple[PciAddress, ...]:
+        """All cards that a plan for the wish changes."""
+        return (self.card(wish),)
 
     @abstractmethod
     def circumstances(self, wish: W) -> Circumstances:
@@ -213,9 +221,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if wrong := self.wrong_device(stored):
             await self._answer(stored, (wrong,))
             return None
-        failure = self._failures.get(name)
-        if failure is not None and failure.again <= _now():
-            await self.means.observer.rescan()  # What was held may be gone by now.
+        await self._refresh(name)
         if error := read_failed(self.inventory, PciAddress.parse(self.address(stored))):
             if self._unreadable.get(name) != error:
                 self._unreadable[name] = error
@@ -226,6 +232,17 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             # A GPU has dozens of functions of which nothing is wished: those need no event each.
             await self._answer(stored, (other,), told=not self.asks(stored))
             return None
+        return await self._pursue(stored)
+
+    async def _refresh(self, name: str) -> None:
+        """Look again before something is tried again: what was held may be gone by now."""
+        failure = self._failures.get(name)
+        if failure is not None and failure.again <= _now():
+            await self.means.observer.rescan()
+
+    async def _pursue(self, stored: T) -> Retry | None:
+        """Carry out what the object wishes, or answer that nothing is left to be done."""
+        name = stored.metadata.name
         wish = self.wish(stored, self._shown(name))
         settled = self.settled(wish)
         if settled is None:
@@ -240,8 +257,8 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         failure = self._failures.get(name)
         if failure is None or failure.due(self.circumstances(wish)) <= _now():
             caller = self.resource.kind, name
-            with self.means.turns.on(
-                self.card(wish), caller, lambda: self.queue.add(name)
+            with self.means.turns.on_all(
+                self.cards(wish), caller, lambda: self.queue.add(name)
             ) as my_turn:
                 if not my_turn:
                     return None
@@ -258,7 +275,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._answer(stored, refusals_of(settled))
         return None
 
-    async def _carry_out(self, stored: T, wish: W) -> tuple[T, _Failure | None]:
+    async def _carry_out(self, stored: T, wish: W) -> tuple[T, Failure | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
         decision = await self.plan(wish)
@@ -308,13 +325,13 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         began: float,
         *,
         taken_back: bool = False,
-    ) -> _Failure:
+    ) -> Failure:
         now = _now()
-        failure = self._failures[name] = _Failure(
+        failure = self._failures[name] = Failure(
             self.circumstances(wish),
             refusals,
             rests=now + min(RETRY_SECONDS, REST * (now - began)),
-            again=math.inf if taken_back else now + RETRY_SECONDS,
+            again=now + (self.taken_back_seconds if taken_back else RETRY_SECONDS),
         )
         return failure
 

@@ -10,9 +10,11 @@ one that is not collected.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from laneway.core import census
@@ -23,6 +25,22 @@ Sample = tuple[tuple[str, ...], float]
 
 Wishes = Callable[[], dict[str, str]]
 """Profiles of the vGPUs that objects ask for, by address of their function."""
+
+
+class Handed(NamedTuple):
+    """What became of the devices of one resource."""
+
+    offered: int = 0
+    healthy: int = 0
+    allocated: int = 0
+    registrations: int = 0
+    """How often the kubelet has taken the resource's plugin."""
+    refused: int = 0
+    """How often it asked for devices and was told no."""
+
+
+HandedOut = Callable[[], dict[str, Handed]]
+"""What there is for pods, by resource."""
 
 
 class MetricFamilies:
@@ -71,6 +89,8 @@ class MetricFamilies:
         )
         self.devices = DeviceCollector()
         registry.register(self.devices)
+        self.handed = HandedCollector()
+        registry.register(self.handed)
 
 
 class DeviceCollector(Collector):
@@ -103,6 +123,50 @@ class DeviceCollector(Collector):
         self._seen.update((name, node, values) for values in numbers)
         gone = {values for of, on, values in self._seen if (of, on) == (name, node)} - set(numbers)
         return *numbers.items(), *((values, 0) for values in sorted(gone))
+
+
+class HandedCollector(Collector):
+    """Counts what the kubelet of every node may hand out, when it is asked."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, HandedOut] = {}
+        self._seen: set[tuple[str, str]] = set()
+        """Every resource that was counted, with its node."""
+
+    def put(self, node: str, handed: HandedOut) -> None:
+        """From now on a node is asked so."""
+        self._nodes[node] = handed
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing that another collector could have."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        devices = GaugeMetricFamily(
+            "laneway_handout_devices",
+            "Devices for pods, by resource: offered, healthy, and allocated to a pod.",
+            labels=["node", "resource", "state"],
+        )
+        registrations = CounterMetricFamily(
+            "laneway_handout_registrations",
+            "How often the kubelet has taken the device plugin of a resource.",
+            labels=["node", "resource"],
+        )
+        refused = CounterMetricFamily(
+            "laneway_handout_allocate_failures",
+            "How often the kubelet asked for devices of a resource and was told no.",
+            labels=["node", "resource"],
+        )
+        for node, handed in self._nodes.items():
+            found = handed()
+            self._seen.update((node, resource) for resource in found)
+            for resource in sorted(one for of, one in self._seen if of == node):
+                numbers = found.get(resource, Handed())
+                for state in ("offered", "healthy", "allocated"):
+                    devices.add_metric([node, resource, state], getattr(numbers, state))
+                registrations.add_metric([node, resource], numbers.registrations)
+                refused.add_metric([node, resource], numbers.refused)
+        yield from (devices, registrations, refused)
 
 
 Count = Callable[[Inventory, dict[str, str]], Iterable[Sample]]
@@ -187,6 +251,10 @@ class AgentMetrics:
     def observed(self, inventory: Inventory) -> None:
         """The devices have changed."""
         self._families.devices.put(self._node, inventory, self.wishes)
+
+    def hands_out(self, handed: HandedOut) -> None:
+        """Where what pods have is asked for."""
+        self._families.handed.put(self._node, handed)
 
     def uevent(self, subsystem: str) -> None:
         """One kernel event arrived."""

@@ -73,7 +73,7 @@ class Publisher(Generic[T]):
         """Take a new inventory: every object that should now be different is worked on."""
         before, after = self.wanted, self._family.wanted(inventory, self.node)
         self.inventory, self.wanted = inventory, after
-        stored = {obj.metadata.name for obj in self.informer.store}
+        stored = {obj.metadata.name for obj in self.informer.store if self.concerns(obj)}
         names = {name for name, obj in after.items() if obj != before.get(name)}
         names |= (set(before) | stored) - set(after)
         if self._outstanding is None:
@@ -82,6 +82,15 @@ class Publisher(Generic[T]):
             self._settle()
         for name in sorted(names, key=self.rank):
             self.queue.add(name)
+
+    def again(self) -> None:
+        """Decide anew what is wanted, as something else than the inventory has changed."""
+        if self._outstanding is not None:
+            self.observed(self.inventory)
+
+    def concerns(self, _stored: T) -> bool:
+        """Whether an object is looked at here; others are not even read twice."""
+        return True
 
     def rank(self, name: str) -> tuple[bool, str]:
         """Objects are worked on in this order, so that the same facts always end alike."""
@@ -98,7 +107,8 @@ class Publisher(Generic[T]):
             return
         if after is None:
             self._written.forget(obj.metadata.name)
-        self.queue.add(obj.metadata.name)
+        if self.concerns(obj):
+            self.queue.add(obj.metadata.name)
 
     async def _work(self, name: str) -> Retry | None:
         try:
@@ -120,6 +130,10 @@ class Publisher(Generic[T]):
         stored = self.informer.store.get(name)
         if lag := self._written.lag(name, stored.metadata if stored is not None else None):
             return Retry(lag)
+        return await self.align(name, stored)
+
+    async def align(self, name: str, stored: T | None) -> Retry | None:
+        """Make, correct or remove an object, whose present state is this."""
         wanted = self.wanted.get(name)
         if stored is not None and stored.metadata.deletion_timestamp:
             return None  # Once it is gone it is made anew, as the hardware is then.

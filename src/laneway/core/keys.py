@@ -11,6 +11,9 @@ Clients filter by it.
 """
 LABEL_DRIVER_NEEDED = "sriovgpu.harvesterhci.io/driver-needed"
 """`true` on a cluster node that has an SRIOVGPUDevice: the driver is installed there."""
+LABEL_NODE_UID = "devices.harvesterhci.io/laneway-node-uid"
+"""On a node's DeviceNode: the uid of the cluster's node, once its agent has seen it. Only what was
+in the cluster can have left it. Harvester has none such."""
 LABEL_BAREMETAL_GPUS = "harvesterhci.io/gpu-baremetal-workloads"
 """`true` on a cluster node whose GPUs are for containers."""
 
@@ -28,3 +31,16 @@ ANNOTATION_ALLOCATION = "harvesterhci.io/deviceAllocationDetails"
 """On a VirtualMachine: which devices it holds, as JSON."""
 ANNOTATION_CUSTOM_DRIVER = "sriovgpu.harvesterhci.io/custom-driver"
 """On a cluster node: where its driver comes from."""
+ANNOTATION_PERMITTED = "devices.harvesterhci.io/laneway-permitted"
+"""On a KubeVirt: which entries of its permitted devices are Laneway's; Harvester has none such."""
+ANNOTATION_MOVED = "devices.harvesterhci.io/laneway-moved"
+"""On an object whose wish came with a card from another slot: the version over which it was
+written. A write that says so of the version which it replaces follows the hardware, and nobody's
+wish. Harvester has none such."""
+
+FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
+"""On a PCIDeviceClaim until its device was given back."""
+FINALIZER_USB_CLAIM = "wrangler.cattle.io/usbClaimClient-device-claim-remove"
+"""The same on a USBDeviceClaim."""
+FINALIZER_NODE = "wrangler.cattle.io/node-remove"
+"""On a cluster node: Harvester's own clean-up holds it until it is over. Laneway sets none."""

@@ -108,6 +108,16 @@ def usb_object_name(node: str, vendor: str, product: str, bus: int, number: int)
     return _object(f"{node}-{vendor}-{product}-{bus:03d}{number:03d}")
 
 
+def vcenter_object_name(server: str) -> str:
+    """How a vCenter that no VCenter object names is called in our objects."""
+    return _object(server.lower())
+
+
+def vsphere_host_object_name(vcenter: str, ref: str) -> str:
+    """VSphereHost: `main-host-21`."""
+    return _object(f"{vcenter}-{ref}")
+
+
 def pci_description(function: PciFunction) -> str:
     """`3D controller: NVIDIA Corporation AD104GL [L4]`, ids where a name is unknown."""
     code = function.class_code

@@ -5,11 +5,12 @@ bridges leaves its driver, is reserved for vfio-pci by `driver_override` (never 
 claims every present and later device of the kind) and is probed. Everything that speaks against it
 is found before the first step; should a step fail all the same, the plan is undone as a whole.
 
-Giving back trusts only what is: a function on vfio-pci, or one that is reserved for it and has no
-driver because somebody was interrupted. It is reset while no driver has it, so that nothing of its
-last user reaches the next, and then goes to whichever driver wants it: what it was on before may
-have been removed since. All members of the group are free before the first is reset: one that
-fails its reset goes to quarantine, and no mate is given to the node beside it.
+Giving back trusts only what is: a function on vfio-pci, or one that has no driver because somebody
+was interrupted: it is reserved for vfio-pci, or known to have had one. It is reset while no driver
+has it, so that nothing of its last user reaches the next, and then goes to whichever driver wants
+it: what it was on before may have been removed since. All members of the group are free before the
+first is reset: one that fails its reset goes to quarantine, and no mate is given to the node beside
+it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def group_members(function: PciFunction, situation: Situation) -> list[PciFuncti
 def _taken(member: PciFunction, situation: Situation) -> bool:
     if member.driver:
         return member.driver == VFIO_DRIVER
-    if member.address in situation.locked:
+    # Taken from its driver by a plan that was given up and took effect later.
+    if member.address in situation.locked or situation.originals.get(member.address):
         return True
     return situation.overrides.get(member.address) == VFIO_DRIVER
 

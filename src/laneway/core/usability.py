@@ -111,7 +111,7 @@ def goes_along(mate: PciFunction) -> bool:
     PCI bridges take no part, and neither does a driverless system bridge; one with a driver (an
     ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
     """
-    return not (mate.is_bridge or (system_bridge(mate) and not mate.driver))
+    return not (mate.is_bridge or (system_bridge(mate.class_code) and not mate.driver))
 
 
 class _Index:
@@ -139,7 +139,7 @@ class _Index:
 
 
 def _judge(function: PciFunction, index: _Index) -> list[Reason]:
-    if system_bridge(function):
+    if system_bridge(function.class_code):
         return [Reason(kind=ReasonKind.BRIDGE)]
     reasons = [*_critical(function, index), *_occupied(function, index)]
     if function.iommu_group is None:
@@ -154,12 +154,12 @@ def _judge(function: PciFunction, index: _Index) -> list[Reason]:
     return sorted(reasons, key=lambda reason: order.index(reason.effect))
 
 
-def system_bridge(function: PciFunction) -> bool:
+def system_bridge(class_code: str) -> bool:
     """Host, ISA, PCI and CardBus bridges are the machine itself, whatever drives them.
 
     "Other bridge" (0680) is none: NVSwitches have that class, and machines are given them.
     """
-    return function.class_code[:4] in _BRIDGE_CLASSES
+    return class_code[:4] in _BRIDGE_CLASSES
 
 
 def _critical(function: PciFunction, index: _Index) -> list[Reason]:
@@ -194,7 +194,7 @@ def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
     coming: list[PciAddress] = []
     for mate in mates:
         needed = index.critical.get(mate.address, ())
-        if system_bridge(mate):
+        if system_bridge(mate.class_code):
             needed = (*needed, f"system bridge on driver {mate.driver}")
         if needed:
             kind, details = ReasonKind.GROUP_CRITICAL, needed

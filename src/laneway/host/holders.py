@@ -61,6 +61,18 @@ def usb_holders(host: Host, ports: Iterable[str]) -> dict[str, tuple[Holder, ...
     return _users(host, _devices(host, links))
 
 
+def node_users(host: Host, nodes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The processes that have each of these nodes of /dev open, as `process 4711 (qemu)`.
+
+    Much less is looked at than for `read_holders`: no device, and nothing that the kernel does.
+    """
+    users: dict[str, list[str]] = {}
+    for pid, opened in _open_nodes(host, frozenset(nodes)):
+        for node in opened:
+            users.setdefault(node, []).append(f"process {pid} ({_command(host, pid)})")
+    return {node: tuple(processes) for node, processes in users.items()}
+
+
 def blindness(host: Host) -> str:
     """Why not all processes can be seen from here; empty when they can."""
     try:

@@ -2,6 +2,8 @@
 
 `/proc/modules` is not asked: what is built into the kernel never appears there. A PCI driver that
 works has a directory on its bus; one that could be loaded is in the index that `modprobe` uses.
+Modules that are no PCI drivers have a directory of their own once they are loaded, and so have
+those built into the kernel that have parameters; all of these are in an index as well.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import posixpath
 import re
 from typing import Literal
 
+from laneway.core.doctor.node_facts import ModuleState
 from laneway.host.attributes import clean
 from laneway.host.port import Host
 
@@ -38,10 +41,19 @@ def driver_availability(host: Host, driver: str) -> Availability:
     return "loadable" if _indexed(host, driver) else "missing"
 
 
-def _indexed(host: Host, module: str) -> bool:
+def module_state(host: Host, module: str) -> ModuleState:
+    """Of a module by its name, `-` and `_` being one to the kernel."""
+    if _indexed(host, module, "modules.builtin"):
+        return "built in"
+    if host.exists(f"/sys/module/{module.replace('-', '_')}"):
+        return "loaded"
+    return "loadable" if _indexed(host, module) else "missing"
+
+
+def _indexed(host: Host, module: str, which: str = "modules.dep") -> bool:
     release = kernel_release(host)
     try:
-        index = host.read(f"/lib/modules/{release}/modules.dep") if release else b""
+        index = host.read(f"/lib/modules/{release}/{which}") if release else b""
     except OSError:
         return False
     wanted = module.replace("-", "_")

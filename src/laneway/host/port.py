@@ -15,11 +15,22 @@ from typing import Protocol
 from laneway.core.programs import CommandMissingError, Completed
 from laneway.core.uevent import Uevent
 
-__all__ = ["CommandMissingError", "Completed", "Executor", "Host", "UeventsUnavailableError"]
+__all__ = [
+    "CommandMissingError",
+    "Completed",
+    "Executor",
+    "Host",
+    "KernelLogUnavailableError",
+    "UeventsUnavailableError",
+]
 
 
 class UeventsUnavailableError(Exception):
     """Kernel events cannot be received here; the text is the reason alone."""
+
+
+class KernelLogUnavailableError(Exception):
+    """The kernel's log cannot be read here; the text is the reason alone."""
 
 
 class Host(Protocol):
@@ -63,6 +74,13 @@ class Host(Protocol):
         """Subscribe to kernel events; none is missed between entering and iterating.
 
         Raises UeventsUnavailableError on entry. Yields OVERFLOW when events were lost.
+        """
+
+    def kernel_messages(self) -> AbstractAsyncContextManager[AsyncIterator[str]]:
+        """Read the kernel's log: what it still has of this boot, oldest first, then what comes.
+
+        Raises KernelLogUnavailableError, also later. Yields CAUGHT_UP whenever nothing is left
+        to read.
         """
 
 

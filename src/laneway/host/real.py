@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
 from laneway.core.uevent import Uevent
+from laneway.host.kernel_log import kernel_log
 from laneway.host.uevents import kernel_uevents
 from laneway.host.writer import Writers
+from laneway.host.xids import KERNEL_LOG
 
 _CHUNK = 64 * 1024
 _PAGE = 4096
@@ -110,9 +112,14 @@ class RealHost:
             raise OSError(error.errno, error.strerror, path) from error
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
-        return kernel_uevents(
-            f"{self._root} is a copy, not this machine's own root" if self._root else ""
-        )
+        return kernel_uevents(self._copy())
+
+    def kernel_messages(self) -> AbstractAsyncContextManager[AsyncIterator[str]]:
+        return kernel_log(KERNEL_LOG, self._copy())
+
+    def _copy(self) -> str:
+        """Why the running kernel has nothing to say of these files."""
+        return f"{self._root} is a copy, not this machine's own root" if self._root else ""
 
     def _open(self, path: str, access: int) -> int:
         if not self._root:

@@ -29,7 +29,7 @@ READ_GRACE = 30.0
 """How much longer than the server's own limit a silent watch is waited for."""
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-Body = Mapping[str, Any] | msgspec.Struct | list[Mapping[str, Any]]
+Body = Mapping[str, Any] | msgspec.Struct | Sequence[Mapping[str, Any]]
 
 
 class PatchType(StrEnum):
@@ -70,14 +70,19 @@ class Client:
         credentials: Credentials | None = None,
         user_agent: str = "laneway",
         request_seconds: float = 30.0,
+        answer_bytes: int | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Raises ConfigError when the certificates of the configuration are of no use."""
+        """`answer_bytes`: of a server that may mean harm, how much of an answer is read at most.
+
+        Raises ConfigError when the certificates of the configuration are of no use.
+        """
         self._connection = Connection(
             config.cluster,
             credentials or credentials_for(config),
             user_agent=user_agent,
             request_seconds=request_seconds,
+            answer_bytes=answer_bytes,
             sleep=sleep,
         )
 
@@ -118,7 +123,7 @@ class Client:
             body = await self._call("GET", resource.path(namespace), params)
             try:
                 page = _decode_list(body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise UndecodableError(f"{resource}: the answer is no list: {error}") from None
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.continue_:
@@ -138,6 +143,20 @@ class Client:
         params = _write_options(field_manager, dry_run)
         answer = await self._call("POST", resource.path(namespace), params, body)
         return self._decode(resource, answer)
+
+    async def act(
+        self,
+        resource: Resource[T],
+        name: str,
+        action: str,
+        body: Body,
+        namespace: str = "",
+    ) -> None:
+        """Post to a subresource that does something, such as `binding`; the answer is not read.
+
+        Raises NotFoundError, ConflictError.
+        """
+        await self._call("POST", resource.path(namespace, name, action), None, body)
 
     async def patch(
         self,
@@ -169,11 +188,14 @@ class Client:
         uid: str = "",
         resource_version: str = "",
         propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> None:
         """Delete an object, if it still is the one that is meant.
 
-        Raises NotFoundError, and ConflictError when `uid` or `resource_version` differ.
+        A pod on a node goes for good only with `grace_seconds` 0, which its kubelet says once
+        nothing of it runs. Raises NotFoundError, and ConflictError when `uid` or
+        `resource_version` differ.
         """
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -181,6 +203,8 @@ class Client:
             options["preconditions"] = given
         if propagation:
             options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
         if dry_run:
             options["dryRun"] = ["All"]
         await self._call("DELETE", resource.path(namespace, name), None, options)
@@ -245,8 +269,7 @@ class Client:
     ) -> bytes:
         data = None if body is None else msgspec.json.encode(body)
         request = Request(method, path, params or {}, data, content_type)
-        async with self._connection.answer(request) as response:
-            return await response.read()
+        return await self._connection.body(request)
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -13,9 +13,12 @@ from urllib.parse import urlsplit
 
 from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User, read_file
 from laneway.kube.errors import ConfigError
-from laneway.kube.kubeconfig import merge_files
+from laneway.kube.kubeconfig import Kubeconfig, from_text, merge_files
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+SECRET_LIMIT = 64 << 10
+"""Bytes of a configuration in a Secret. One of a cluster has less than ten thousand, and a Secret,
+which may have a million, would take half a minute to read."""
 
 
 def load(
@@ -40,9 +43,25 @@ def load(
     )
 
 
+def from_secret(data: bytes, source: str) -> ClusterConfig:
+    """The configuration in a Secret, of its current context. Raises ConfigError.
+
+    Whoever wrote it may be less than we are: so it may name no file of ours, run no program and
+    keep nobody busy.
+    """
+    if len(data) > SECRET_LIMIT:
+        raise ConfigError(
+            f"{source}: has {len(data)} bytes, and may have {SECRET_LIMIT}; keep only the context "
+            "that is used in it"
+        )
+    return _chosen(from_text(data, source), source, None)
+
+
 def _from_files(files: list[str], context: str | None) -> ClusterConfig:
-    merged = merge_files(files)
-    source = ", ".join(files)
+    return _chosen(merge_files(files), ", ".join(files), context)
+
+
+def _chosen(merged: Kubeconfig, source: str, context: str | None) -> ClusterConfig:
     wanted = context or merged.current_context
     known = ", ".join(sorted(merged.contexts)) or "none"
     if not wanted:

@@ -3,6 +3,9 @@
 Every request has a time limit. One is repeated only where that cannot do anything twice: the server
 said 429 or 503 and when to come back; a GET could not connect; a 401 was answered to credentials
 that have been renewed since. Everything else is raised.
+
+Of a server that may mean harm no more than so many bytes of an answer are read. Compressed ones are
+not even asked for there, and not unpacked: a few of their bytes can stand for any number.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ from laneway.kube.errors import (
     ApiError,
     CutOffError,
     UnauthorizedError,
+    UndecodableError,
     UnreachableError,
     from_status,
 )
 from laneway.kube.tls import client_context
-from laneway.kube.transport import failure_text, warning_texts
+from laneway.kube.transport import failure_text, hang_up, warning_texts
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +42,8 @@ CONNECT_DELAYS = (0.1, 0.4, 1.6)
 """Waits before a GET that could not connect is repeated."""
 MAX_WAITS = 3
 MAX_RETRY_AFTER = 30.0
+_REFUSAL_BYTES = 1 << 20
+"""Of a refusal; what has more is no `Status`, and only its first words are told."""
 _WARNINGS_KEPT = 1000
 _CLOSE_SECONDS = 1.0
 """How long the other side of a websocket has for its goodbye."""
@@ -66,14 +72,21 @@ class Connection:
         *,
         user_agent: str,
         request_seconds: float,
+        answer_bytes: int | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Raises ConfigError when the certificate authority is of no use."""
+        """`answer_bytes`: how much of an answer is read; None: all of it.
+
+        Raises ConfigError when the certificate authority is of no use.
+        """
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._host = urlsplit(self._base).netloc
         self._credentials = credentials
         self._headers = {"Accept": JSON, "User-Agent": user_agent}
+        if answer_bytes is not None:
+            self._headers["Accept-Encoding"] = "identity"
+        self._answer_bytes = answer_bytes
         self._request_seconds = request_seconds
         self._sleep = sleep
         self._context = client_context(cluster)
@@ -83,13 +96,32 @@ class Connection:
 
     def open(self) -> None:
         self._session = aiohttp.ClientSession(
-            headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=self._answer_bytes is None,
         )
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    async def body(self, request: Request) -> bytes:
+        """A good answer, all of it.
+
+        Raises what `answer` does, and UndecodableError when it has more than is to be read.
+        """
+        limit = self._answer_bytes
+        async with self.answer(request) as response:
+            if limit is None:
+                return await response.read()
+            text = await _beginning(response, limit + 1)
+        if len(text) > limit:
+            raise UndecodableError(
+                f"the answer from {self._host} to {request.method} {request.path} has more than "
+                f"the {limit} bytes that are read of one"
+            )
+        return text
 
     @contextlib.asynccontextmanager
     async def answer(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -109,6 +141,8 @@ class Connection:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 text = f"the answer from {self._host} broke off: {failure_text(error)}"
                 raise CutOffError(text) from error
+            finally:
+                hang_up(response)
 
     @contextlib.asynccontextmanager
     async def websocket(
@@ -178,7 +212,8 @@ class Connection:
                     raise
                 delay = CONNECT_DELAYS[waits]
             else:
-                self._log_warnings(response)
+                if self._answer_bytes is None:  # else it could fill the log
+                    self._log_warnings(response)
                 if response.status < 300:
                     return response
                 refusal = await _refusal(response)
@@ -240,9 +275,17 @@ def _unless_cancelled() -> None:
         raise asyncio.CancelledError
 
 
+async def _beginning(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    pieces, left = [], limit
+    while left > 0 and (piece := await response.content.read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
 async def _refusal(response: aiohttp.ClientResponse) -> ApiError:
     async with response:
-        refusal = from_status(await response.read(), response.status)
+        refusal = from_status(await _beginning(response, _REFUSAL_BYTES), response.status)
     seconds = response.headers.get("Retry-After", "")
     if seconds.isascii() and seconds.isdigit():
         refusal.retry_after = float(seconds[:9])

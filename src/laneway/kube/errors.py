@@ -124,13 +124,19 @@ def from_status(body: bytes | msgspec.Raw, code: int = 0) -> ApiError:
     """The exception for a `Status`, or for whatever a proxy answered in its place."""
     try:
         status = _decode_status(body)
-    except msgspec.DecodeError:
-        text = " ".join(bytes(body).decode("utf-8", "replace").split())
-        status = _Status(message=text[:_PLAIN_TEXT_LIMIT])
+        message = _one_line(status.message or "")
+    except (msgspec.DecodeError, RecursionError):
+        status = _Status()
+        message = _one_line(bytes(body).decode("utf-8", "replace"))[:_PLAIN_TEXT_LIMIT]
     code = status.code or code
     reason = status.reason or ""
     details = status.details or _Details()
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
     retry_after = details.retry_after_seconds or None
     causes = tuple(details.causes or ())
-    return kind(code, reason, status.message or "", causes, retry_after)
+    return kind(code, reason, message, causes, retry_after)
+
+
+def _one_line(text: str) -> str:
+    """A webhook's message may have a line for each thing that speaks against a write."""
+    return " ".join(text.split())

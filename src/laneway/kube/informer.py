@@ -31,7 +31,14 @@ from typing import Generic
 import msgspec
 
 from laneway.kube.client import PAGE, Client
-from laneway.kube.errors import ApiError, CutOffError, GoneError, KubeError, UndecodableError
+from laneway.kube.errors import (
+    ApiError,
+    CutOffError,
+    GoneError,
+    KubeError,
+    NotFoundError,
+    UndecodableError,
+)
 from laneway.kube.resource import Key, Resource, T, key_of
 from laneway.kube.store import Indexer, Store
 from laneway.kube.stream import WatchEvent
@@ -92,6 +99,10 @@ class Informer(Generic[T]):
         self.store: Store[T] = Store(indexers)
         self.synced = asyncio.Event()
         """Set once the store has held a complete list."""
+        self.answered = asyncio.Event()
+        """Set once that is so, or the server has said that it has no such resource."""
+        self.unserved = False
+        """Whether the server has no such resource, as far as is known."""
         self.undecodable: dict[Key, str] = {}
         """Objects that exist but cannot be read now, with the reason."""
         self.counts = Counts()
@@ -136,6 +147,9 @@ class Informer(Generic[T]):
             except KubeError as error:
                 self.counts.failures += 1
                 problem = error
+                if isinstance(error, NotFoundError):
+                    self.unserved = True
+                    self.answered.set()
             lasted = self._clock() - watching_since >= SHORT_WATCH
             ended = problem is None or isinstance(problem, GoneError)
             if self.counts.events > events or (
@@ -155,8 +169,18 @@ class Informer(Generic[T]):
         if isinstance(problem, ApiError) and problem.retry_after:
             delay = max(delay, problem.retry_after)
         reason = problem or "the server closed the watch at once"
-        log.warning("%s: %s; trying again in %.1f s", self._resource, reason, delay)
+        log.log(
+            self._level(failures), "%s: %s; trying again in %.1f s", self._resource, reason, delay
+        )
         await self._sleep(delay)
+
+    def _level(self, failures: int) -> int:
+        """How loudly to tell a failure: that a kind is not served is told once."""
+        if not self.unserved:
+            return logging.WARNING
+        if failures > 1:
+            return logging.DEBUG
+        return logging.INFO if self._resource.optional else logging.WARNING
 
     async def _list(self, limit: int) -> None:
         self.counts.lists += 1
@@ -178,7 +202,9 @@ class Informer(Generic[T]):
         for key in (self.store.keys() | self.undecodable.keys()) - seen:
             self._remove(key)
         self.resource_version = version
+        self.unserved = False
         self.synced.set()
+        self.answered.set()
 
     async def _watch(self) -> None:
         self.counts.watches += 1

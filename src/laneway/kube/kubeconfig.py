@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -140,9 +140,36 @@ def merge_files(paths: Iterable[str]) -> Kubeconfig:
     return merged
 
 
+def from_text(data: bytes, where: str) -> Kubeconfig:
+    """The same from a text that came from elsewhere: it may name no file and run no program."""
+    file = _parse(data, where)
+    for cluster in file.clusters:
+        _stands_alone(where, {"certificate-authority": cluster.cluster.certificate_authority})
+    for user in file.users:
+        named = {
+            "tokenFile": user.user.token_file,
+            "client-certificate": user.user.client_certificate,
+            "client-key": user.user.client_key,
+            "exec": user.user.exec,
+        }
+        _stands_alone(where, named)
+    return _kubeconfig(file, where, "")
+
+
+def _stands_alone(where: str, named: Mapping[str, object]) -> None:
+    for field_name, value in named.items():
+        if value:
+            raise ConfigError(
+                f"{where}: {field_name} names something outside of it, which is not accepted here; "
+                "put the data themselves in"
+            )
+
+
 def _read(path: str) -> Kubeconfig:
-    file = _parse(path)
-    directory = os.path.dirname(os.path.abspath(path))
+    return _kubeconfig(_parse(read_file(path), path), path, os.path.dirname(os.path.abspath(path)))
+
+
+def _kubeconfig(file: _File, path: str, directory: str) -> Kubeconfig:
     clusters = _named(path, "cluster", [(it.name, it.cluster) for it in file.clusters])
     users = _named(path, "user", [(it.name, it.user) for it in file.users])
     contexts = _named(path, "context", [(it.name, it.context) for it in file.contexts])
@@ -157,11 +184,10 @@ def _read(path: str) -> Kubeconfig:
     )
 
 
-def _parse(path: str) -> _File:
-    data = read_file(path)
+def _parse(data: bytes, path: str) -> _File:
     try:
         # A SafeLoader: it makes plain values only.
-        tree = yaml.load(data, Loader=_NoAliasLoader)  # noqa: S506
+        tree = yaml.load(data, Loader=_NoAliasLoader)  # noqa: S506 - a safe loader
         return msgspec.convert(without_nulls(tree) or {}, _File)
     except yaml.MarkedYAMLError as error:
         # Not the error's own text: it quotes the line, which may be a token.

@@ -11,10 +11,18 @@ from laneway.api import Condition, ObjectMeta, find_condition
 from laneway.kube.resource import Resource
 
 
+class Resources(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a container asks for. Of extended resources the limit is the request."""
+
+    limits: Mapping[str, str | int | float] = {}
+    requests: Mapping[str, str | int | float] = {}
+
+
 class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a pod is to run."""
 
     name: str
+    resources: Resources = Resources()
     readiness_probe: Mapping[str, Any] | None = None
 
 
@@ -30,12 +38,19 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The wish."""
 
     containers: Sequence[Container] = ()
+    node_name: str = ""
+    """Empty until it is scheduled."""
+    node_selector: Mapping[str, str] = {}
+    scheduler_name: str = ""
+    restart_policy: str = ""
 
 
 class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet's word on it."""
 
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: Sequence[Condition] = ()
     container_statuses: Sequence[ContainerStatus] = ()
 

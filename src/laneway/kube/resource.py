@@ -86,6 +86,8 @@ class Resource(Generic[T]):
     """Empty: the Struct bears the name of the kind."""
     decoder: Callable[[builtins.type[T], bytes | msgspec.Raw], T] = _tolerant
     """Makes the Struct from JSON; may raise anything on an object that it cannot read."""
+    optional: bool = False
+    """A kind of another project, which a cluster need not have."""
 
     @property
     def api_version(self) -> str:

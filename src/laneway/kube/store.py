@@ -8,19 +8,27 @@ the store as it was.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Generic
 
 from laneway.kube.resource import Key, T, key_of
 
 Indexer = Callable[[T], Iterable[Hashable]]
 
+_REMEMBERED = 1024
+"""The keys of so many changes are kept."""
+
 
 class Store(Generic[T]):
     """Objects by key, with named indexes kept in step."""
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
+        self.changes = 0
+        """How many there have been: what was worked out from the store holds until the next."""
         self._indexers = dict(indexers or {})
+        self._recent: deque[Key] = deque(maxlen=_REMEMBERED)
         self._objects: dict[Key, T] = {}
         self._values: dict[Key, list[tuple[str, tuple[Hashable, ...]]]] = {}
         self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
@@ -47,9 +55,21 @@ class Store(Generic[T]):
         """The objects indexed under a value, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
+    def first(self, index: str, value: Hashable) -> T | None:
+        """The first of them, if there is any."""
+        keys = self._indexes[index].get(value)
+        return self._objects[next(iter(keys))] if keys else None
+
     def values(self, index: str) -> set[Hashable]:
         """Every value that at least one object is indexed under."""
         return set(self._indexes[index])
+
+    def changed_since(self, changes: int) -> set[Key] | None:
+        """What has changed since there were so many changes; None: more than is remembered."""
+        count = self.changes - changes
+        if not 0 <= count <= len(self._recent):
+            return None
+        return set(islice(reversed(self._recent), count))
 
     def put(self, obj: T) -> T | None:
         """Add or replace; the object that was there before, if any."""
@@ -66,6 +86,8 @@ class Store(Generic[T]):
 
     def drop(self, key: Key) -> T | None:
         """Take out; the object that was there, if any."""
+        self.changes += 1
+        self._recent.append(key)
         old = self._objects.pop(key, None)
         for name, entries in self._values.pop(key, ()):
             index = self._indexes[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from laneway.api import (
@@ -20,15 +21,23 @@ from laneway.api import (
     SRIOVGPUDevice,
     SRIOVNetworkDevice,
     USBDevice,
+    USBDeviceClaim,
     VGPUDevice,
     VGPULayout,
 )
 from laneway.controllers.acting import ACTOR, ActingController, Means
 from laneway.controllers.cards import NetworkController
+from laneway.controllers.claims.for_vgpus import VgpuClaims
+from laneway.controllers.claims.orphans import OrphanKeeper
+from laneway.controllers.claims.pci import PciClaimController
+from laneway.controllers.claims.usb import UsbClaimController
 from laneway.controllers.devices import node as node_device
-from laneway.controllers.devices import pci, usb
 from laneway.controllers.devices.family import Family
+from laneway.controllers.devices.usb import UsbPublisher
+from laneway.controllers.dra import Slices
 from laneway.controllers.driver_label import DriverLabel
+from laneway.controllers.handout.handout import Caches, Handout
+from laneway.controllers.handout.pci_devices import PciPublisher
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
@@ -44,6 +53,7 @@ from laneway.controllers.sharing.renumbering import Renumberer
 from laneway.controllers.sharing.vgpus import VgpuController
 from laneway.controllers.turns import Turns
 from laneway.core import keys
+from laneway.core.inventory import Inventory
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
@@ -51,6 +61,7 @@ from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
+from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 
 log = logging.getLogger(__name__)
@@ -76,8 +87,19 @@ class Agent:
     """
 
     def __init__(
-        self, node: str, hardware: Hardware, client: Client, families: MetricFamilies
+        self,
+        node: str,
+        hardware: Hardware,
+        client: Client,
+        families: MetricFamilies,
+        kubelet: str = "",
+        *,
+        dra: bool = False,
     ) -> None:
+        """`kubelet`: the folder of the node's kubelet; empty where it has none.
+
+        `dra`: say in ResourceSlices what is handed out.
+        """
         self.node = node
         self.ready = asyncio.Event()
         self.restored = asyncio.Event()
@@ -103,6 +125,14 @@ class Agent:
             {"SRIOVGPUDevice": gpus, "VGPUDevice": vgpus, "MigConfiguration": migs},
         )
         claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
+        pcis = self._of_node(PCIDevice)
+        pods = Informer(client, PODS, field_selector=f"spec.nodeName={node}")
+        if kubelet:
+            self._informers.append(pods)
+        usb, usb_claims = self._of_node(USBDevice), self._informer(USBDeviceClaim)
+        caches = Caches(claims, usb_claims, vgpus, pcis, pods)
+        self._handout = handout = Handout(node, hardware, client, caches, kubelet)
+        self._metrics.hands_out(handout.counts)
         switches = GpuController(node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims)
         instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
         carried = VgpuController(
@@ -111,22 +141,34 @@ class Agent:
             vgpus,
             means,
             gpus=gpus,
+            handout=handout,
             pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
         )
         migs.subscribe(carried.gpu_changed)
+        nodes = self._by_name(CoreNode)
+        marker = self._publisher(self._device_node(nodes), self._by_name(DeviceNode))
+        nodes.subscribe(lambda _before, _after: marker.again())
         self._publishers: list[Publisher[Any]] = [
-            self._publisher(self._device_node(), self._by_name(DeviceNode)),
-            self._publisher(pci.FAMILY, self._of_node(PCIDevice)),
-            self._publisher(usb.FAMILY, self._of_node(USBDevice)),
+            marker,
+            PciPublisher(node, client, pcis, self._metrics, claims=claims),
+            UsbPublisher(node, client, usb, self._metrics, claims=usb_claims),
             NetworkController(node, client, cards, means),
             switches,
             instances,
             carried,
+            PciClaimController(node, client, claims, means, handout=handout, usb=usb_claims),
+            UsbClaimController(node, client, usb_claims, means, handout=handout, devices=usb),
         ]
+        self._vgpu_claims = VgpuClaims(
+            node, client, self._metrics, claims=claims, vgpus=vgpus, devices=pcis
+        )
+        self._orphans = OrphanKeeper(node, means, handout=handout, claims=claims, usb=usb_claims)
         unlabelled = self._informer(MigConfiguration, label_selector=UNLABELLED)
         self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)
-        nodes = self._by_name(CoreNode)
         self._label = DriverLabel(node, client, nodes, self._metrics)
+        self._slices = Slices(node, client, nodes, self._metrics, publish=dra)
+        handout.publish(self._slices)
+        self._slices.subscribe(handout.poke)
         # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
         self._layouts = Informer(client, served(VGPULayout))
         lower = LowerObjects(node, client, means, gpus=gpus, vgpus=vgpus, migs=migs)
@@ -146,6 +188,11 @@ class Agent:
                 await informer.synced.wait()
             tasks.create_task(self._observer.run())
             await self._observer.scanned.wait()
+            # Before anything else, so that pods get devices again that were there all the time.
+            self._observer.subscribe(self._handout.observed)
+            tasks.create_task(self._handout.run())
+            await self._handout.settle()
+            tasks.create_task(self._slices.run())
             self._observer.subscribe(self._renumberer.observed)
             await self._renumberer.settle()
             tasks.create_task(self._renumberer.run())
@@ -159,6 +206,8 @@ class Agent:
             tasks.create_task(self._restore(began))
             for publisher in self._publishers:
                 await publisher.published.wait()
+            tasks.create_task(self._vgpu_claims.run())
+            tasks.create_task(self._orphans.run())
             self._observer.subscribe(self._layout.observed)
             tasks.create_task(self._layouts.run())
             tasks.create_task(self._layout.run())
@@ -167,6 +216,7 @@ class Agent:
 
     async def _restore(self, began: float) -> None:
         """Tell when everything is again as it was wished before the start."""
+        await self._vgpu_claims.made.wait()
         await restored([one for one in self._publishers if isinstance(one, ActingController)])
         seconds = asyncio.get_running_loop().time() - began
         self._metrics.restored(seconds)
@@ -212,12 +262,10 @@ class Agent:
     def _publisher(self, family: Family[Any], informer: Informer[Any]) -> Publisher[Any]:
         return Publisher(family, self.node, self._client, informer, self._metrics)
 
-    def _device_node(self) -> Family[DeviceNode]:
-        observer = self._observer
-        return Family(
-            DeviceNode,
-            lambda inventory, name: node_device.wanted(
-                inventory, name, observer.uevents_unavailable
-            ),
-            lambda _stored, wanted: wanted.status,
-        )
+    def _device_node(self, nodes: Informer[CoreNode]) -> Family[DeviceNode]:
+        def wanted(inventory: Inventory, name: str) -> Mapping[str, DeviceNode]:
+            found = nodes.store.get(name)
+            uid = found.metadata.uid if found is not None else ""
+            return node_device.wanted(inventory, name, self._observer.uevents_unavailable, uid)
+
+        return Family(DeviceNode, wanted, lambda _stored, wanted: wanted.status)

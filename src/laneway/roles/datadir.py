@@ -62,6 +62,14 @@ class DataDir:
         """What the agent of a node keeps: journals, audit record, what it did to devices."""
         return os.path.join(self.path, "nodes", node)
 
+    def kubelet(self, node: str) -> str:
+        """What the kubelet of a simulated node keeps, and its sockets."""
+        return os.path.join(self.path, "kubelets", node)
+
+    def containers(self, node: str) -> str:
+        """The file of what runs on a simulated node."""
+        return os.path.join(self.path, "kubelets", node, "containers.json")
+
 
 @contextlib.contextmanager
 def open_data_dir(path: str) -> Iterator[DataDir]:

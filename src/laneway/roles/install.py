@@ -1,4 +1,4 @@
-"""Puts the CRDs on an API server, or brings those that are there up to date.
+"""Puts on an API server what Laneway needs there: its CRDs, brought up to date, and a namespace.
 
 A server serves a new kind a moment after it took the CRD. Nobody needs to wait for that here:
 informers ask again until it does.
@@ -6,36 +6,65 @@ informers ask again until it does.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from typing import Any
 
 import msgspec
 
 from laneway.api import ObjectMeta
 from laneway.api.crds import crds
 from laneway.kube.client import Client
-from laneway.kube.errors import AlreadyExistsError
+from laneway.kube.errors import AlreadyExistsError, NotFoundError
 from laneway.kube.resource import Resource
 
 log = logging.getLogger(__name__)
 
 
-class CustomResourceDefinition(msgspec.Struct, frozen=True):
+class _Installed(msgspec.Struct, frozen=True):
     """As far as it is read back."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
 
 
-_RESOURCE = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, CustomResourceDefinition
-)
+_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, _Installed)
+_NAMESPACES = Resource("", "v1", "namespaces", False, _Installed)
 
 
 async def install_crds(client: Client) -> None:
-    """Create or update every CRD. Raises KubeError."""
+    """Create or update every CRD; write nothing where they say what they should. Raises KubeError.
+
+    Several may do so at once.
+    """
     for crd in crds():
         name = crd["metadata"]["name"]
         try:
-            await client.create(_RESOURCE, crd)
-            log.info("created CRD %s", name)
-        except AlreadyExistsError:
-            await client.patch(_RESOURCE, name, {"spec": crd["spec"]})
+            found = await client.get(_CRDS, name)
+        except NotFoundError:
+            with contextlib.suppress(AlreadyExistsError):
+                await client.create(_CRDS, crd)
+                log.info("created CRD %s", name)
+            continue
+        if not _says(found.spec, crd["spec"]):
+            await client.patch(_CRDS, name, {"spec": crd["spec"]})
+            log.info("updated CRD %s", name)
+
+
+def _says(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a definition is as it should be. Beside and below `names` a server adds defaults.
+
+    Kubernetes before 1.25 drops validation rules, so there it never is. The patch then changes
+    nothing on the server, once for each kind and start; knowing what each release drops would
+    cost more.
+    """
+    names = found.get("names", {})
+    named = all(names.get(key) == value for key, value in wanted["names"].items())
+    rest = wanted.keys() - {"names"}
+    return named and all(found.get(key) == wanted[key] for key in rest)
+
+
+async def install_namespace(client: Client, name: str) -> None:
+    """Create a namespace, if it is not there. Raises KubeError."""
+    with contextlib.suppress(AlreadyExistsError):
+        await client.create(_NAMESPACES, {"metadata": {"name": name}})

@@ -3,7 +3,11 @@
 Everything runs in one event loop. The agents reach the API server through TLS like any other
 client, so nothing that works here depends on being in the same process. What must survive a
 restart is in the data directory: the database, the certificate authority, the administrator's
-token, and the writes to simulated hosts.
+token, the writes to simulated hosts, and what runs on them.
+
+Whoever runs here has a name of its own, as on a cluster, and may do everything: so the webhook can
+tell a person's writes from those that follow hardware. Their tokens are made for one run and are
+nowhere but in memory.
 """
 
 from __future__ import annotations
@@ -14,36 +18,46 @@ import logging
 import re
 import secrets
 import socket
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from laneway.api import CoreNode, VGPUDevice
-from laneway.apiserver.authn import Authenticator, User, keys
+from laneway.apiserver.authn import SYSTEM, Authenticator, User, keys
+from laneway.apiserver.authn.users import MASTERS, service_account_name
 from laneway.apiserver.credentials import kubeconfig
 from laneway.apiserver.credentials.files import write_atomically
-from laneway.apiserver.credentials.pki import ensure
+from laneway.apiserver.credentials.pki import Pki, ensure
 from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
-from laneway.host.executors.local import LocalExecutor
-from laneway.host.hardware import Hardware
-from laneway.host.plans.state import open_state
-from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
+from laneway.kube.cluster import User as Credentials
 from laneway.kube.config import load
-from laneway.kube.errors import AlreadyExistsError
+from laneway.kube.leader import Timing
 from laneway.kube.resource import served
+from laneway.roles.admitting import ACCOUNT, admission, unregister
 from laneway.roles.agent import Agent
+from laneway.roles.clusterapi import simulated_cluster_api
 from laneway.roles.datadir import DataDir, DataDirError, naming_failures, open_data_dir
 from laneway.roles.health import health_server
-from laneway.roles.install import install_crds
-from laneway.sim.persistence import open_simulated
+from laneway.roles.hosts import NodeHost, simulated, this_machine
+from laneway.roles.install import install_crds, install_namespace
+from laneway.roles.manager import NAMESPACE, Manager
+from laneway.roles.simulated import simulated_cluster
+from laneway.roles.webhook import AGENT, MANAGER
 from laneway.sim.spec import Spec
+from laneway.simcluster.clusterapi.guests import is_guest
+from laneway.simcluster.clusterapi.install import install as install_cluster_api
+from laneway.simcluster.kubevirt.install import install as install_kubevirt
+from laneway.simcluster.node import mark_silent, register
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+
+KUBERNETES = "kubernetes"
+"""What stands for Kubernetes' own parts, and KubeVirt."""
 
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # what so many bytes become
@@ -57,15 +71,10 @@ class Options:
     simulate: Sequence[Spec]
     local: bool
     port: int
-
-
-@dataclass(frozen=True)
-class NodeHost:
-    """A host that an agent looks after."""
-
-    node: str
-    hardware: Hardware
-    about: str
+    dra: bool = False
+    """Whether agents say in ResourceSlices what they hand out."""
+    vsphere: bool = False
+    """Whether machines of Cluster API on vSphere are made."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,8 @@ class Running:
     """Nodes that the database knows from an earlier run and that have no host in this one."""
     example: tuple[str, str] | None
     """A VGPUDevice and a profile that could be configured on it now."""
+    vsphere: bool = False
+    """Machines of Cluster API on vSphere are made."""
 
 
 Report = Callable[[str], None]
@@ -87,70 +98,158 @@ Report = Callable[[str], None]
 
 async def up(options: Options, report: Report, ready: Callable[[Running], None]) -> None:
     """Run until cancelled. `report` gets a line per stage, `ready` what is up when all is."""
+    staff = Staff()
     with open_data_dir(options.data_dir) as data:
-        hosts = _hosts(options, data)
-        async with api_server(data, options.port) as server:
+        hosts = [this_machine(data)] if options.local else []
+        hosts += simulated(options.simulate, data)
+        async with api_server(data, options.port, staff.users) as (server, pki):
             report(f"API server listening on {server}")
             config = load(data.kubeconfig)
-            async with Client(config) as client:
+            async with Client(config) as client, Client(staff.config(config, ACCOUNT)) as asking:
+                await unregister(client)
                 await install_crds(client)
+                await install_namespace(client, NAMESPACE)
+                if options.simulate:
+                    await install_kubevirt(client)
                 nodes = {host.node for host in hosts}
                 known = await _nodes(client)
+                working = set(nodes)
+                if options.vsphere:
+                    await install_cluster_api(client)
+                    working |= {name for name, node in known.items() if is_guest(node)}
+                await mark_silent(client, working)
                 for host in hosts:
-                    await _register(client, host)
+                    await register(client, host.node)
                 report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
-                async with _agents(config, hosts) as metrics:
+                families = MetricFamilies()
+                async with (
+                    simulated_cluster(staff.config(config, KUBERNETES), hosts),
+                    _cluster_api(staff, config, options, data),
+                    admission(
+                        asking,
+                        families.registry,
+                        NAMESPACE,
+                        cert_file=pki.server_cert,
+                        key_file=pki.server_key,
+                        ca_pem=pki.ca_pem,
+                    ) as webhook,
+                    _agents(
+                        staff, config, hosts, families, webhook.waiting_for, options=options
+                    ) as metrics,
+                ):
                     ready(
                         Running(
                             server,
                             data.kubeconfig,
                             metrics,
                             hosts,
-                            forgotten=sorted(known - nodes),
+                            forgotten=sorted(known.keys() - working),
                             example=await _example(client, nodes),
+                            vsphere=options.vsphere,
                         )
                     )
                     await asyncio.Event().wait()
 
 
+def _cluster_api(
+    staff: Staff, config: ClusterConfig, options: Options, data: DataDir
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Cluster API, where it is wished for."""
+    if not options.vsphere:
+        return contextlib.nullcontext()
+    return simulated_cluster_api(
+        staff.config(config, KUBERNETES), data.kubeconfig, schedule=not options.simulate
+    )
+
+
+class Staff:
+    """Everything here that is no person: a user of the API server each, with all rights."""
+
+    def __init__(self) -> None:
+        names = {name: service_account_name(NAMESPACE, name) for name in (AGENT, MANAGER, ACCOUNT)}
+        names[KUBERNETES] = SYSTEM.name
+        self._tokens = {name: secrets.token_urlsafe(_TOKEN_BYTES) for name in names}
+        self.users = {self._tokens[name]: User(user, (MASTERS,)) for name, user in names.items()}
+        """By their tokens."""
+
+    def config(self, config: ClusterConfig, name: str) -> ClusterConfig:
+        """How one of them reaches the same server."""
+        return replace(config, user=Credentials(token=self._tokens[name]))
+
+
 @contextlib.asynccontextmanager
-async def _agents(config: ClusterConfig, hosts: Sequence[NodeHost]) -> AsyncIterator[str]:
-    """Agents that have published their hosts; gives the address of their metrics.
+async def _agents(
+    staff: Staff,
+    config: ClusterConfig,
+    hosts: Sequence[NodeHost],
+    families: MetricFamilies,
+    others: Callable[[], Sequence[str]],
+    *,
+    options: Options,
+) -> AsyncIterator[str]:
+    """Agents that have published their hosts, and a manager; gives the address of all metrics.
+
+    `others` says what else is waited for.
 
     Each has a client of its own, as on a cluster: the watches of many agents would take up all the
     connections that one client has, and leave none to write with.
     """
-    families = MetricFamilies()
-    clients = [Client(config) for _ in hosts]
+    clients = [Client(staff.config(config, AGENT)) for _ in hosts]
+    managing = Client(staff.config(config, MANAGER))
+    # Nobody else can be at this database, so one that was killed is not waited for, nor need one
+    # give up that a hundred simulated hosts keep from renewing.
+    manager = Manager(
+        managing,
+        families.registry,
+        identity="laneway-up",
+        timing=Timing(lease_seconds=300, renew_seconds=240.0),
+        vsphere="standalone" if options.vsphere else "none",
+        check_nodes=options.vsphere,
+    )
     agents = [
-        Agent(host.node, host.hardware, client, families)
+        Agent(host.node, host.hardware, client, families, kubelet=host.kubelet, dra=options.dra)
         for host, client in zip(hosts, clients, strict=True)
     ]
 
     def not_ready() -> list[str]:
-        return [agent.node for agent in agents if not agent.ready.is_set()]
+        waiting = [agent.node for agent in agents if not agent.ready.is_set()]
+        return [*waiting, *manager.waiting_for(), *others()]
 
     async with contextlib.AsyncExitStack() as stack:
-        for client in clients:
+        for client in (managing, *clients):
             await stack.enter_async_context(client)
         serving = health_server(LOOPBACK, 0, families.registry, not_ready)
         port = await stack.enter_async_context(serving)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks.create_task(manager.run(), name="manager")
         for agent in agents:
             tasks.create_task(agent.run(), name=f"agent {agent.node}")
+        await manager.ready.wait()
         for agent in agents:
             await agent.ready.wait()
         yield f"http://{LOOPBACK}:{port}/metrics"
 
 
+class Serving(NamedTuple):
+    """An API server that listens."""
+
+    url: str
+    pki: Pki
+
+
 @contextlib.asynccontextmanager
-async def api_server(data: DataDir, port: int) -> AsyncIterator[str]:
-    """The API server of a data directory, with its authority and keys; gives its address."""
+async def api_server(
+    data: DataDir, port: int, users: Mapping[str, User] | None = None
+) -> AsyncIterator[Serving]:
+    """The API server of a data directory, with its authority and keys.
+
+    `users` are those beside the administrator, by their tokens.
+    """
     with naming_failures(data.path):
         pki = ensure(data.pki, [socket.gethostname()])
         token = _token(data)
         signing_key = keys.ensure(data.signing_key)
-    authenticator = Authenticator({token: User("admin", ("system:masters",))})
+    authenticator = Authenticator({token: User("admin", (MASTERS,)), **(users or {})})
     server = ApiServer(
         data.database,
         host=LOOPBACK,
@@ -164,7 +263,7 @@ async def api_server(data: DataDir, port: int) -> AsyncIterator[str]:
     try:
         with naming_failures(data.path):
             kubeconfig.write(data.kubeconfig, server=server.url, ca_pem=pki.ca_pem, token=token)
-        yield server.url
+        yield Serving(server.url, pki)
     finally:
         await server.stop()
 
@@ -185,37 +284,11 @@ def _token(data: DataDir) -> str:
     return token
 
 
-def _hosts(options: Options, data: DataDir) -> list[NodeHost]:
-    hosts = []
-    if options.local:
-        node, real = _label(socket.gethostname()), RealHost()
-        hardware = Hardware(real, LocalExecutor(), open_state(data.node_state(node), real))
-        hosts.append(NodeHost(node, hardware, "this machine"))
-    numbers: Counter[str] = Counter()
-    for spec in options.simulate:
-        label = _label(spec.label)
-        about = f"simulated from {spec.path}" if spec.path else f"simulated {spec.model}"
-        for _ in range(spec.count):
-            numbers[label] += 1
-            node = f"sim-{label}-{numbers[label]}"
-            host = open_simulated(spec, node, data.host_log(node))
-            hardware = Hardware(host, host, open_state(data.node_state(node), host))
-            hosts.append(NodeHost(node, hardware, about))
-    return hosts
-
-
-def _label(text: str) -> str:
-    """Text as a DNS label, which a node's name must be."""
-    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")[:50].rstrip("-") or "node"
-
-
-async def _nodes(client: Client) -> set[str]:
+async def _nodes(client: Client) -> dict[str, CoreNode]:
     resource = served(CoreNode)
-    return {
-        resource.decode(item).metadata.name
-        async for page in client.list(resource)
-        for item in page.items
-    }
+    pages = client.list(resource)
+    found = [resource.decode(item) async for page in pages for item in page.items]
+    return {node.metadata.name: node for node in found}
 
 
 async def _example(client: Client, nodes: set[str]) -> tuple[str, str] | None:
@@ -229,11 +302,3 @@ async def _example(client: Client, nodes: set[str]) -> tuple[str, str] | None:
             if vgpu.status.available_types:
                 return vgpu.metadata.name, max(vgpu.status.available_types)
     return None
-
-
-async def _register(client: Client, host: NodeHost) -> None:
-    """Make the cluster's node of a host, as a kubelet would."""
-    resource = served(CoreNode)
-    labels = {"kubernetes.io/hostname": host.node, "kubernetes.io/os": "linux"}
-    with contextlib.suppress(AlreadyExistsError):
-        await client.create(resource, {"metadata": {"name": host.node, "labels": labels}})

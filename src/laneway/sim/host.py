@@ -13,7 +13,7 @@ import errno
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 from laneway.core.programs import CommandMissingError
@@ -23,6 +23,7 @@ from laneway.sim.console import Consoles
 from laneway.sim.devices import Devices
 from laneway.sim.dump import Block
 from laneway.sim.faults import Faults, Killed
+from laneway.sim.kernel_log import KernelLog
 from laneway.sim.listener import Listener
 from laneway.sim.locks import Locks
 from laneway.sim.modules import Modules
@@ -34,7 +35,7 @@ from laneway.sim.pci_files import PciFiles
 from laneway.sim.processes import Holder, Processes
 from laneway.sim.programs import Completed, Program
 from laneway.sim.threads import within
-from laneway.sim.tree import Tree, os_error
+from laneway.sim.tree import Attribute, Tree, os_error
 from laneway.sim.vfio import Vfio
 
 _DEV = "/dev/"
@@ -59,6 +60,7 @@ class SimulatedHost:
         self._lock = self._locks.lock
         self.faults = Faults(self._locks)
         self._listeners: list[Listener] = []
+        self._kernel_log = KernelLog()
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
         self._consoles = Consoles(self._devices)
@@ -85,6 +87,7 @@ class SimulatedHost:
             self._tree.put(path, content)
         self._tree.put("/proc/self", "1")
         self._tree.put("/proc/net", "self/net")
+        self._tree.put("/dev/kmsg", Attribute(lambda: b"", self._kernel_log.say))
         self._consoles.load()
         self._files = PciFiles(self._core, self.plug)
         if NvidiaDriver.name in {block.properties.get("DRIVER") for block in blocks}:
@@ -314,6 +317,16 @@ class SimulatedHost:
         finally:
             with self._lock:
                 self._listeners.remove(listener)
+
+    @asynccontextmanager
+    async def kernel_messages(self) -> AsyncIterator[AsyncIterator[str]]:
+        async with aclosing(self._kernel_log.read()) as messages:
+            yield messages
+
+    def kernel_message(self, text: str) -> None:
+        """Have the kernel or one of its drivers log something."""
+        with self._lock:
+            self._kernel_log.say(text)
 
     def unplug(self, path: str) -> list[Block]:
         """Remove a device, given by any of its paths, with all below it and, of a PF, its VFs.

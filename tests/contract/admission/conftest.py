@@ -31,7 +31,7 @@ from laneway.kube.tls import client_context
 from support.kube import LEFT, REAL
 from support.sweep import sweep  # noqa: F401 - a fixture
 
-SECONDS = 30.0
+SECONDS = 60.0
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "admission.laneway.example"
@@ -272,12 +272,17 @@ class Kube:
         }
 
     def webhook(self, path: str, resource: str = "configmaps", **fields: Any) -> Object:
-        """A webhook that sees what is created in the test's namespace."""
+        """A webhook that sees what is created in the test's namespace.
+
+        No namespace selector keeps away what is in no namespace, which on a real server is what
+        other tests write meanwhile. A rule of another scope must name what is the test's own.
+        """
         rule = {
             "apiGroups": ["*"],
             "apiVersions": ["*"],
             "operations": ["CREATE"],
             "resources": [resource],
+            "scope": "Namespaced",
         } | fields.pop("rule", {})
         return {
             "name": f"{path.strip('/').replace('/', '-')}.example.com",

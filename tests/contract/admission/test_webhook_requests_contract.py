@@ -171,9 +171,11 @@ async def test_every_object_of_a_collection_is_asked_about(both: Any, hooks: Any
     assert names == [("/m", "x"), ("/m", "y"), ("/v", "x"), ("/v", "y")]
 
 
-async def test_a_namespace_is_in_itself(both: Any, hooks: Any) -> None:
-    path = f"/api/v1/namespaces/{both.namespace}"
-    await both.merge(path, {"metadata": {"annotations": {"a": "b"}}})
-    for _, request in asked(hooks):
-        assert request["name"] == request["namespace"] == both.namespace
-        assert request["object"]["metadata"]["annotations"] == {"a": "b"}
+async def test_a_namespace_is_in_itself(kube: Any, hooks: Any) -> None:
+    rule = {"operations": ["UPDATE"], "scope": "Cluster"}
+    await kube.configure("validating", kube.webhook("/v", "namespaces", rule=rule))
+    path = f"/api/v1/namespaces/{kube.namespace}"
+    await kube.merge(path, {"metadata": {"annotations": {"a": "b"}}})
+    [(_, request)] = asked(hooks)
+    assert request["name"] == request["namespace"] == kube.namespace
+    assert request["object"]["metadata"]["annotations"] == {"a": "b"}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -60,18 +61,28 @@ async def admin(kubeconfig: str) -> AsyncIterator[Kube]:
     identity = await credentials_for(config).identity()
     tls = client_context(config.cluster, identity.certificate, identity.key)
     headers = {"Authorization": identity.authorization} if identity.authorization else {}
-    connector = aiohttp.TCPConnector(ssl=tls, limit=0)
+    opened: list[socket.socket] = []
+
+    def remembered(info: aiohttp.AddrInfoType) -> socket.socket:
+        opened.append(socket.socket(*info[:3]))
+        return opened[-1]
+
+    connector = aiohttp.TCPConnector(ssl=tls, limit=0, socket_factory=remembered)
     async with aiohttp.ClientSession(connector=connector) as session:
         kube = Kube(session, config.cluster.server, f"c-{uuid.uuid4().hex[:8]}", 0, headers)
         kube.minor = int((await kube.get("/version")).ok["minor"].rstrip("+"))
         yield kube
+    # A connection ends some turns later; where the server ends it, once both have said goodbye.
+    async with asyncio.timeout(SECONDS):
+        while any(one.fileno() >= 0 for one in opened):  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0)
 
 
 @pytest.fixture(params=["real" if REAL else "embedded"])
 async def kube(admin: Kube) -> AsyncIterator[Kube]:
     """The server as its administrator sees it, with a namespace for this test."""
     namespaces = admin.of("namespaces")
-    (await admin.post(namespaces.path(), namespaces.new(admin.namespace))).ok  # noqa: B018
+    (await admin.post(namespaces.path(), namespaces.new(admin.namespace))).ok
     yield admin
     await admin.clean()
 

@@ -22,9 +22,9 @@ async def allow(kube: Any, user: str, *rules: dict[str, Any]) -> None:
     roles, bindings = kube.of("roles"), kube.of("rolebindings")
     name = user.replace(":", "-")
     ref = {"apiGroup": RBAC, "kind": "Role", "name": name}
-    (await kube.post(roles.path(), roles.new(name, rules=list(rules)))).ok  # noqa: B018
+    (await kube.post(roles.path(), roles.new(name, rules=list(rules)))).ok
     body = bindings.new(name, roleRef=ref, subjects=[subject(user)])
-    (await kube.post(bindings.path(), body)).ok  # noqa: B018
+    (await kube.post(bindings.path(), body)).ok
     first = rules[0]
     await until_allowed(kube, user, first["verbs"][0], first["resources"][0], first["apiGroups"][0])
 
@@ -97,7 +97,7 @@ async def test_each_request_has_its_verb(kube: Any, method: str, path: str, verb
 
 async def test_a_role_names_objects_and_subresources(kube: Any, gizmos: Any) -> None:
     for name in ("mine", "other"):
-        (await kube.post(gizmos.path(), gizmos.new(name, spec={}))).ok  # noqa: B018
+        (await kube.post(gizmos.path(), gizmos.new(name, spec={}))).ok
     rules = [
         rule("gizmos", "get", gizmos.group),
         rule("gizmos/status", "patch", gizmos.group, resourceNames=["mine"]),
@@ -227,7 +227,7 @@ async def test_impersonation_is_a_right_of_its_own(kube: Any) -> None:
 async def service_account(kube: Any, name: str, **spec: Any) -> Any:
     """The server as a new service account sees it."""
     accounts = kube.of("serviceaccounts")
-    (await kube.post(accounts.path(), accounts.new(name))).ok  # noqa: B018
+    (await kube.post(accounts.path(), accounts.new(name))).ok
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     issued = await kube.post(accounts.path(name, "token"), request)
     assert issued.status == 201, issued.body
@@ -366,15 +366,15 @@ async def test_a_role_may_have_a_colon_in_its_name(kube: Any) -> None:
 async def test_an_apply_that_creates_takes_the_right_to_create(kube: Any) -> None:
     configs, roles, bindings = (kube.of(p) for p in ("configmaps", "roles", "rolebindings"))
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}]
-    (await kube.post(roles.path(), roles.new("p", rules=rules))).ok  # noqa: B018
+    (await kube.post(roles.path(), roles.new("p", rules=rules))).ok
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "User", "apiGroup": group, "name": "patcher"}
     ref = {"apiGroup": group, "kind": "Role", "name": "p"}
-    (await kube.post(bindings.path(), bindings.new("p", roleRef=ref, subjects=[subject]))).ok  # noqa: B018
+    (await kube.post(bindings.path(), bindings.new("p", roleRef=ref, subjects=[subject]))).ok
     acting = kube.acting(user="patcher")
 
     refused = await acting.apply(configs, configs.new("x", data={"a": "1"}), "one")
 
     assert refused.refusal[:2] == (403, "Forbidden")
-    (await kube.post(configs.path(), configs.new("x"))).ok  # noqa: B018
+    (await kube.post(configs.path(), configs.new("x"))).ok
     assert (await acting.apply(configs, configs.new("x", data={"a": "1"}), "one")).status == 200

@@ -63,7 +63,7 @@ async def test_another_value_is_a_conflict_that_names_the_manager(kube: Any, giz
 async def test_several_conflicts_are_told_by_manager(kube: Any, gizmos: Any) -> None:
     await kube.apply(gizmos, gizmos.new("x", spec={"size": "large", "replicas": 1}), "one")
     change = {"spec": {"note": "hello"}}
-    (await kube.patch(gizmos.path("x"), change, fieldManager="writer")).ok  # noqa: B018
+    (await kube.patch(gizmos.path("x"), change, fieldManager="writer")).ok
 
     other = gizmos.new("x", spec={"size": "small", "replicas": 2, "note": "bye"})
     code, reason, message = (await kube.apply(gizmos, other, "two")).refusal
@@ -190,7 +190,7 @@ async def test_the_managers_of_subresources_are_marked(kube: Any, gizmos: Any) -
     await kube.apply(gizmos, gizmos.new("x", spec={"replicas": 1, "size": "small"}), "one")
     await kube.apply(gizmos, gizmos.new("x", status={"phase": "A"}), "one", "status")
     change = {"spec": {"replicas": 2}}
-    (await kube.patch(gizmos.path("x", "scale"), change, fieldManager="scaler")).ok  # noqa: B018
+    (await kube.patch(gizmos.path("x", "scale"), change, fieldManager="scaler")).ok
 
     obj = (await kube.get(gizmos.path("x"))).ok
 

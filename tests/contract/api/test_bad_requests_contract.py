@@ -166,7 +166,7 @@ async def test_a_body_that_is_no_gizmo(
 async def test_a_put_is_for_the_name_in_its_path(kube: Any, plural: str) -> None:
     resource = await kube.shared("gizmos") if plural == "gizmos" else kube.of("configmaps")
     body = resource.new("x", spec={})
-    (await kube.post(resource.path(), body)).ok  # noqa: B018
+    (await kube.post(resource.path(), body)).ok
 
     answer = (await kube.put(resource.path("x"), {**body, "metadata": {"name": "y"}})).refusal
 
@@ -266,7 +266,7 @@ async def test_options_of_a_write_that_make_no_sense(kube: Any, params: dict[str
 )
 async def test_options_of_a_deletion_that_make_no_sense(kube: Any, options: dict[str, Any]) -> None:
     configmaps = kube.of("configmaps")
-    (await kube.post(configmaps.path(), CONFIG)).ok  # noqa: B018
+    (await kube.post(configmaps.path(), CONFIG)).ok
 
     refused = await kube.delete(
         configmaps.path("x"), {"kind": "DeleteOptions", "apiVersion": "v1", **options}

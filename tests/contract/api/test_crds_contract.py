@@ -47,7 +47,7 @@ async def test_a_new_kind_is_announced(kube: Any, crd: Any) -> None:
 
 async def test_a_removed_kind_takes_its_objects_along(kube: Any, crd: Any) -> None:
     things = await kube.define(crd(SPEC))
-    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok  # noqa: B018
+    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok
     path = kube.of("customresourcedefinitions").path(f"things.{things.group}")
 
     assert (await kube.delete(path)).status == 200
@@ -61,12 +61,12 @@ async def test_a_removed_kind_takes_its_objects_along(kube: Any, crd: Any) -> No
 async def test_a_second_version_serves_the_same_objects(kube: Any, crd: Any) -> None:
     definition = crd(SPEC)
     things = await kube.define(definition)
-    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok  # noqa: B018
+    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok
     first = definition["spec"]["versions"][0]
     versions = [{**first, "storage": False}, {**first, "name": "v2"}]
     path = kube.of("customresourcedefinitions").path(definition["metadata"]["name"])
 
-    (await kube.patch(path, {"spec": {"versions": versions}})).ok  # noqa: B018
+    (await kube.patch(path, {"spec": {"versions": versions}})).ok
 
     newer = kube.custom(things.group, "things", "Thing", "v2")
     found = await kube.until(newer.path("x"), lambda answer: answer.status == 200)
@@ -356,7 +356,7 @@ async def test_rules_in_cel_hold(kube: Any, crd: Any) -> None:
     schema = {"properties": {"spec": {**SPEC["properties"]["spec"]}}}
     schema["properties"]["spec"]["x-kubernetes-validations"] = [rule]
     things = await kube.define(crd(schema))
-    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok  # noqa: B018
+    (await kube.post(things.path(), things.new("x", spec={"a": "1"}))).ok
 
     answer = await kube.patch(things.path("x"), {"spec": {"a": "2"}})
 

@@ -32,7 +32,7 @@ async def make(kube: Any, resource: Any, name: str, *owners: Any, **metadata: An
 
 
 async def release(kube: Any, path: str) -> None:
-    (await kube.patch(path, {"metadata": {"finalizers": None}})).ok  # noqa: B018
+    (await kube.patch(path, {"metadata": {"finalizers": None}})).ok
 
 
 def options(policy: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ async def test_a_finalizer_holds_an_object(kube: Any, configmaps: Any) -> None:
 
 
 async def test_a_deletion_says_what_went(kube: Any, configmaps: Any, gizmos: Any) -> None:
-    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok
     for resource in (gizmos,):
         uid = (await kube.get(resource.path("x"))).ok["metadata"]["uid"]
         status = (await kube.delete(resource.path("x"))).ok
@@ -174,7 +174,7 @@ async def test_a_collection_goes_by_its_selector(kube: Any, plural: str) -> None
     for number in range(4):
         parity = {"parity": str(number % 2)}
         body = resource.new(f"x{number}", spec={}, metadata={"labels": parity})
-        (await kube.post(resource.path(), body)).ok  # noqa: B018
+        (await kube.post(resource.path(), body)).ok
 
     would = await kube.delete(resource.path(), dryRun="All")
     assert len(would.ok["items"]) == 4
@@ -188,7 +188,7 @@ async def test_a_collection_goes_by_its_selector(kube: Any, plural: str) -> None
 async def test_a_pod_is_given_time(kube: Any) -> None:
     pods = kube.of("pods")
     spec = {"nodeName": "none", "containers": [{"name": "c", "image": "i"}]}
-    (await kube.post(pods.path(), pods.new("x", spec=spec))).ok  # noqa: B018
+    (await kube.post(pods.path(), pods.new("x", spec=spec))).ok
 
     ending = (await kube.delete(pods.path("x"))).ok
 
@@ -203,7 +203,7 @@ async def test_a_pod_is_given_time(kube: Any) -> None:
 
 async def test_a_namespace_takes_everything_along(kube: Any, configmaps: Any, gizmos: Any) -> None:
     await make(kube, configmaps, "x")
-    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok
     path = kube.of("namespaces").path(kube.namespace)
 
     ending = (await kube.delete(path)).ok
@@ -270,7 +270,7 @@ async def test_a_namespace_is_finalized_through_its_own_path(kube: Any) -> None:
     assert done["spec"]["finalizers"] == ["kubernetes", "laneway.example/hold"]
     changed = (await kube.put(namespaces.path(kube.name("fin")), {**done, "spec": {}})).ok
     assert changed["spec"]["finalizers"] == done["spec"]["finalizers"]
-    (await kube.put(path, {**changed, "spec": {"finalizers": []}})).ok  # noqa: B018
+    (await kube.put(path, {**changed, "spec": {"finalizers": []}})).ok
 
 
 async def test_deletions_at_the_same_time_agree(kube: Any, configmaps: Any) -> None:

@@ -31,7 +31,7 @@ async def deployment(kube: Any) -> str:
         "selector": {"matchLabels": LABELS},
         "template": {"metadata": {"labels": LABELS}, "spec": {"containers": containers}},
     }
-    (await kube.post(deployments.path(), deployments.new("x", spec=spec))).ok  # noqa: B018
+    (await kube.post(deployments.path(), deployments.new("x", spec=spec))).ok
     return str(deployments.path("x"))
 
 
@@ -159,7 +159,7 @@ async def test_a_strategic_merge_treats_finalizers_as_a_set(kube: Any, config: A
 
 
 async def test_custom_kinds_have_no_strategic_merge(kube: Any, gizmos: Any) -> None:
-    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok  # noqa: B018
+    (await kube.post(gizmos.path(), gizmos.new("x", spec={}))).ok
 
     code, reason, message = (await kube.patch(gizmos.path("x"), {}, "strategic")).refusal
 

@@ -23,7 +23,7 @@ async def five(request: pytest.FixtureRequest, kube: Any) -> Any:
     for number in range(5):
         labels = {"parity": "odd" if number % 2 else "even"}
         body = resource.new(f"x{number}", spec={}, metadata={"labels": labels})
-        (await kube.post(resource.path(), body)).ok  # noqa: B018
+        (await kube.post(resource.path(), body)).ok
     return resource
 
 
@@ -128,9 +128,9 @@ async def test_a_table_has_rows(kube: Any, five: Any) -> None:
 
 async def test_the_columns_of_a_custom_kind(kube: Any, gizmos: Any) -> None:
     body = gizmos.new("x", spec={"replicas": 2, "note": "hello"})
-    (await kube.post(gizmos.path(), body)).ok  # noqa: B018
+    (await kube.post(gizmos.path(), body)).ok
     status = {"conditions": [{"type": "Ready", "status": "True"}], "since": "2020-01-01T00:00:00Z"}
-    (await kube.patch(gizmos.path("x", "status"), {"status": status})).ok  # noqa: B018
+    (await kube.patch(gizmos.path("x", "status"), {"status": status})).ok
 
     table = (await kube.get(gizmos.path(), accept=TABLE)).ok
 

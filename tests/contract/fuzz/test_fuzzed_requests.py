@@ -46,9 +46,14 @@ def require_answer(server: Any, response: Any) -> None:
     assert not server.failures
 
 
-def test_requests_made_from_the_openapi_documents(server: Any, operations: list[Any]) -> None:
+@pytest.mark.parametrize("half", [1, 2])  # so that two processes can share the work
+def test_requests_made_from_the_openapi_documents(
+    server: Any,
+    operations: list[Any],
+    half: int,
+) -> None:
     @settings(
-        max_examples=REQUESTS,
+        max_examples=REQUESTS // 2,
         deadline=None,
         database=None,
         phases=[Phase.generate],

@@ -170,7 +170,7 @@ async def test_the_life_of_an_mdev_is_announced(only: Any) -> None:
 
 
 async def _next(events: Any, action: str, subsystem: str) -> Uevent:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for event in events:
             if (event.action, event.subsystem) == (action, subsystem):
                 return event

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.apiserver import builtin
-from laneway.apiserver.builtin import convert, quantity
+from laneway.apiserver.builtin import convert
 from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 from laneway.apiserver.schemas import validation
+from laneway.core import quantity
 
 KINDS = {kind.kind: kind for kind in builtin.KINDS if kind.group != "events.k8s.io"}
 NEW_EVENT = next(kind for kind in builtin.KINDS if kind.group == "events.k8s.io")

@@ -76,6 +76,16 @@ def test_pci_device_answers_with_the_agents_reason_and_its_remedy(
     assert "intel_iommu=on" in out
 
 
+def test_claim_answers_as_its_condition_does(capsys: pytest.CaptureFixture[str]) -> None:
+    def page(**status: object) -> str:
+        return page_of(capsys, {"kind": "PCIDeviceClaim", "status": status})
+
+    held = {"type": "Ready", "status": "False", "message": "default/desktop has it."}
+    assert "No: default/desktop has it." in page(conditions=[held])
+    assert "Yes: default/desktop has it." in page(conditions=[{**held, "status": "True"}])
+    assert "no agent has answered" in page()
+
+
 def test_pci_device_of_another_controller_is_not_judged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

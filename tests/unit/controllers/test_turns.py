@@ -43,3 +43,18 @@ def test_a_turn_that_fails_is_over() -> None:
         stack.enter_context(turns.on(CARD, ("GPU", "two"), lambda: called.append("two")))
         raise RuntimeError
     assert called == ["two"]
+
+
+def test_a_plan_about_several_cards_has_all_of_them_or_none() -> None:
+    turns, called = Turns(), list[str]()
+    with turns.on(OTHER, ("GPU", "one"), lambda: None):
+        with turns.on_all((CARD, OTHER), ("group", "both"), lambda: called.append("both")) as mine:
+            assert not mine
+            assert not turns.busy(CARD)
+        assert called == []
+    assert called == ["both"]
+    with turns.on_all((CARD, OTHER), ("group", "both"), lambda: None) as mine:
+        assert mine
+        with turns.on(OTHER, ("GPU", "one"), lambda: called.append("one")) as free:
+            assert not free
+    assert called == ["both", "one"]

@@ -1,44 +1,43 @@
-"""USBDevice objects: what a scan may change of them, and which it may remove."""
+"""USBDevice objects: which there are, and which device each of them is."""
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
+from laneway.api import ObjectMeta, USBDeviceClaim, USBDeviceClaimStatus
 from laneway.controllers.devices import usb
-from laneway.core.inventory import DeviceError, Inventory, UsbDevice
+from laneway.core.inventory import Inventory
+from support.devices import stick
 
-STICK = UsbDevice(
-    port="1-4",
-    vendor="0781",
-    product="5583",
-    bus=1,
-    number=3,
-    class_code="08",
-    device_path="/dev/bus/usb/001/003",
-)
+STICK = stick("1-4", number=3)
+NAME = "node1-0781-5583-001003"
 
 
-def test_what_a_claim_wrote_stays_when_the_device_is_looked_at_again() -> None:
-    [(name, wanted)] = usb.wanted(Inventory(usb=(STICK,)), "node1").items()
-    claimed = msgspec.structs.replace(
-        wanted.status, enabled=True, status="orphaned", message="detach it", description="old"
+def claim(node: str) -> USBDeviceClaim:
+    status = USBDeviceClaimStatus(
+        node_name=node, vendor_id="0781", product_id="5583", serial="4C53", port="1-4"
     )
-    stored = msgspec.structs.replace(wanted, status=claimed)
-
-    status = usb.status(stored, wanted)
-
-    assert name == "node1-0781-5583-001003"
-    assert (status.enabled, status.status, status.message) == (True, "orphaned", "detach it")
-    assert status.description == wanted.status.description != "old"
+    return USBDeviceClaim(metadata=ObjectMeta(name=NAME), status=status)
 
 
-def test_a_claimed_device_that_was_pulled_out_stays_and_others_go() -> None:
-    [wanted] = usb.wanted(Inventory(usb=(STICK,)), "node1").values()
-    claimed = msgspec.structs.replace(
-        wanted, status=msgspec.structs.replace(wanted.status, enabled=True)
-    )
-    unreadable = Inventory(errors=(DeviceError("1-4", "EIO"),))
+def test_an_object_tells_its_device_and_where_that_is() -> None:
+    seats = usb.seats(Inventory(usb=(STICK,)), "node1", ())
+    [(name, shown)] = usb.wanted(Inventory(usb=(STICK,)), "node1", seats.devices).items()
+    assert name == NAME
+    assert (shown.status.port, shown.status.serial) == ("1-4", "4C53")
+    assert shown.status.resource_name == f"kubevirt.io/{NAME}"
 
-    assert usb.keep(claimed, Inventory())
-    assert not usb.keep(wanted, Inventory())
-    assert usb.keep(wanted, unreadable)
+
+def test_a_claimed_device_keeps_its_object_when_it_is_plugged_in_anew() -> None:
+    moved = Inventory(usb=(replace(STICK, port="1-2", number=9),))
+    ours = usb.seats(moved, "node1", (claim("node1"),))
+    assert list(ours.devices) == [NAME]
+    others = usb.seats(moved, "node1", (claim("node2"),))
+    assert list(others.devices) == ["node1-0781-5583-001009"]
+
+
+def test_what_is_missing_is_told_with_where_its_like_is() -> None:
+    other = Inventory(usb=(replace(STICK, port="1-2", number=9, serial="other"),))
+    seats = usb.seats(other, "node1", (claim("node1"),))
+    missing = seats.missing(NAME, other)
+    assert (missing.port, missing.candidates) == ("1-4", ("1-2",))

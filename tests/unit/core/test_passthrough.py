@@ -243,7 +243,12 @@ def test_the_group_comes_back_as_a_whole_reset_before_any_driver_has_it() -> Non
 
 def test_what_is_not_on_vfio_pci_has_nothing_to_give_back() -> None:
     assert release(GPU, workstation()) == Satisfied()
-    assert release(GPU, workstation("", "", originals={GPU: "nouveau"})) == Satisfied()
+    assert release(GPU, workstation("", "", originals={GPU: ""})) == Satisfied()
+
+
+def test_what_lost_its_driver_to_a_plan_that_was_given_up_comes_back() -> None:
+    lost = workstation("", "", originals={GPU: "nouveau"})
+    assert steps(release(AUDIO, lost)) == [ResetFunction(GPU), Probe(GPU, "")]
 
 
 def test_what_an_interruption_left_without_driver_comes_back_too() -> None:

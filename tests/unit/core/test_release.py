@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from laneway.core.decision import Decision
 from laneway.core.gpu.modes import GpuInstance, GpuModes
-from laneway.core.inventory import ConfiguredVgpu, Inventory, UsbDevice
+from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     DestroyComputeInstance,
@@ -30,6 +30,7 @@ from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
+from support.devices import stick
 
 VFS = vf_addresses(16)
 Q4 = "NVIDIA A2-4Q"
@@ -199,15 +200,7 @@ def test_a_device_in_quarantine_or_that_is_not_there() -> None:
 
 
 def test_a_usb_device_goes_back_to_its_owner() -> None:
-    device = UsbDevice(
-        port="3-1.2",
-        vendor="0781",
-        product="5581",
-        bus=3,
-        number=12,
-        class_code="08",
-        device_path="/dev/bus/usb/003/012",
-    )
+    device = stick("3-1.2", bus=3, number=12)
     situation = Situation(
         node="node1",
         inventory=Inventory(usb=(device,)),

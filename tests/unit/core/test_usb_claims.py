@@ -18,18 +18,10 @@ from laneway.core.refusals import (
 )
 from laneway.core.situation import Holder, Situation
 from laneway.core.usb_claims import QEMU, claim, give_back
+from support.devices import stick
 from support.effects import Kernel
 
-STICK = UsbDevice(
-    port="3-1.2",
-    vendor="0781",
-    product="5581",
-    bus=3,
-    number=12,
-    class_code="08",
-    serial="4C530001",
-    device_path="/dev/bus/usb/003/012",
-)
+STICK = stick("3-1.2", bus=3, number=12)
 USER = Holder("process", "process 4711 (qemu-system-x86) has /dev/bus/usb/003/012 open")
 GIVEN = SetNodeOwner("3-1.2", 3, 12, *QEMU, 0, 85)
 

@@ -64,12 +64,13 @@ class Api:
         }
     )
     refusal: web.Response | None = None
+    namespace: str = "harvester-system"
     ran: list[tuple[str, str, list[str]]] = field(default_factory=list)
 
     async def list_pods(self, request: web.Request) -> web.Response:
         if self.refusal is not None:
             return self.refusal
-        assert request.match_info["namespace"] == "harvester-system"
+        assert request.match_info["namespace"] == self.namespace
         assert request.query["labelSelector"] == "app=nvidia-driver-daemonset"
         selector, _, node = request.query["fieldSelector"].partition("=")
         assert selector == "spec.nodeName"
@@ -111,6 +112,13 @@ async def test_a_program_runs_in_the_first_container_of_this_nodes_pod(api: Api)
 
     assert done == (1, "out\nCannot obtain unbindLock\n")
     assert api.ran[-1] == ("mine", "driver", [SRIOV_MANAGE, "-e", "0000:08:00.0"])
+
+
+async def test_pods_are_looked_for_in_the_namespace_of_the_driver(api: Api) -> None:
+    api.namespace = "gpus"
+
+    with pytest.raises(CommandMissingError, match="in namespace gpus"):
+        await PodExecutor(api.client, "one", namespace="gpus").run([NVIDIA_SMI], 10)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -171,10 +171,13 @@ class Script:
         await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
-    async def informer(self, **more: Any) -> AsyncIterator[Informer[Thing]]:
+    async def informer(
+        self, *, optional: bool = False, **more: Any
+    ) -> AsyncIterator[Informer[Thing]]:
         """A running informer that has no real pauses."""
+        kind = replace(THINGS, optional=optional)
         async with self.client() as client:
-            informer = Informer(client, THINGS, sleep=self.pause, jitter=lambda: 0.5, **more)
+            informer = Informer(client, kind, sleep=self.pause, jitter=lambda: 0.5, **more)
             task = asyncio.create_task(informer.run())
             try:
                 yield informer

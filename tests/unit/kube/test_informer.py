@@ -106,6 +106,38 @@ async def test_a_list_that_fails_is_tried_again(script, until) -> None:
     assert names(informer) == {"a"}
 
 
+async def test_a_kind_that_is_not_served_is_told_and_asked_for_again(script, until) -> None:
+    script.replies += [
+        script.body(404, script.failure(404, "NotFound")),
+        script.items(100, script.thing("a", 90)),
+    ]
+
+    async with script.informer() as informer:
+        await informer.answered.wait()
+        assert informer.unserved
+        assert not informer.synced.is_set()
+        await informer.synced.wait()
+
+    assert not informer.unserved
+    assert names(informer) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("optional", "levels"), [(False, ["WARNING", "DEBUG"]), (True, ["INFO", "DEBUG"])]
+)
+async def test_a_kind_that_a_cluster_need_not_have_is_missed_quietly(
+    script, caplog, optional: bool, levels: list[str]
+) -> None:
+    script.replies += [script.body(404, script.failure(404, "NotFound"))] * 2
+    script.replies.append(script.items(100))
+
+    with caplog.at_level(logging.DEBUG, logger="laneway.kube.informer"):
+        async with script.informer(optional=optional) as informer:
+            await informer.synced.wait()
+
+    assert [one.levelname for one in caplog.records] == levels
+
+
 async def test_nothing_is_synced_before_the_last_page(script, until) -> None:
     script.replies += [
         script.items(100, script.thing("a", 1), more="next"),

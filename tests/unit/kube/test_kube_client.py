@@ -186,6 +186,17 @@ async def test_refusals_are_typed(plain, things, code: int, reason: str, kind: t
     assert [it.field for it in error.causes] == ["size"]
 
 
+async def test_a_refusal_for_several_reasons_is_one_line(plain, things) -> None:
+    failure = plain.failure(403, "Forbidden", message="It is taken.\n\tIt is broken.\n")
+    plain.replies.append(plain.body(403, failure))
+
+    async with plain.client() as client:
+        with pytest.raises(ForbiddenError) as caught:
+            await client.create(things, {})
+
+    assert str(caught.value) == "It is taken. It is broken. (403 Forbidden)"
+
+
 @pytest.mark.parametrize("content", [b"<h1>Bad\n gateway</h1>", b"\xff\xfe", b"", b"[]"])
 async def test_a_refusal_that_is_no_status_still_has_its_code(plain, things, content) -> None:
     plain.replies.append(plain.body(502, content))

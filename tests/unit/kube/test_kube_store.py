@@ -77,3 +77,20 @@ def test_an_indexer_that_fails_leaves_the_store_as_it_was() -> None:
 
     assert store.get("a") is good
     assert store.by("size", 2) == [good]
+
+
+def test_what_changed_is_told_as_far_as_it_is_remembered() -> None:
+    store: Store[Any] = Store()
+    a, b = (Part(ObjectMeta(name=name), [], 5) for name in "ab")
+    store.put(a)
+    before = store.changes
+    assert store.changed_since(before) == set()
+    store.put(b)
+    store.drop(Key("", "a"))
+    store.put(b)
+    assert store.changed_since(before) == {Key("", "a"), Key("", "b")}
+    assert store.changed_since(store.changes - 1) == {Key("", "b")}
+    assert store.changed_since(store.changes + 1) is None
+    for _ in range(5000):
+        store.put(a)
+    assert store.changed_since(before) is None

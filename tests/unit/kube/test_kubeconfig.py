@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laneway.kube.config import load
+from laneway.kube.config import SECRET_LIMIT, from_secret, load
 from laneway.kube.errors import ConfigError
 
 SECRET = "s3cr3t"
@@ -308,3 +308,33 @@ def test_no_content_whatever_is_a_crash(tmp_path: Path, content: bytes | str) ->
 
     with pytest.raises(ConfigError):
         load(str(path), env={})
+
+
+# ------------------------------------------------------------------------------------ in a Secret
+
+
+def test_a_secret_tells_how_a_cluster_is_reached() -> None:
+    found = from_secret(yaml.safe_dump(simple()).encode(), "Secret team/a")
+    assert (found.cluster.server, found.user.token) == ("https://a:6443", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"user": {"tokenFile": "/var/run/secrets/token"}}, "tokenFile"),
+        ({"user": {"client-key": "/etc/key", "client-certificate-data": "QQ=="}}, "client-key"),
+        ({"user": {"client-certificate": "/etc/crt"}}, "client-certificate"),
+        ({"user": exec_user()}, "exec"),
+        ({"cluster": {"certificate-authority": "/etc/ca"}}, "certificate-authority"),
+    ],
+)
+def test_a_secret_may_name_nothing_of_ours(parts: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^Secret team/a: {said} names something outside"):
+        from_secret(yaml.safe_dump(simple(**parts)).encode(), "Secret team/a")
+
+
+def test_a_secret_that_would_keep_us_busy_is_not_read() -> None:
+    text = yaml.safe_dump(simple()).encode()
+    assert from_secret(text.ljust(SECRET_LIMIT), "Secret team/a")
+    with pytest.raises(ConfigError, match="keep only the context"):
+        from_secret(text.ljust(SECRET_LIMIT + 1), "Secret team/a")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gc
+import json
 import socket
+import ssl
+import threading
 
 import aiohttp
 import pytest
 from yarl import URL
 
+from laneway.kube.client import Client
+from laneway.kube.cluster import Cluster, ClusterConfig, Pem, User
 from laneway.kube.transport import failure_text, keep_alive, warning_texts
 
 
@@ -46,3 +54,38 @@ def test_the_password_of_a_proxy_is_not_shown() -> None:
     text = failure_text(aiohttp.ClientHttpProxyError(info, (), status=407, message="Denied"))
 
     assert text == "HTTP 407 Denied"
+
+
+def test_a_watch_that_is_left_ends_with_its_event_loop(
+    authority, server_context: ssl.SSLContext, things
+) -> None:
+    """Even when the server does not answer the end of TLS, as a busy one does not in time."""
+
+    def serve(listener: socket.socket, over: threading.Event) -> None:
+        connection, _ = listener.accept()
+        with server_context.wrap_socket(connection, server_side=True) as stream:
+            stream.recv(65536)
+            event = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "a"}}}).encode()
+            stream.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            stream.sendall(b"%x\r\n%s\n\r\n" % (len(event) + 1, event))
+            over.wait(60)
+
+    async def first_event(port: int) -> str:
+        cluster = Cluster(f"https://127.0.0.1:{port}", Pem(data=authority.certificate))
+        async with (
+            Client(ClusterConfig(cluster, User())) as client,
+            contextlib.aclosing(client.watch(things, resource_version="1")) as events,
+        ):
+            return (await anext(events)).type
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        server = threading.Thread(target=serve, args=(listener, over))
+        server.start()
+        try:
+            assert asyncio.run(first_event(listener.getsockname()[1])) == "ADDED"
+        finally:
+            over.set()
+            server.join()
+    gc.collect()  # what is left open warns when it is collected, and a warning is a failure

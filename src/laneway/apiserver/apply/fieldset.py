@@ -31,13 +31,14 @@ class MalformedFields(ValueError):  # noqa: N818 - named for what it is
 class FieldSet:
     """An immutable set of field paths."""
 
-    __slots__ = ("children", "members")
+    __slots__ = ("_hash", "children", "members")
 
     def __init__(
         self, members: frozenset[str] = frozenset(), children: Mapping[str, FieldSet] | None = None
     ) -> None:
         self.members = members
         self.children: Mapping[str, FieldSet] = children or {}
+        self._hash: int | None = None
 
     @staticmethod
     def of(paths: Iterable[Path]) -> FieldSet:
@@ -82,7 +83,10 @@ class FieldSet:
         )
 
     def __hash__(self) -> int:
-        return hash((self.members, frozenset(self.children)))
+        # Of the whole tree: at the top, those of all objects of a kind are alike.
+        if self._hash is None:
+            self._hash = hash((self.members, frozenset(self.children.items())))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"FieldSet({', '.join(map(shown, self))})"

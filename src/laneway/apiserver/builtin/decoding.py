@@ -16,9 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laneway.api import timestamp
-from laneway.apiserver.builtin import defaults, quantity, types
+from laneway.apiserver.builtin import defaults, types
 from laneway.apiserver.errors import Undecodable
 from laneway.apiserver.schemas import schema
+from laneway.core import quantity
 
 if TYPE_CHECKING:
     from laneway.apiserver.builtin.types import Field

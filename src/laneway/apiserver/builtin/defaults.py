@@ -97,7 +97,11 @@ _BY_STRUCT: dict[str, dict[str, Any]] = {
     "core.v1.ServicePort": {"protocol": "TCP"},
     "core.v1.ServiceSpec": {"sessionAffinity": "None", "type": "ClusterIP"},
     "discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
+    "networking.v1.NetworkPolicyPort": {"protocol": "TCP"},
     "rbac.v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
+    "resource.v1.DeviceSubRequest": {"allocationMode": "ExactCount"},
+    "resource.v1.DeviceToleration": {"operator": "Equal"},
+    "resource.v1.ExactDeviceRequest": {"allocationMode": "ExactCount"},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }
@@ -230,6 +234,12 @@ def _service(obj: Object) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
 
+def _network_policy(obj: Object) -> None:
+    spec = _map(obj, "spec")
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
 def _namespace(obj: Object) -> None:
     meta = obj["metadata"]
     if name := meta.get("name"):
@@ -249,6 +259,22 @@ def _map(obj: Object, name: str) -> Object:
     return value
 
 
+def _claim(obj: Object) -> None:
+    _claimed(_map(obj, "spec"))
+
+
+def _claim_template(obj: Object) -> None:
+    _claimed(_map(_map(obj, "spec"), "spec"))
+
+
+def _claimed(spec: Object) -> None:
+    """Of how many devices: of one, unless another way to count is given."""
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        for one in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if one is not None and one.get("allocationMode") == "ExactCount":
+                one.setdefault("count", 1)
+
+
 _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "apps.v1.DaemonSet": _daemon_set,
     "apps.v1.Deployment": _deployment,
@@ -258,6 +284,9 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "core.v1.Node": _node,
     "core.v1.Pod": _pod,
     "core.v1.Service": _service,
+    "networking.v1.NetworkPolicy": _network_policy,
     "rbac.v1.ClusterRoleBinding": _binding,
     "rbac.v1.RoleBinding": _binding,
+    "resource.v1.ResourceClaim": _claim,
+    "resource.v1.ResourceClaimTemplate": _claim_template,
 }

@@ -10,6 +10,7 @@ import hashlib
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
+from laneway.apiserver import metadata
 from laneway.apiserver.builtin import types
 
 if TYPE_CHECKING:
@@ -123,10 +124,26 @@ def _job(obj: Object, old: Object | None) -> None:
     obj["spec"].setdefault("selector", {"matchLabels": match})
 
 
+def _resource_slice(obj: Object, old: Object | None) -> None:
+    """A taint without a time is one that comes now; one that was there keeps its time."""
+    held = {one.get("name"): one for one in ((old or {}).get("spec") or {}).get("devices") or ()}
+    for device in obj["spec"].get("devices") or ():
+        before = {_taint(one): one for one in held.get(device["name"], {}).get("taints") or ()}
+        for taint in device.get("taints") or ():
+            if not taint.get("timeAdded"):
+                known = before.get(_taint(taint), {}).get("timeAdded")
+                taint["timeAdded"] = known or metadata.now()
+
+
+def _taint(taint: Object) -> tuple[Any, ...]:
+    return taint.get("key"), taint.get("value"), taint.get("effect")
+
+
 _FILL: dict[str, Callable[[Object, Object | None], None]] = {
     "batch.v1.Job": _job,
     "core.v1.Namespace": _namespace,
     "core.v1.Pod": _pod,
     "core.v1.Secret": _secret,
     "core.v1.Service": _service,
+    "resource.v1.ResourceSlice": _resource_slice,
 }

@@ -6,7 +6,8 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import problems as problem
-from laneway.apiserver.builtin import quantity, rules
+from laneway.apiserver.builtin import rules
+from laneway.core import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import problems as problem
-from laneway.apiserver.builtin import pods, rules, types, workloads
+from laneway.apiserver.builtin import devices, pods, policies, rules, slices, types, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,8 +72,8 @@ def _secret(obj: Object, old: Object | None) -> Iterator[Problem]:
             if not notes.get("kubernetes.io/service-account.name"):
                 path = "metadata.annotations[kubernetes.io/service-account.name]"
                 yield problem.required(path)
-    if old is not None and obj.get("type") != old.get("type"):
-        yield problem.invalid("type", obj.get("type", ""), rules.IMMUTABLE)
+    if old is not None:
+        yield from rules.immutable("type", obj.get("type", ""), old.get("type", ""))
     yield from _frozen(obj, old, ("data",))
 
 
@@ -233,6 +233,11 @@ _RULES: dict[str, Callable[[Object, Object | None], Iterator[Problem]]] = {
     "core.v1.Pod": pods.pod,
     "core.v1.Secret": _secret,
     "core.v1.Service": _service,
+    "networking.v1.NetworkPolicy": policies.network_policy,
+    "resource.v1.DeviceClass": devices.device_class,
+    "resource.v1.ResourceClaim": devices.resource_claim,
+    "resource.v1.ResourceClaimTemplate": devices.resource_claim_template,
+    "resource.v1.ResourceSlice": slices.resource_slice,
     "scheduling.v1.PriorityClass": _priority_class,
     "storage.v1.StorageClass": _storage_class,
 }

@@ -11,11 +11,10 @@ from laneway.apiserver import problems as problem
 from laneway.apiserver.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Object = dict[str, Any]
 
-IMMUTABLE = "field is immutable"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PORT_NAME = re.compile("[a-z0-9-]+")
 _WITH_VALUES = ("In", "NotIn")
@@ -27,9 +26,47 @@ def duplicate(field: str, value: Any) -> Problem:
     return Problem("FieldValueDuplicate", f"Duplicate value: {json.dumps(value)}", field)
 
 
+def immutable(field: str, value: Any, before: Any) -> Iterator[Problem]:
+    """What keeps a field from getting another value."""
+    if value != before:
+        yield problem.invalid(field, value, "field is immutable")
+
+
 def dns_label(field: str, name: str) -> Iterator[Problem]:
     """What keeps a text from being one part of a DNS name."""
     yield from problem.unfit(field, name, names.label(name))
+
+
+def required_label(field: str, name: str) -> Iterator[Problem]:
+    """The same for a text that must be there."""
+    if name:
+        yield from dns_label(field, name)
+    else:
+        yield problem.required(field)
+
+
+def items(
+    field: str,
+    found: list[Object] | None,
+    limit: int,
+    key: str,
+    rule: Callable[[str, Object], Iterator[Problem]],
+) -> Iterator[Problem]:
+    """What is wrong with a list by itself and by this rule; what is too long is not gone through.
+
+    No two items may have the same `key`.
+    """
+    found = found or []
+    if len(found) > limit:
+        yield problem.too_many(field, len(found), limit)
+    seen: set[str] = set()
+    for index, item in enumerate(found[:limit]):
+        path = f"{field}[{index}]"
+        yield from rule(path, item)
+        name = item.get(key, "")
+        if name in seen:
+            yield duplicate(path, name)
+        seen.add(name)
 
 
 def labels(field: str, found: dict[str, str]) -> Iterator[Problem]:

@@ -100,8 +100,8 @@ def job(obj: Object, old: Object | None) -> Iterator[Problem]:
         yield problem.not_supported("spec.template.spec.restartPolicy", policy, supported)
     before = (old or {}).get("spec") or {}
     for name in ("selector", "template", "completionMode") if old else ():
-        if spec.get(name) != before.get(name) and not (name == "template" and spec.get("suspend")):
-            yield problem.invalid(f"spec.{name}", spec.get(name), rules.IMMUTABLE)
+        if not (name == "template" and spec.get("suspend")):
+            yield from rules.immutable(f"spec.{name}", spec.get(name), before.get(name))
 
 
 def _controller(spec: Object, old: Object | None, *, empty: str = "invalid") -> Iterator[Problem]:
@@ -122,5 +122,6 @@ def _controller(spec: Object, old: Object | None, *, empty: str = "invalid") -> 
     policy = pod.get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield problem.not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
-    if old is not None and selector != (old.get("spec") or {}).get("selector"):
-        yield problem.invalid("spec.selector", selector, rules.IMMUTABLE)
+    if old is not None:
+        before = (old.get("spec") or {}).get("selector")
+        yield from rules.immutable("spec.selector", selector, before)

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from laneway.apiserver import names
-from laneway.apiserver.builtin import quantity
 from laneway.apiserver.cel.functions import declare
 from laneway.apiserver.cel.standard import searched
 from laneway.apiserver.cel.types import KINDS
 from laneway.apiserver.cel.values import CelError, Optional
 from laneway.apiserver.schemas import formats, regex
+from laneway.core import quantity
 
 _FOUND_LIMIT = 50_000
 

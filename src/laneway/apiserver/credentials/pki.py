@@ -6,13 +6,11 @@ expire or lacks a name, and never replaces the authority, because every client t
 file is an error that names it and the way out; nothing is repaired by guessing.
 
 A key is written before its certificate. An interrupted first run therefore leaves a key alone,
-which nobody can rely on yet, and the next run starts over. Certificates are valid from a day ago,
-so that clocks which disagree a little do not lock anybody out.
+which nobody can rely on yet, and the next run starts over.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
 from collections.abc import Sequence
@@ -21,16 +19,16 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from laneway.apiserver.credentials.files import write_atomically
+from laneway.core.certificates import making
+from laneway.core.certificates.making import Key, key_pem, new_key, pem, subject
 
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
-BACKDATED = timedelta(days=1)
 
 SERVER_NAMES = (
     "localhost",
@@ -58,11 +56,11 @@ class Pki(msgspec.Struct, frozen=True):
 
     directory: str
     ca: x509.Certificate
-    ca_key: ec.EllipticCurvePrivateKey
+    ca_key: Key
 
     @property
     def ca_pem(self) -> bytes:
-        return _pem(self.ca)
+        return pem(self.ca)
 
     @property
     def server_cert(self) -> str:
@@ -74,17 +72,17 @@ class Pki(msgspec.Struct, frozen=True):
 
     def client(self, user: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
         """Issue a client certificate: (certificate, key), both PEM."""
-        names = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
-        names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in groups]
-        key = _new_key()
-        certificate = _issue(
-            self,
-            x509.Name(names),
+        key = new_key()
+        certificate = making.issued(
+            self.ca,
+            self.ca_key,
+            subject(user, groups),
             key,
-            usage=ExtendedKeyUsageOID.CLIENT_AUTH,
+            usage=making.CLIENT,
             now=datetime.now(UTC),
+            life=LEAF_LIFE,
         )
-        return _pem(certificate), _key_pem(key)
+        return pem(certificate), key_pem(key)
 
     def ssl_context(self) -> ssl.SSLContext:
         """For the server: a client may present a certificate, and then it must be ours."""
@@ -104,17 +102,23 @@ def ensure(directory: str, host_names: Sequence[str] = (), *, now: datetime | No
     pki = _authority(directory, at)
     names = (*SERVER_NAMES, *(name for name in host_names if name not in SERVER_NAMES))
     if not _still_good(pki, names, at):
-        key = _new_key()
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "laneway-apiserver")])
-        certificate = _issue(
-            pki, subject, key, usage=ExtendedKeyUsageOID.SERVER_AUTH, names=names, now=at
+        key = new_key()
+        certificate = making.issued(
+            pki.ca,
+            pki.ca_key,
+            subject("laneway-apiserver"),
+            key,
+            usage=making.SERVER,
+            names=names,
+            now=at,
+            life=LEAF_LIFE,
         )
         # The pair is replaced in two steps. A crash between them leaves a key without its
         # certificate; the certificate is removed first, so that the next run issues a new pair.
         if os.path.exists(pki.server_cert):
             os.unlink(pki.server_cert)
-        write_atomically(pki.server_key, _key_pem(key))
-        write_atomically(pki.server_cert, _pem(certificate), 0o644)
+        write_atomically(pki.server_key, key_pem(key))
+        write_atomically(pki.server_cert, pem(certificate), 0o644)
     return pki
 
 
@@ -122,16 +126,10 @@ def _authority(directory: str, now: datetime) -> Pki:
     cert_path = os.path.join(directory, "ca.crt")
     key_path = os.path.join(directory, "ca.key")
     if not os.path.exists(cert_path):
-        key = _new_key()
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "laneway-ca")])
-        certificate = (
-            _builder(subject, subject, key, now, CA_LIFE)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_key_usage(ca=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        write_atomically(key_path, _key_pem(key))
-        write_atomically(cert_path, _pem(certificate), 0o644)
+        key = new_key()
+        certificate = making.authority(subject("laneway-ca"), key, now, CA_LIFE)
+        write_atomically(key_path, key_pem(key))
+        write_atomically(cert_path, pem(certificate), 0o644)
     certificate, key = _pair(cert_path, key_path, _REMEDY)
     if certificate.not_valid_after_utc <= now + RENEW_BEFORE:
         raise PkiError(f"{cert_path} expires {certificate.not_valid_after_utc:%Y-%m-%d}: {_REMEDY}")
@@ -151,13 +149,11 @@ def _still_good(pki: Pki, names: Sequence[str], now: datetime) -> bool:
         ) from error
     return (
         certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - RENEW_BEFORE
-        and {_general_name(name) for name in names} <= set(held)
+        and {making.general_name(name) for name in names} <= set(held)
     )
 
 
-def _pair(
-    cert_path: str, key_path: str, remedy: str
-) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _pair(cert_path: str, key_path: str, remedy: str) -> tuple[x509.Certificate, Key]:
     try:
         certificate = x509.load_pem_x509_certificate(_read(cert_path, remedy))
     except ValueError as error:
@@ -181,82 +177,3 @@ def _read(path: str, remedy: str) -> bytes:
         raise PkiError(f"{path} is missing: {remedy}") from None
     except OSError as error:
         raise PkiError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _issue(
-    pki: Pki,
-    subject: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    *,
-    usage: x509.ObjectIdentifier,
-    names: Sequence[str] = (),
-    now: datetime,
-) -> x509.Certificate:
-    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(pki.ca_key.public_key())
-    builder = (
-        _builder(subject, pki.ca.subject, key, now, LEAF_LIFE)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(ca=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        .add_extension(issuer_key, critical=False)
-    )
-    if names:
-        general = [_general_name(name) for name in names]
-        builder = builder.add_extension(x509.SubjectAlternativeName(general), critical=False)
-    return builder.sign(pki.ca_key, hashes.SHA256())
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    life: timedelta,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + life)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-
-
-def _key_usage(*, ca: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=ca,
-        crl_sign=ca,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _new_key() -> ec.EllipticCurvePrivateKey:
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

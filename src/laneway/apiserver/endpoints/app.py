@@ -20,7 +20,7 @@ from laneway.apiserver.encodings import negotiation
 from laneway.apiserver.endpoints import answers, discovery
 from laneway.apiserver.endpoints.handlers import Handlers, no_such_path, not_allowed
 from laneway.apiserver.errors import ApiError
-from laneway.apiserver.openapi import documents
+from laneway.apiserver.openapi import documents, swagger_proto
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -162,8 +162,11 @@ class Pages:
         return answer(discovery.resources(self._registry.kinds, group, version))
 
     async def openapi_v2(self, request: web.Request) -> web.Response:
-        # kubectl asks for protobuf alone, and does without when that is refused.
-        form = negotiation.form(request.headers.get("Accept", ""))
+        accept = request.headers.get("Accept", "")
+        if accept.partition(",")[0].strip() in swagger_proto.ACCEPTED:
+            body = swagger_proto.encode(documents.v2(self._registry.kinds))
+            return web.Response(body=body, headers={"Content-Type": swagger_proto.MEDIA_TYPE})
+        form = negotiation.form(accept)
         body = negotiation.encode(documents.v2(self._registry.kinds), form.media_type)
         return web.Response(body=body, content_type=form.media_type)
 

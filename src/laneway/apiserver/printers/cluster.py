@@ -57,6 +57,18 @@ def _created(obj: Object, _: datetime) -> str:
     return text(obj, "metadata", "creationTimestamp")
 
 
+def _claim_state(claim: Object, _: datetime) -> str:
+    """`pending`, `allocated,reserved`; a claim that is being deleted says so first."""
+    deleted = bool(get(claim, "metadata", "deletionTimestamp"))
+    states = ["deleted"] if deleted else []
+    if mapping(claim, "status", "allocation"):
+        states.append("allocated")
+        states += ["reserved"] if items(claim, "status", "reservedFor") else []
+    elif not deleted:
+        states.append("pending")
+    return ",".join(states)
+
+
 CELLS: dict[tuple[str, str], Cell] = {
     ("customresourcedefinitions.apiextensions.k8s.io", "Created At"): _created,
     ("roles.rbac.authorization.k8s.io", "Created At"): _created,
@@ -73,5 +85,6 @@ CELLS: dict[tuple[str, str], Cell] = {
         get(obj, "globalDefault") is True
     ),
     ("priorityclasses.scheduling.k8s.io", "Value"): of("value"),
+    ("resourceclaims.resource.k8s.io", "State"): _claim_state,
     ("secrets", "Data"): size("data"),
 }

@@ -14,6 +14,7 @@ from laneway.apiserver.printers.parts import (
     labels,
     mapping,
     number,
+    selector,
     shortened,
     text,
     texts,
@@ -86,6 +87,9 @@ CELLS: dict[tuple[str, str], Cell] = {
     ("services", "External-IP"): external_ip,
     ("services", "Port(s)"): ports,
     ("services", "Selector"): lambda obj, _: labels(mapping(obj, "spec", "selector")),
+    ("networkpolicies.networking.k8s.io", "Pod-Selector"): lambda obj, _: selector(
+        get(obj, "spec", "podSelector")
+    ),
     (_SLICES, "Endpoints"): _slice_endpoints,
     (_SLICES, "Ports"): _slice_ports,
 }

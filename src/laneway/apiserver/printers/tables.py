@@ -21,14 +21,16 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jsonpath
 import msgspec
 
 from laneway.apiserver import printers
 from laneway.apiserver.kinds import Column, Kind
 from laneway.apiserver.printers import durations
+
+if TYPE_CHECKING:
+    from jsonpath import CompoundJSONPath, JSONPath
 
 _Step: TypeAlias = str | tuple[str, str]
 """A key, or the choice of the elements of a list whose key has a text."""
@@ -77,8 +79,10 @@ class _Path:
         self._steps = [step for step, _ in segments if step is not None]
         keys = [step for step in self._steps if isinstance(step, str)]
         self._keys = keys if len(keys) == len(segments) else None
-        self._query: jsonpath.JSONPath | jsonpath.CompoundJSONPath | None = None
+        self._query: JSONPath | CompoundJSONPath | None = None
         if len(self._steps) != len(segments):
+            import jsonpath  # noqa: PLC0415 - few paths need it, and no server to start
+
             try:
                 self._query = jsonpath.compile("$" + "".join(text for _, text in segments))
             except jsonpath.JSONPathError as error:
@@ -87,6 +91,8 @@ class _Path:
     def find(self, obj: Any) -> list[Any]:
         """Every value at the path that is not null."""
         if self._query is not None:
+            import jsonpath  # noqa: PLC0415 - as above
+
             try:
                 return [value for value in self._query.findall(obj) if value is not None]
             except jsonpath.JSONPathError:

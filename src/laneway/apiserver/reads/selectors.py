@@ -50,6 +50,7 @@ _OF_BUILTIN = {
         "status.podIP",
     ),
     "replicasets": ("status.replicas",),
+    "resourceslices": ("spec.driver", "spec.nodeName"),
     "secrets": ("type",),
     "services": ("spec.clusterIP", "spec.type"),
 }

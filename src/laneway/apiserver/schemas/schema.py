@@ -25,6 +25,9 @@ DEFAULTS_LIMIT = 2 * 1024 * 1024
 _LOOKED_UP = 8
 """Properties that may be looked for in the time that a byte takes."""
 
+_CONTAINERS = (dict, list)
+"""What has members; most values have none, and so nothing below them to look at."""
+
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
 
@@ -97,7 +100,8 @@ def _default(schema: Schema, value: Any, room: _Room) -> None:
         if sub.get("default") is not None and not sub.get("nullable"):
             value[:] = [room.copy(sub["default"]) if v is None else v for v in value]
     for _, child, sub in children(schema, value):
-        _default(sub, child, room)
+        if isinstance(child, _CONTAINERS):
+            _default(sub, child, room)
 
 
 def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schema]]:
@@ -165,7 +169,7 @@ def _prune(schema: Schema, value: Any, path: str, unknown: list[str], keep: froz
         unknown += _prune_metadata(value["metadata"], joined(path, "metadata"))
     for key, child, sub in children(schema, value):
         # CRDs name `metadata` without its fields: they are the same everywhere.
-        if key in keep:
+        if key in keep or not isinstance(child, _CONTAINERS):
             continue
         inner = IDENTITY if sub.get("x-kubernetes-embedded-resource") else frozenset[str]()
         _prune(sub, child, joined(path, key), unknown, inner)

@@ -48,6 +48,7 @@ _BLOCKING = frozenset(
     }
 )
 _TYPE = "FieldValueTypeInvalid"
+_LOGIC = frozenset({"allOf", "anyOf", "oneOf", "not"})
 _UNCHECKED = problem.invalid(
     "<nil>",
     None,
@@ -142,6 +143,9 @@ class _Check:
         self._left = STEPS_LIMIT
 
     def value(self, schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
+        # What `==` calls equal may still be 1 for `true`; it is just much faster to tell unequal.
+        if old is not ABSENT and value == old and same(value, old):
+            return []
         self._left -= 1 + len(schema.get("enum") or ()) // _COMPARED
         if self._left < 0:
             raise _TooLongError
@@ -156,7 +160,7 @@ class _Check:
                 found += self.value(sub, child, joined(path, key), before.get(key, ABSENT))
                 if len(found) >= PROBLEMS_LIMIT:
                     break
-        return [] if found and old is not ABSENT and same(value, old) else found
+        return found
 
     def _here(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         wanted = schema.get("type")
@@ -171,7 +175,8 @@ class _Check:
             yield problem.not_supported(path, value, schema["enum"])
         if is_right:
             yield from _bounds(schema, value, path)
-        yield from self._logic(schema, value, path)
+        if not _LOGIC.isdisjoint(schema):
+            yield from self._logic(schema, value, path)
 
     def _logic(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         for sub in schema.get("allOf") or ():

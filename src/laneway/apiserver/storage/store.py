@@ -77,7 +77,7 @@ ORDER BY namespace, name
 
 
 _COUNT = f"SELECT count(*) FROM ({_NOW})"  # noqa: S608 - both parts are constants
-_COUNT_AT = f"SELECT count(*) FROM ({_AT})"  # noqa: S608
+_COUNT_AT = f"SELECT count(*) FROM ({_AT})"  # noqa: S608 - of our own text
 
 FIRST = Key("", "", "")
 """Before every key."""

@@ -173,7 +173,7 @@ def to_storage(kind: Kind, obj: Object) -> Object:
 
 
 def has_generation(kind: Kind) -> bool:
-    return kind.custom or kind.group in _WITH_GENERATION or kind.resource == builtin.CRDS
+    return kind.custom or kind.group in _WITH_GENERATION or kind.resource in _KINDS_WITH_GENERATION
 
 
 def desired(kind: Kind, obj: Object) -> Object:
@@ -183,6 +183,9 @@ def desired(kind: Kind, obj: Object) -> Object:
 
 
 _WITH_GENERATION = frozenset({"apps", "batch", "policy", "admissionregistration.k8s.io"})
+_KINDS_WITH_GENERATION = frozenset(
+    {builtin.CRDS, "deviceclasses.resource.k8s.io", "resourceslices.resource.k8s.io"}
+)
 
 
 class Target(NamedTuple):

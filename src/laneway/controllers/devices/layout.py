@@ -36,7 +36,7 @@ from laneway.core.layout.stages import Waiting
 from laneway.core.layout.wish import Claimant, LayoutWish, Selection, wish_of
 from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
-from laneway.core.phrases import counted, quoted
+from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
 from laneway.core.refusals import FunctionMissing, GpuPreparing, Refusal
 from laneway.core.sriov import vf_count
@@ -44,8 +44,6 @@ from laneway.core.words import describe
 
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
-_LONGEST_NAME = 253
-"""Of an object of Kubernetes."""
 
 _FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__)
 """Answers of an object that only waits for another one, whose own answer says more."""
@@ -305,10 +303,4 @@ def _names(entries: Sequence[LayoutGpu]) -> str:
 
 def _first(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(_shown, names[:_NAMED])) + more
-
-
-def _shown(name: str) -> str:
-    """A name as somebody wrote it, if it can be one."""
-    plain = name.isascii() and name.isprintable() and len(name) <= _LONGEST_NAME
-    return name if plain else quoted(name)
+    return ", ".join(map(shown, names[:_NAMED])) + more

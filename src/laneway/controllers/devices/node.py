@@ -6,11 +6,17 @@ from collections.abc import Mapping
 
 from laneway.api import Condition, DeviceNode, DeviceNodeStatus, ObjectMeta
 from laneway.controllers.devices.family import ready
+from laneway.core import keys
 from laneway.core.inventory import Inventory
 
 
-def wanted(inventory: Inventory, node: str, uevents_unavailable: str) -> Mapping[str, DeviceNode]:
-    """One object, named like the node; `uevents_unavailable` says why events do not arrive."""
+def wanted(
+    inventory: Inventory, node: str, uevents_unavailable: str, uid: str
+) -> Mapping[str, DeviceNode]:
+    """One object, named like the node; `uevents_unavailable` says why events do not arrive.
+
+    `uid` is that of the cluster's node, empty where there is none.
+    """
     if inventory.errors:
         first = inventory.errors[0]
         more = f" and {len(inventory.errors) - 1} more" if len(inventory.errors) > 1 else ""
@@ -35,6 +41,7 @@ def wanted(inventory: Inventory, node: str, uevents_unavailable: str) -> Mapping
             message="Changes are seen as the kernel reports them.",
         )
     node_object = DeviceNode(
-        metadata=ObjectMeta(name=node), status=DeviceNodeStatus(conditions=[observed, events])
+        metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),
+        status=DeviceNodeStatus(conditions=[observed, events]),
     )
     return {node: node_object}

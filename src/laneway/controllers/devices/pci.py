@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from laneway.api import (
     Condition,
     ObjectMeta,
@@ -14,12 +16,12 @@ from laneway.api import (
     PCIDeviceLink,
     PCIDeviceSriov,
     PCIDeviceStatus,
-    Status,
 )
-from laneway.controllers.devices.family import Family, read_failed, ready, unreadable
+from laneway.controllers.devices.family import read_failed, ready, unreadable
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
 from laneway.core.pci import Link, PciFunction
+from laneway.core.refusals import DeviceMissing, InvalidResourceName
 from laneway.core.vgpu.offer import sriov_off
 
 
@@ -170,14 +172,32 @@ def _link(link: Link) -> PCIDeviceLink | None:
     )
 
 
-def status(_stored: PCIDevice, wanted: PCIDevice) -> Status:
-    """Everything is observed, nothing in it belongs to anybody else."""
-    return wanted.status
-
-
 def keep(stored: PCIDevice, inventory: Inventory) -> bool:
     """A device that could not be read is not gone."""
     return unreadable(inventory, [stored.status.address])
 
 
-FAMILY = Family(PCIDevice, wanted, status, keep)
+def missing(stored: PCIDevice) -> PCIDeviceStatus:
+    """The status of a claimed device that is not there: what it was, and that it is gone."""
+    gone = DeviceMissing(stored.status.address)
+    free = Condition(type="Claimable", status="False", reason=gone.reason, message=gone.words)
+    return msgspec.structs.replace(
+        stored.status,
+        kernel_driver_in_use="",
+        claimable=False,
+        conditions=[ready(gone.reason, gone.words, status=False), free],
+    )
+
+
+def called(observed: PCIDeviceStatus, resource: str | InvalidResourceName) -> PCIDeviceStatus:
+    """The status of a device that pods ask for by another name than that of its model."""
+    if isinstance(resource, InvalidResourceName):
+        text = f"{resource.words} Meanwhile it goes by {observed.resource_name}."
+        conditions = [
+            ready(resource.reason, text, status=False) if one.type == "Ready" else one
+            for one in observed.conditions
+        ]
+        return msgspec.structs.replace(observed, conditions=conditions)
+    if resource == observed.resource_name:
+        return observed
+    return msgspec.structs.replace(observed, resource_name=resource)

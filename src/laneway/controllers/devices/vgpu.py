@@ -8,13 +8,17 @@ import msgspec
 
 from laneway.api import (
     VGPU_CONFIGURED,
+    Condition,
     ObjectMeta,
     VGPUDevice,
     VGPUDeviceSpec,
     VGPUDeviceStatus,
+    find_condition,
 )
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.handout.permission import Say
+from laneway.controllers.handout.standing import Standing
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
@@ -134,6 +138,34 @@ def status(_stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
     if observed.conditions:
         return observed
     return msgspec.structs.replace(observed, conditions=[ready("NotConfigured", _NO_VGPU)])
+
+
+def on_its_way(
+    stored: VGPUDevice, status: VGPUDeviceStatus, standing: Standing
+) -> VGPUDeviceStatus:
+    """A status with how far the vGPU is on its way to virtual machines, if it is there or was."""
+    said = find_condition(stored.status.conditions, "Advertised") is not None
+    if not (status.configure_vgpu_type_name or said):
+        return status
+    return msgspec.structs.replace(
+        status,
+        resource_name=standing.resource,
+        allocation=standing.owner,
+        conditions=[
+            *status.conditions,
+            _said("Permitted", standing.permitted_why, holds=standing.permitted is True),
+            _said("Advertised", standing.advertised_why, holds=standing.advertised),
+        ],
+    )
+
+
+def _said(condition: str, say: Say, *, holds: bool) -> Condition:
+    return Condition(
+        type=condition,
+        status="True" if holds else "False",
+        reason=say.reason,
+        message=say.message,
+    )
 
 
 def remembering(stored: VGPUDevice, status: VGPUDeviceStatus) -> VGPUDeviceStatus:

@@ -29,6 +29,7 @@ from laneway.controllers.acting import ACTOR, RETRY_SECONDS, Means
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
+from laneway.controllers.layouts.standing import stands, terms
 from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
 from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
@@ -110,6 +111,7 @@ class LayoutController:
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._node = node
+        self._client = client
         self._means = means
         self._lower = lower
         self._layouts = layouts
@@ -146,7 +148,7 @@ class LayoutController:
     def _layout_changed(self, before: VGPULayout | None, after: VGPULayout | None) -> None:
         if after is None and before is not None:
             self._forget(before.metadata.name)
-        if before is None or after is None or _terms(before) != _terms(after):
+        if before is None or after is None or terms(before) != terms(after):
             self._ask_all()  # Whose GPU it is may be another for every layout.
         if after is not None:
             self.queue.add_after(Key(after.metadata.name), SUM_SECONDS * _spread())
@@ -261,7 +263,7 @@ class LayoutController:
                 return projection.done(blank, wish), None
             if not objects.refused:
                 return projection.handed_over(blank, wish, found), None
-        circumstances = (_terms(layout), has, found, objects)
+        circumstances = (terms(layout), has, found, objects)
         look = self._looks.get(key)
         if look and look.circumstances == circumstances and _now() < look.again:
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
@@ -303,18 +305,20 @@ class LayoutController:
         if self._changed(key, layout, stored):
             return None, Retry(0.0)
         back = _was_done(known, layout)
+        if back and (due := self._put_back.get(key, 0.0) + PUT_BACK_SECONDS) > _now():
+            return None, Retry(due - _now())
+        if not await stands(self._client, layout, self._node):
+            return None, retry  # The watch will show why.
         if back:
-            if (due := self._put_back.get(key, 0.0) + PUT_BACK_SECONDS) > _now():
-                return None, Retry(due - _now())
             self._put_back[key] = _now()
         ids = {one.name: one.id for one in seen.modes.profiles} if seen.modes else {}
-        await self._lower.write(stored, stage, ids, key.layout if back else "")
-        return entry, None
+        refusal = await self._lower.write(stored, stage, ids, key.layout if back else "")
+        return (entry, None) if refusal is None else (projection.refused(blank, (refusal,)), retry)
 
     def _is_outdated(self, layout: VGPULayout) -> bool:
         """Whether a layout has been changed or deleted since."""
         now = self._layouts.store.get(layout.metadata.name)
-        return now is None or _terms(now) != _terms(layout)
+        return now is None or terms(now) != terms(layout)
 
     def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
         """Whether anything was wished anew while we looked."""
@@ -343,12 +347,6 @@ class LayoutController:
 
 
 # ------------------------------------------------------------------------------------------ parts
-
-
-def _terms(layout: VGPULayout) -> tuple[object, ...]:
-    """What decides about a layout beside its status."""
-    metadata = layout.metadata
-    return metadata.uid, metadata.generation, layout.spec, metadata.deletion_timestamp
 
 
 def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:

@@ -1,11 +1,14 @@
 """The objects below a layout: those of one GPU, its GPU instances and its functions.
 
 Their controllers carry them out. A layout only changes what they wish, each by a merge patch that
-holds only if nobody has changed the object since it was decided about.
+holds only if nobody has changed the object since it was decided about. Admission judges it like the
+wish of a person: a virtual machine that does not run may name a device that would go, which nobody
+can see on the node.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,9 +20,13 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
 from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage
+from laneway.core.refusals import WriteRefused
 from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.informer import Informer
 from laneway.kube.resource import served
+
+_RELAYED = re.compile(r'^admission webhook "[^"]*" denied the request: ')
 
 
 class Stored(NamedTuple):
@@ -73,18 +80,25 @@ class LowerObjects:
 
     async def write(
         self, stored: Stored, stage: Stage, ids: Mapping[str, int], back_for: str
-    ) -> None:
-        """Write the wishes of a stage, one after the other in their order.
+    ) -> WriteRefused | None:
+        """Write the wishes of a stage, one after the other in their order; why one was refused.
 
         `ids`: of GPU instance profiles. `back_for`: the layout whose wishes are put back, if so.
         """
-        for name, profile in stage.vgpus:
-            await self._wish(stored.vgpus[name], projection.vgpu_patch(profile), back_for)
+        wishes: list[tuple[Any, dict[str, Any]]] = [
+            (stored.vgpus[name], projection.vgpu_patch(profile)) for name, profile in stage.vgpus
+        ]
         if stage.gpu is not None and stored.gpu is not None:
-            await self._wish(stored.gpu, projection.gpu_patch(stage.gpu), back_for)
+            wishes.append((stored.gpu, projection.gpu_patch(stage.gpu)))
         if stage.mig is not None and stored.mig is not None:
-            patch = projection.mig_patch(stored.mig, stage.mig, ids)
-            await self._wish(stored.mig, patch, back_for)
+            wishes.append((stored.mig, projection.mig_patch(stored.mig, stage.mig, ids)))
+        for one, spec in wishes:
+            try:
+                await self._wish(one, spec, back_for)
+            except (ForbiddenError, InvalidError) as error:
+                kind = served(type(one)).kind
+                return WriteRefused(f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message))
+        return None
 
     async def _wish(self, stored: Any, spec: dict[str, Any], back_for: str) -> None:
         resource = served(type(stored))

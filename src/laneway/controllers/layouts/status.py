@@ -12,13 +12,13 @@ import asyncio
 import contextlib
 import hashlib
 from collections import defaultdict
+from typing import Protocol
 
 import msgspec
 
 from laneway.api import LayoutGpu, VGPULayout, merge_patch, to_builtins
 from laneway.controllers.devices.family import merge_conditions
 from laneway.controllers.devices.layout import summed
-from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.publisher import timestamp
 from laneway.controllers.written import Written
 from laneway.kube.client import Client, PatchType
@@ -39,10 +39,16 @@ def field_manager(node: str) -> str:
     return f"laneway-{hashlib.sha256(node.encode()).hexdigest()}"
 
 
+class Writes(Protocol):
+    """Whoever counts what is written."""
+
+    def wrote(self, verb: str, kind: str) -> None: ...
+
+
 class LayoutStatus:
     """The entries of one node, as they were written last."""
 
-    def __init__(self, node: str, client: Client, metrics: AgentMetrics) -> None:
+    def __init__(self, node: str, client: Client, metrics: Writes) -> None:
         self._node = node
         self._client = client
         self._metrics = metrics

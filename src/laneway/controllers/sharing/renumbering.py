@@ -178,7 +178,10 @@ class Renumberer:
         if _is_going(stored):
             raise KubeError(f"{wish.kind} {name} is still being deleted")
         if _plain(stored.spec) != _plain(msgspec.convert(spec, type(stored.spec))):
-            stored = await self._client.patch(resource, name, {"spec": spec})
+            # So that admission does not take what has happened to the card for somebody's wish.
+            version = {keys.ANNOTATION_MOVED: stored.metadata.resource_version}
+            body = {"metadata": {"annotations": version}, "spec": spec}
+            stored = await self._client.patch(resource, name, body)
         status = dict.fromkeys(_plain(stored.status)) | wish.status
         if {field: value for field, value in status.items() if value} != _plain(stored.status):
             body = {"status": status}

@@ -5,7 +5,8 @@ of one GPU, its own switch included, take turns. The GPU comes first: nothing is
 it is as its own objects wish it. Then wished vGPUs are made in an order in which all fit, if there
 is one; who cannot be made now has no place in it and holds up nobody.
 
-A vGPU is taken away, also for another profile, only after a look at who has it open.
+A vGPU is taken away, also for another profile, only when nobody new can get it from the kubelet, no
+pod has it, and no process has it open.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from laneway.api import (
 from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
+from laneway.controllers.handout.handout import Handout, Standing
 from laneway.core import names
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory, VgpuFunction
@@ -64,11 +66,13 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         means: Means,
         *,
         gpus: Informer[SRIOVGPUDevice],
+        handout: Handout,
         pending: Pending = lambda _gpu: "",
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
         super().__init__(family, node, client, informer, means)
         self._gpus = gpus
+        self._handout = handout
         self._pending = pending
         self._shared: dict[PciAddress, SharedGpu] = {}
         """What the last inventory shows, by GPU."""
@@ -81,6 +85,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     async def run(self) -> None:
         self._gpus.subscribe(self.gpu_changed)
+        self._handout.subscribe(self._standing_changed)
         await super().run()
 
     def observed(self, inventory: Inventory) -> None:
@@ -111,6 +116,10 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             if depends and gpu is not None and gpu.metadata.name == parent:
                 self.queue.add(name)
 
+    def _standing_changed(self, kind: str, name: str) -> None:
+        if kind == "VGPUDevice" and name in self.wanted:
+            self.queue.add(name)
+
     def rank(self, name: str) -> tuple[bool, str]:
         """After a reboot, what ran before comes before what never fitted."""
         stored = self.informer.store.get(name)
@@ -136,7 +145,8 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
         shared = self._shared_with(wish.address)
         seen = tuple((one.address, one.creatable, vgpu(one)) for one in shared.functions)
-        return wish.enabled, wish.profile, seen, shared.modes, self._changing(wish)
+        has = self._standing(wish.address).owner
+        return wish.enabled, wish.profile, seen, shared.modes, self._changing(wish), has
 
     def settled(self, wish: VgpuWish) -> Satisfied | tuple[Refusal, ...] | None:
         decision = self._decide(wish, self._changing(wish))
@@ -154,17 +164,24 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         decision = self._decide(wish, others)
         function = self._shared_with(wish.address).function(wish.address)
         if isinstance(decision, Plan) and function and function.configured:
+            if against := await self._handout.withdrawn("VGPUDevice", self._name(wish.address)):
+                return against
             look = await asyncio.to_thread(
                 self._look, [wish.address, *(one.address for one in others)]
             )
-            if against := held(wish.address, look):
-                return tuple(against)
+            if open_in := held(wish.address, look):
+                return tuple(open_in)
             # Without those in use it may still be done, or it is clear what is in the way.
-            in_use = {one: held(one.address, look) for one in others}
+            in_use = {one: await self._in_use(one, look) for one in others}
             decision = self._decide(wish, [one for one in others if not in_use[one]])
             if not isinstance(decision, Plan | Satisfied):
                 return (*decision, *(refusal for one in others for refusal in in_use[one]))
         return decision
+
+    async def _in_use(self, other: VgpuWish, look: Situation) -> tuple[Refusal, ...]:
+        """Why another vGPU cannot become something else now."""
+        against = await self._handout.withdrawn("VGPUDevice", self._name(other.address))
+        return (*against, *held(other.address, look))
 
     def deed(self, name: str, wish: VgpuWish) -> Deed:
         if wish.enabled:
@@ -266,7 +283,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     def _order(self, gpu: PciAddress) -> tuple[str, ...]:
         """The objects whose vGPUs can be made now, in the order to make them in."""
         shared = self._shared.get(gpu)
-        if shared is None or shared.gpu is None:
+        if shared is None or shared.gpu is None or self._pending(gpu):
             return ()
         free = (one.address for one in shared.functions if one.configured is None)
         wishes = [stored for one in free if (stored := self._object(one)) and stored.spec.enabled]
@@ -305,8 +322,14 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         gpu = self._gpu_of.get(address)
         return self._shared[gpu] if gpu else _NONE
 
+    def _name(self, address: PciAddress) -> str:
+        return names.pci_object_name(self.node, address)
+
+    def _standing(self, address: PciAddress) -> Standing:
+        return self._handout.standing("VGPUDevice", self._name(address))
+
     def _object(self, address: PciAddress) -> VGPUDevice | None:
-        return self.informer.store.get(names.pci_object_name(self.node, address))
+        return self.informer.store.get(self._name(address))
 
     def _physical(self, address: PciAddress | None) -> PciFunction | None:
         function = self.inventory.function(address) if address else None
@@ -334,7 +357,8 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     ) -> VGPUDevice:
         """Send what is different, and what is to be remembered."""
         if isinstance(status, VGPUDeviceStatus):
-            status = projection.remembering(stored, status)
+            standing = self._handout.standing("VGPUDevice", stored.metadata.name)
+            status = projection.on_its_way(stored, projection.remembering(stored, status), standing)
         return await super().write_status(stored, status, unchanged=unchanged)
 
 

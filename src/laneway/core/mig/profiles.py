@@ -81,6 +81,11 @@ def compute_slices(name: str) -> int:
     return _parts(name)[0]
 
 
+def memory_gib(name: str) -> int:
+    """Memory of an instance profile, by its name; 0 for an odd one."""
+    return _parts(name)[1]
+
+
 # ------------------------------------------------------------------------------ before MIG is on
 
 

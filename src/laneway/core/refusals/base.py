@@ -16,4 +16,4 @@ class Refusal(msgspec.Struct, frozen=True, tag_field="reason"):
     @property
     def words(self) -> str:
         """One line of whole sentences: what is wrong, and what a person can do about it."""
-        raise NotImplementedError
+        raise NotImplementedError  # metaclasses of Struct and ABC exclude each other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import listed
+from laneway.core.phrases import listed, shown
 from laneway.core.refusals.base import Refusal
 
 
@@ -30,8 +30,8 @@ class CountTooSmall(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.count} x {self.profile} is no number of vGPUs: ask for one at least, or leave "
-            "it."
+            f"{self.count} x {shown(self.profile)} is no number of vGPUs: ask for one at least, "
+            "or leave it."
         )
 
 
@@ -108,3 +108,17 @@ class LayoutDoesNotFit(Refusal, frozen=True):
             f"{self.count} x {self.profile} do not fit on {self.device} beside the rest: "
             f"{self.possible} of them would. Ask for that many, or for fewer of the others."
         )
+
+
+class WriteRefused(Refusal, frozen=True):
+    """The API server does not let an object below the layout be changed."""
+
+    changed: str
+    """`VGPUDevice node1-000008004`"""
+    why: str
+    """In the words of whoever refused it, admission for example."""
+
+    @property
+    def words(self) -> str:
+        why = self.why.rstrip(".")
+        return f"{self.changed} is not changed as the layout asks: {why}."

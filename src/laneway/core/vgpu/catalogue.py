@@ -67,7 +67,7 @@ def profiles_of(device: str, subsystem: str = "") -> tuple[VgpuProfile, ...]:
 @lru_cache(maxsize=256)
 def profile_named(name: str) -> VgpuProfile | None:
     """The type of a name, as the driver prints it."""
-    if name not in _names():
+    if name not in names():
         return None  # A wish may name thousands that are none, and to search costs a millisecond.
     fields = f"\t{name}\t"
     found = (_profile(line) for line in _lines() if fields in line)
@@ -82,7 +82,8 @@ def profile_name(device: str, type_id: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
+def names() -> frozenset[str]:
+    """Of all types of all boards."""
     return frozenset(line.split("\t", 3)[2] for line in _lines())
 
 

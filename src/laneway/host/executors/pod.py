@@ -69,10 +69,16 @@ class PodExecutor:
     """`Executor` in the Ready driver pod of one node."""
 
     def __init__(
-        self, client: Client, node: str, *, programs: Collection[str] = DRIVER_PROGRAMS
+        self,
+        client: Client,
+        node: str,
+        *,
+        namespace: str = NAMESPACE,
+        programs: Collection[str] = DRIVER_PROGRAMS,
     ) -> None:
         self._client = client
         self._node = node
+        self._namespace = namespace
         self._programs = programs
         self._known: tuple[_Driver | None, set[str]] = (None, set())
         """What has been found in the container that was asked last."""
@@ -114,7 +120,7 @@ class PodExecutor:
         pods: list[Pod] = []
         pages = self._client.list(
             PODS,
-            NAMESPACE,
+            self._namespace,
             label_selector=SELECTOR,
             field_selector=f"spec.nodeName={self._node}",
         )
@@ -148,8 +154,9 @@ class PodExecutor:
     def _why_none(self, pods: list[Pod]) -> str:
         if not pods:
             return (
-                f"node {self._node} has no driver pod (label {SELECTOR} in namespace {NAMESPACE}); "
-                "enable the add-on nvidia-driver-toolkit, or install the driver on the node"
+                f"node {self._node} has no driver pod (label {SELECTOR} in namespace "
+                f"{self._namespace}); enable the add-on nvidia-driver-toolkit, or install the "
+                "driver on the node"
             )
         pod = max(pods, key=_age).metadata
         state = "being deleted" if pod.deletion_timestamp else "not Ready"

@@ -15,7 +15,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -53,6 +53,8 @@ class _Memory(msgspec.Struct, omit_defaults=True):
     """Whether this folder has seen an earlier boot."""
     settled: list[str] = []
     """Cards that have been as they were wished since this boot."""
+    claimed: list[str] = []
+    """Devices that were taken for claims: functions and USB ports."""
 
 
 class StateFolder:
@@ -205,6 +207,25 @@ class StateFolder:
         memory = self._memory()
         if str(card) not in memory.settled:
             memory.settled.append(str(card))
+            self._store(memory)
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Functions and USB ports that were taken for claims, and not for somebody at the node."""
+        return tuple(self._memory().claimed)
+
+    def claim(self, devices: Iterable[str]) -> None:
+        """Note that devices are about to be taken for a claim."""
+        memory = self._memory()
+        if new := [one for one in devices if one not in memory.claimed]:
+            memory.claimed += new
+            self._store(memory)
+
+    def unclaim(self, devices: Iterable[str]) -> None:
+        """The devices are not taken for a claim any more."""
+        memory, gone = self._memory(), set(devices)
+        if gone & set(memory.claimed):
+            memory.claimed = [one for one in memory.claimed if one not in gone]
             self._store(memory)
 
     def quarantine(self, function: PciAddress, error: str) -> None:

@@ -7,6 +7,7 @@ when probing failed, so where a driver is named it is asked by `bind`, which tel
 from __future__ import annotations
 
 import errno
+import logging
 
 from laneway.core.plan import OverrideDriver, Probe, ResetFunction, Unbind
 from laneway.host.hardware import Hardware
@@ -26,6 +27,9 @@ from laneway.host.plans.operations.operation import (
     compare,
     gone,
 )
+from laneway.host.xids import KERNEL_LOG, reset_message
+
+log = logging.getLogger(__name__)
 
 _BUS = "/sys/bus/pci"
 _NONE = "(null)"
@@ -87,6 +91,11 @@ async def reset_state(hardware: Hardware, step: ResetFunction) -> Seen:
 async def reset(hardware: Hardware, step: ResetFunction, limits: Limits) -> None:
     path = f"{function_home(step.function)}/reset"
     await write(hardware, step.function, path, "1", limits)
+    try:
+        told = f"{reset_message(step.function)}\n"
+        await hardware.host.write_within(KERNEL_LOG, told, limits.write_seconds)
+    except OSError as error:
+        log.warning("the kernel's log does not say that %s was reset: %s", step.function, error)
 
 
 OPERATIONS: dict[type, Operation] = {

@@ -1,0 +1,139 @@
+"""How long it takes to make the ledger of a cluster, and to ask it.
+
+Every node has so many GPUs of 16 vGPUs each, and virtual machines ask for one to three of them;
+most run, some wait, some are stopped. Questions are of every kind: a machine for which there is
+room, one that fits nowhere, pools, roll-outs, several resources at once. Memory is what the ledger
+takes beside its facts.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from support.report import arguments, header, middle, percentile, resident, table
+
+from laneway.api.meta import timestamp
+from laneway.core.ledger.answer import can_start
+from laneway.core.ledger.build import LABEL_HOSTNAME, build
+from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase, Who, WhoKind
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.ledger.question import Request
+
+PROFILES = tuple(f"nvidia.com/NVIDIA_A2-{size}Q" for size in (1, 2, 4))
+VGPUS = 16
+
+
+def cluster(nodes: int, gpus: int, machines: int, luck: random.Random) -> Facts:
+    """Facts as a cluster would tell them: who runs is told with each of his devices."""
+    names = [f"node-{n:04d}" for n in range(nodes)]
+    free: dict[str, list[tuple[str, str]]] = {}
+    for node in names:
+        for gpu in range(gpus):
+            resource = PROFILES[gpu % len(PROFILES)]
+            free.setdefault(node, []).extend(
+                (resource, f"{node}-0000{gpu:02x}00{vf}") for vf in range(VGPUS)
+            )
+    owners: dict[str, Who] = {}
+    demands = []
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(machines):
+        who = Who(WhoKind.MACHINE, "default", f"vm-{number:05d}")
+        phase = luck.choices(list(Phase), (7, 1, 2))[0]
+        node = luck.choice(names)
+        resource = luck.choice(PROFILES)
+        wanted = [one for one in free[node] if one[0] == resource][: luck.randint(1, 3)]
+        if phase is Phase.RUNNING:
+            owners.update((name, who) for _, name in wanted)
+        free[node] = [one for one in free[node] if one not in wanted]
+        demands.append(
+            Demand(
+                who,
+                phase,
+                {resource: len(wanted)},
+                node=node if phase is Phase.RUNNING else "",
+                selector={LABEL_HOSTNAME: node} if number % 5 == 0 else {},
+                last=tuple(name for _, name in wanted) if phase is Phase.STOPPED else (),
+                created=timestamp(start + timedelta(seconds=number)),
+                labels={"pool": f"pool-{number % 100}"},
+            )
+        )
+    devices = tuple(
+        DeviceFact(
+            node,
+            PROFILES[gpu % len(PROFILES)],
+            name,
+            "it is gone from the node" if luck.random() < 0.01 else "",
+            owners.get(name),
+        )
+        for node in names
+        for gpu in range(gpus)
+        for vf in range(VGPUS)
+        for name in [f"{node}-0000{gpu:02x}00{vf}"]
+    )
+    labels = {"kubernetes.io/os": "linux", "zone": "a"}
+    facts = [NodeFact(name, {**labels, LABEL_HOSTNAME: name}) for name in names]
+    return Facts(devices, tuple(demands), tuple(facts))
+
+
+def questions(ledger: Ledger, luck: random.Random) -> Iterator[tuple[str, Request]]:
+    first, second, third = PROFILES
+    machines = sorted(ledger.demands)
+    node = luck.choice(sorted(ledger.nodes))
+    yield "one machine", Request(resources={first: luck.randint(1, 3)})
+    yield "one that fits nowhere", Request(resources={first: 10_000})
+    yield "on one node", Request(resources={second: 2}, nodes=(node,))
+    yield "two resources", Request(resources={first: 1, second: 2, third: 1})
+    yield "never on one node", Request(resources={first: 40, second: 40, third: 40})
+    yield "pool of 50", Request(resources={second: 2}, machines=50)
+    old = tuple(luck.sample(machines, 50))
+    yield "roll-out of 50", Request(resources={third: 2}, machines=50, replacing=old, surge=1)
+
+
+def measure(nodes: int, gpus: int, machines: int, rounds: int, luck: random.Random) -> None:
+    gc.collect()
+    start = resident()
+    facts = cluster(nodes, gpus, machines, luck)
+    gc.collect()
+    before = resident()
+    builds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        ledger = build(facts)
+        builds.append(time.perf_counter() - began)
+    grown = resident() - before
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for kind, request in questions(ledger, luck):
+            began = time.perf_counter()
+            can_start(ledger, request)
+            times.setdefault(kind, []).append((time.perf_counter() - began) * 1e6)
+    stocks = len(ledger.stocks)
+    title = (
+        f"{nodes} nodes, {len(facts.devices):,} devices in {stocks:,} stocks, {machines:,} virtual "
+        f"machines: made in {middle(builds):.3f} s (worst {max(builds):.3f}),\n"
+        f"{grown:.0f} MB beside {before - start:.0f} MB of facts"
+    )
+    rows = [
+        [kind, *(f"{percentile(found, percent):,.0f}" for percent in (50, 99))]
+        for kind, found in times.items()
+    ]
+    table(title, ["question, in µs", "p50", "p99"], rows)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=300, help="of all questions, per size")
+    parser.add_argument("--seed", type=int, default=6)
+    asked = parser.parse_args()
+    header()
+    luck = random.Random(asked.seed)
+    for nodes, gpus, machines in ((3, 4, 50), (100, 8, 500), (1000, 8, 5000)):
+        measure(nodes, gpus, machines, asked.rounds, luck)
+
+
+if __name__ == "__main__":
+    main()

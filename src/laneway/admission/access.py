@@ -1,0 +1,166 @@
+"""Which rights the requester has, asked of the API server by SubjectAccessReview.
+
+An answer is kept for some seconds, because a person who does one thing causes several reviews of
+it, and so does a program that does many. The same question is asked once, however many wait for it.
+A right that cannot be asked for counts as not granted; the answer says so, and it is not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.admission.metrics import AdmissionMetrics
+from laneway.admission.request import Access, Requester
+from laneway.admission.verdict import Granted
+from laneway.api import GROUP, ObjectMeta
+from laneway.kube.client import Client
+from laneway.kube.errors import KubeError, UnreachableError
+from laneway.kube.resource import Resource
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 10.0
+KEPT = 4096
+"""Answers at most."""
+LIMIT_SECONDS = 3.0
+"""The API server waits for us for ten."""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class SubjectAccessReview(msgspec.Struct, frozen=True):
+    """The answer, as far as it is read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: _Status = _Status()
+
+
+REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", False, SubjectAccessReview)
+
+_Key = tuple[Any, ...]
+
+
+class _Kept(NamedTuple):
+    granted: bool
+    until: float
+
+
+class Rights(NamedTuple):
+    """Of the rights asked for, those that there are; and what to tell of those not known."""
+
+    granted: Granted = frozenset()
+    warnings: tuple[str, ...] = ()
+
+
+class AccessReviews:
+    """Asks one API server."""
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: AdmissionMetrics,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        limit_seconds: float = LIMIT_SECONDS,
+    ) -> None:
+        self._client = client
+        self._metrics = metrics
+        self._clock = clock
+        self._limit = limit_seconds
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._asking: dict[_Key, asyncio.Task[bool]] = {}
+
+    async def granted(self, requester: Requester, accesses: Iterable[Access]) -> Rights:
+        """Which of them the requester has."""
+        asked = sorted(set(accesses), key=lambda one: (one.verb, one.resource, one.name))
+        if not asked:
+            return Rights()
+        answers = await asyncio.gather(
+            *(self._has(requester, one) for one in asked), return_exceptions=True
+        )
+        granted, warnings = [], []
+        for access, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, KubeError):
+                self._metrics.not_asked()
+                log.warning("whether %s may %s: %s", requester.username, _words(access), answer)
+                warnings.append(
+                    f"Whether you may {_words(access)} could not be asked, so it counts as not "
+                    f"allowed: {answer}"
+                )
+            elif isinstance(answer, BaseException):
+                raise answer
+            elif answer:
+                granted.append(access)
+        return Rights(frozenset(granted), tuple(warnings))
+
+    async def _has(self, requester: Requester, access: Access) -> bool:
+        key = _key(requester, access)
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept.until:
+            return kept.granted
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(self._ask(key, requester, access))
+            task.add_done_callback(lambda done: self._answered(key, done))
+        # Whoever asked first may go away; the others still wait.
+        return await asyncio.shield(task)
+
+    def _answered(self, key: _Key, task: asyncio.Task[bool]) -> None:
+        del self._asking[key]
+        if not task.cancelled():
+            task.exception()  # Nobody may be left to hear of it, which asyncio would complain of.
+
+    async def _ask(self, key: _Key, requester: Requester, access: Access) -> bool:
+        try:
+            async with asyncio.timeout(self._limit):
+                answer = await self._client.create(REVIEWS, _review(requester, access))
+        except TimeoutError:
+            raise UnreachableError(
+                f"the API server did not answer within {self._limit:.0f} s"
+            ) from None
+        self._kept[key] = _Kept(answer.status.allowed, self._clock() + KEPT_SECONDS)
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return answer.status.allowed
+
+
+def _review(requester: Requester, access: Access) -> dict[str, Any]:
+    attributes = {
+        "group": GROUP,
+        "resource": access.resource,
+        "name": access.name,
+        "verb": access.verb,
+    }
+    spec: dict[str, Any] = {"resourceAttributes": attributes, "user": requester.username}
+    if requester.uid:
+        spec["uid"] = requester.uid
+    if requester.groups:
+        spec["groups"] = list(requester.groups)
+    if requester.extra:
+        spec["extra"] = {key: list(values) for key, values in requester.extra.items()}
+    return {"apiVersion": REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
+
+
+def _key(requester: Requester, access: Access) -> _Key:
+    extra = requester.extra or {}
+    return (
+        requester.username,
+        requester.uid,
+        tuple(requester.groups),
+        tuple(sorted((key, tuple(values)) for key, values in extra.items())),
+        access,
+    )
+
+
+def _words(access: Access) -> str:
+    return f"{access.verb} {access.resource} {access.name}"

@@ -1,0 +1,197 @@
+"""The caches that the webhook answers from, and the world that they make up.
+
+The webhook is ready once it knows every kind of Laneway's and every Node and pod: before that, what
+it does not know would look like what does not exist, and it would refuse what is right. The kinds
+of KubeVirt and for vSphere may be missing from a cluster, so for those the server's word is enough
+that it has no such resource.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Self
+
+from laneway.admission.capv.known import HOSTS, PROMISES, KnownHost, KnownPromise
+from laneway.admission.indexes import INDEXERS
+from laneway.admission.light import PCI_DEVICES, VGPUS
+from laneway.admission.world import World
+from laneway.api import (
+    CoreNode,
+    MigConfiguration,
+    PCIDevice,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    USBDeviceClaim,
+    VCenter,
+    VGPUDevice,
+    VGPULayout,
+)
+from laneway.controllers.ledger.objects import PODS, Pod
+from laneway.controllers.ledger.source import LedgerSource
+from laneway.core.ledger.ledger import Ledger
+from laneway.kube.capv import (
+    DEPLOYMENT_ZONES,
+    FAILURE_DOMAINS,
+    VSPHERE_CLUSTERS,
+    VSPHERE_TEMPLATES,
+    VSphereCluster,
+    VSphereDeploymentZone,
+    VSphereFailureDomain,
+    VSphereMachineTemplate,
+)
+from laneway.kube.client import Client
+from laneway.kube.clusterapi import (
+    CONTROL_PLANES,
+    MACHINE_DEPLOYMENTS,
+    MACHINE_SETS,
+    MACHINES,
+    KubeadmControlPlane,
+    Machine,
+    MachineDeployment,
+    MachineSet,
+)
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import (
+    INSTANCES,
+    KUBEVIRTS,
+    VIRTUAL_MACHINES,
+    KubeVirt,
+    VirtualMachine,
+    VirtualMachineInstance,
+)
+from laneway.kube.resource import Resource, T, served
+
+
+@dataclass(frozen=True)
+class Informers:
+    """One for each kind; named as the stores of a `World` are."""
+
+    nodes: Informer[CoreNode]
+    pci_devices: Informer[PCIDevice]
+    claims: Informer[PCIDeviceClaim]
+    cards: Informer[SRIOVNetworkDevice]
+    gpus: Informer[SRIOVGPUDevice]
+    vgpus: Informer[VGPUDevice]
+    migs: Informer[MigConfiguration]
+    layouts: Informer[VGPULayout]
+    usb_devices: Informer[USBDevice]
+    usb_claims: Informer[USBDeviceClaim]
+    machines: Informer[VirtualMachine]
+    instances: Informer[VirtualMachineInstance]
+    installations: Informer[KubeVirt]
+    pods: Informer[Pod]
+    vcenters: Informer[VCenter]
+    vsphere_hosts: Informer[KnownHost]
+    vsphere_promises: Informer[KnownPromise]
+    vsphere_templates: Informer[VSphereMachineTemplate]
+    vsphere_clusters: Informer[VSphereCluster]
+    vsphere_zones: Informer[VSphereDeploymentZone]
+    vsphere_domains: Informer[VSphereFailureDomain]
+    cluster_machines: Informer[Machine]
+    cluster_sets: Informer[MachineSet]
+    cluster_deployments: Informer[MachineDeployment]
+    cluster_control_planes: Informer[KubeadmControlPlane]
+
+    @classmethod
+    def of(cls, client: Client) -> Self:
+        """Caches that are filled once their informers run."""
+
+        def informer(name: str, resource: Resource[T]) -> Informer[T]:
+            return Informer(client, resource, indexers=INDEXERS.get(name))
+
+        return cls(
+            nodes=informer("nodes", served(CoreNode)),
+            pci_devices=informer("pci_devices", PCI_DEVICES),
+            claims=informer("claims", served(PCIDeviceClaim)),
+            cards=informer("cards", served(SRIOVNetworkDevice)),
+            gpus=informer("gpus", served(SRIOVGPUDevice)),
+            vgpus=informer("vgpus", VGPUS),
+            migs=informer("migs", served(MigConfiguration)),
+            layouts=informer("layouts", served(VGPULayout)),
+            usb_devices=informer("usb_devices", served(USBDevice)),
+            usb_claims=informer("usb_claims", served(USBDeviceClaim)),
+            machines=informer("machines", VIRTUAL_MACHINES),
+            instances=informer("instances", INSTANCES),
+            installations=informer("installations", KUBEVIRTS),
+            pods=informer("pods", PODS),
+            vcenters=informer("vcenters", served(VCenter)),
+            vsphere_hosts=informer("vsphere_hosts", HOSTS),
+            vsphere_promises=informer("vsphere_promises", PROMISES),
+            vsphere_templates=informer("vsphere_templates", VSPHERE_TEMPLATES),
+            vsphere_clusters=informer("vsphere_clusters", VSPHERE_CLUSTERS),
+            vsphere_zones=informer("vsphere_zones", DEPLOYMENT_ZONES),
+            vsphere_domains=informer("vsphere_domains", FAILURE_DOMAINS),
+            cluster_machines=informer("cluster_machines", MACHINES),
+            cluster_sets=informer("cluster_sets", MACHINE_SETS),
+            cluster_deployments=informer("cluster_deployments", MACHINE_DEPLOYMENTS),
+            cluster_control_planes=informer("cluster_control_planes", CONTROL_PLANES),
+        )
+
+    @property
+    def all(self) -> Mapping[str, Informer[Any]]:
+        """Every informer by a name for people."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class AdmissionCaches:
+    """What the webhook knows. Run `run` in a task, and answer once nothing is waited for."""
+
+    informers: Informers
+    source: LedgerSource
+    world: World
+
+    @classmethod
+    def of(
+        cls, client: Client, trusted: Iterable[str] = (), *, vsphere_refuses: bool = False
+    ) -> Self:
+        """Caches of a cluster; `trusted` are the usernames of Laneway's agent and manager."""
+        known = Informers.of(client)
+        source = LedgerSource(known)
+        stores = {name: one.store for name, one in known.all.items()}
+        world = World(
+            **stores,
+            ledger=partial(_ledger, source),
+            trusted=frozenset(trusted),
+            vsphere_refuses=vsphere_refuses,
+        )
+        return cls(known, source, world)
+
+    def waiting_for(self) -> list[str]:
+        """The kinds of which not everything is known yet, and the ledger that follows from them."""
+        missing = [name for name, one in self.informers.all.items() if not _known(name, one)]
+        return missing or ([] if self.source.known.is_set() else ["ledger"])
+
+    async def run(self) -> None:
+        """Keep the caches until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self.informers.all.values():
+                tasks.create_task(informer.run())
+            tasks.create_task(self.source.run())
+
+
+FRESH_SECONDS = 0.02
+"""A ledger that takes longer to make is not made while everybody's answers wait."""
+
+
+def _ledger(source: LedgerSource) -> Ledger | None:
+    """As of now; in a large cluster as of a moment ago, made beside the answers."""
+    return source.fresh() if source.build_seconds <= FRESH_SECONDS else source.ledger
+
+
+_PERHAPS = (
+    *("machines", "instances", "installations"),
+    *("vcenters", "vsphere_hosts", "vsphere_promises", "vsphere_templates", "vsphere_clusters"),
+    *("vsphere_zones", "vsphere_domains"),
+    *("cluster_machines", "cluster_sets", "cluster_deployments", "cluster_control_planes"),
+)
+"""Of kinds that a cluster need not have."""
+
+
+def _known(name: str, informer: Informer[Any]) -> bool:
+    return (informer.answered if name in _PERHAPS else informer.synced).is_set()

@@ -1,0 +1,77 @@
+"""What vCenters have and have promised, as admission keeps it: read once, when it is told.
+
+A vCenter has hundreds of hosts with devices, and every one of them matters for every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+
+from laneway.api import ObjectMeta, VSphereHost, VSphereReservation, decode
+from laneway.controllers.ledger.vsphere import host_of, promise_of
+from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.promise import Promise
+from laneway.kube.clusterapi import Machine
+from laneway.kube.resource import Resource, served
+
+VCENTER = "vCenter"
+"""Index of hosts and promises by the name of their vCenter."""
+SET = "set"
+"""Index of Machines by namespace, label and name of the MachineDeployment, MachineSet or control
+plane that they are of."""
+LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
+LABEL_SET = "cluster.x-k8s.io/set-name"
+LABEL_CONTROL_PLANE = "cluster.x-k8s.io/control-plane-name"
+
+
+class KnownHost(msgspec.Struct, frozen=True):
+    """A host of a vCenter."""
+
+    metadata: ObjectMeta
+    vcenter: str
+    host: Host
+
+
+class KnownPromise(msgspec.Struct, frozen=True):
+    """What a machine was promised."""
+
+    metadata: ObjectMeta
+    vcenter: str
+    promise: Promise
+
+
+def _host(_: type[KnownHost], raw: bytes | msgspec.Raw) -> KnownHost:
+    whole = decode(VSphereHost, raw)
+    return KnownHost(whole.metadata, whole.spec.vcenter, host_of(whole))
+
+
+def _promise(_: type[KnownPromise], raw: bytes | msgspec.Raw) -> KnownPromise:
+    whole = decode(VSphereReservation, raw)
+    return KnownPromise(whole.metadata, whole.spec.vcenter, promise_of(whole))
+
+
+HOSTS = cast(
+    "Resource[KnownHost]",
+    replace(cast("Any", served(VSphereHost)), type=KnownHost, decoder=_host),
+)
+PROMISES = cast(
+    "Resource[KnownPromise]",
+    replace(cast("Any", served(VSphereReservation)), type=KnownPromise, decoder=_promise),
+)
+
+
+def of_vcenter(known: KnownHost | KnownPromise) -> Iterable[Hashable]:
+    """Indexer: `VCENTER`."""
+    return (known.vcenter,)
+
+
+def of_set(machine: Machine) -> Iterable[Hashable]:
+    """Indexer: `SET`."""
+    meta = machine.metadata
+    for label in (LABEL_DEPLOYMENT, LABEL_SET, LABEL_CONTROL_PLANE):
+        if name := meta.labels.get(label):
+            yield meta.namespace, label, name

@@ -1,0 +1,182 @@
+"""Whether there is room for the machines that a set is to have, and for exchanging them.
+
+A set is judged when it is to have more machines, or others. Machines that it has and that stay as
+they are need nothing new; where it is to have others, what the old ones have is theirs in the end.
+A roll-out that first makes a new machine needs room beside the old ones: where there is none, that
+is said in time, and never refused, because it is a matter of how and not of what.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from laneway.admission.capv.known import SET
+from laneway.admission.capv.rules import findings, impossible
+from laneway.admission.capv.supply import Whose, of_machines
+from laneway.admission.capv.zones import Anywhere, Zones, of_control_plane
+from laneway.admission.verdict import ALLOWED, Verdict
+from laneway.admission.world import World
+from laneway.core.phrases import listed
+from laneway.core.vsphere import spelling
+from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.offer import shown
+from laneway.core.vsphere.spelling import Problem
+from laneway.core.vsphere.validate import TEMPLATE
+from laneway.kube.capv import GROUP, VSphereMachineTemplate
+from laneway.kube.clusterapi import Reference
+
+
+class Many(NamedTuple):
+    """A set of machines, whichever kind it is of."""
+
+    replicas: int
+    template: Reference
+    cluster: str
+    """Empty: unknown."""
+    zone: str | None
+    """Failure domain, empty for none; None: those of the cluster that are for control planes."""
+    advice: str = ""
+    """How it could be rolled out without room for one more; empty: it can."""
+
+    def is_like(self, other: Many) -> bool:
+        """Whether the machines of both are alike, as far as their devices are concerned."""
+        return (self.template, self.zone) == (other.template, other.zone)
+
+
+class Name(NamedTuple):
+    """Which set it is, and how it is spoken of."""
+
+    namespace: str
+    name: str
+    label: str
+    """Of its Machines, which has its name."""
+    path: str
+    """Of the field that names the template."""
+
+
+class _Case(NamedTuple):
+    """One set with devices."""
+
+    replicas: int
+    wanted: Wanted
+    supply: Anywhere
+    own: Mapping[str, str]
+    """Its machines that have been promised devices, as promises name them, and in which failure
+    domain they are."""
+    had: int
+    """So many machines it had to have until now."""
+    others: bool
+    """Whether they are to be other ones than they were."""
+
+    @property
+    def coming(self) -> int:
+        """So many machines are still to be made, beside those that it has."""
+        if self.own and not self.others:
+            return self.replicas - len(self.own)
+        # Nobody knows which devices the old ones have, only that they have some.
+        return self.replicas - self.had
+
+
+def is_known(new: Many, namespace: str, world: World) -> bool:
+    """Whether the template of a set is known, as far as that matters."""
+    if not (len(world.vcenters) or len(world.vsphere_hosts)):
+        return True
+    return not _is_ours(new.template) or _template(new, namespace, world) is not None
+
+
+def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
+    """What there is to say of a set that is made, or changed."""
+    if old is not None and new.is_like(old) and new.replicas <= old.replicas:
+        return ALLOWED
+    template = _template(new, which.namespace, world)
+    if template is None or not new.replicas:
+        return ALLOWED
+    machine = template.spec.template.spec
+    wanted, _ = spelling.read(
+        machine.pci_devices,
+        pcidevices=machine.pcidevices,
+        vgpudevices=machine.vgpudevices,
+        peer_to_peer=machine.peer_to_peer,
+    )
+    if not wanted.devices:
+        return ALLOWED
+    whose = Whose(which.namespace, new.cluster, machine.server)
+    supply = _supply(world, whose, new.zone, machine.datacenter)
+    if supply is None:
+        return ALLOWED
+    if not supply.known:
+        return Verdict(warnings=(supply.unknown,))
+    promised = supply.promised
+    case = _Case(
+        replicas=new.replicas,
+        wanted=wanted,
+        supply=supply,
+        own={name: zone for name, zone in _own(world, which) if name in promised},
+        had=0 if old is None else old.replicas,
+        others=old is not None and not new.is_like(old),
+    )
+    if never := impossible(supply.refusal, wanted, which.path):
+        # Paths of a template's items are none of the set's.
+        return findings((one._replace(path=which.path) for one in never), world)
+    if short := _short(case):
+        return findings(short, world)
+    return Verdict(warnings=_roll_out(case, which.name, new.advice))
+
+
+def _template(one: Many, namespace: str, world: World) -> VSphereMachineTemplate | None:
+    ref = one.template
+    return world.vsphere_templates.get(ref.name, namespace) if _is_ours(ref) else None
+
+
+def _is_ours(ref: Reference) -> bool:
+    return ref.kind == TEMPLATE and ref.api_group == GROUP
+
+
+def _supply(world: World, whose: Whose, zone: str | None, datacenter: str) -> Anywhere | None:
+    if zone is None:
+        return of_control_plane(world, whose, datacenter)
+    return of_machines(world, whose, zone, datacenter)
+
+
+def _own(world: World, which: Name) -> list[tuple[str, str]]:
+    """VSphereVMs are named like the VSphereMachines of the set's Machines."""
+    machines = world.cluster_machines.by(SET, (which.namespace, which.label, which.name))
+    return [
+        (f"{which.namespace}/{one.spec.infrastructure_ref.name}", one.spec.failure_domain)
+        for one in machines
+    ]
+
+
+def _short(case: _Case) -> tuple[Problem, ...]:
+    """That there is not room for so many, if so."""
+    if case.others and case.own:
+        missing, supply, there = case.replicas, case.supply.without(case.own), Counter[str]()
+    else:
+        missing, supply, there = case.coming, case.supply, Counter(case.own.values())
+    if isinstance(supply, Zones):
+        supply = supply.evenly(case.replicas, there)
+    room = supply.room(case.wanted) if missing > 0 else 0
+    if room >= missing:
+        return ()
+    more = "" if missing == case.replicas else " more"
+    each = listed(
+        f"{count} x {shown(asked)}" for asked, count in Counter(case.wanted.devices).items()
+    )
+    words = (
+        f"there is room for {room} of {missing}{more} machines that each ask for {each}; the rest "
+        f"would wait. {supply.why(case.wanted)}"
+    )
+    return (Problem("spec.replicas", case.replicas, words.rstrip()),)
+
+
+def _roll_out(case: _Case, name: str, advice: str) -> tuple[str, ...]:
+    """That new machines could not be made beside the old ones, if so."""
+    if not advice or case.supply.room(case.wanted) > (0 if case.others else case.coming):
+        return ()
+    words = (
+        f"A roll-out of {name} makes a new machine before it takes an old one away, and there "
+        f"would be no room for one more with these devices: {advice}"
+    )
+    return (words,)

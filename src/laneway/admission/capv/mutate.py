@@ -1,0 +1,71 @@
+"""What is made right of a machine's spec: one spelling of its devices, and CAPV's defaults.
+
+Who applies the same file again, in the proposal's spelling, finds the released form stored that was
+made of it: then his list says nothing new, and is taken away again. Both forms with different
+devices stay as they are, for the rules to refuse. A second pass finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from laneway.admission.capv.objects import Where
+from laneway.admission.judging import Change, Mutate
+from laneway.admission.machines.operations import Operation, put, remove
+from laneway.admission.review import Question
+from laneway.admission.world import World
+from laneway.api import DecodeError
+from laneway.core.vsphere import spelling
+from laneway.core.vsphere.changes import DEFAULTS
+
+_ALIASES = ("pcidevices", "vgpudevices")
+
+
+def mutation(where: Where) -> Mutate:
+    """The mutation of one kind."""
+
+    def mutate(question: Question, _world: World) -> Change:
+        return Change(tuple(operations(where, _read(question.object), _read(question.old_object))))
+
+    return mutate
+
+
+def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
+    """What to change of an object, `old` being what it was; None where it is new."""
+    spec = where.spec_in(raw)
+    if not isinstance(spec, Mapping) or _is_going(raw):
+        return
+    items = spelling.released(spec)
+    if items is None:
+        items = _said_again(spec, where.spec_in(old))
+    if items is not None:
+        if items != spec.get("pciDevices"):
+            yield put(raw, (*where.path, "pciDevices"), items)
+        yield from (remove((*where.path, name)) for name in _ALIASES if name in spec)
+    for key, value in DEFAULTS[where.kind].items():
+        if not spec.get(key):
+            yield put(raw, (*where.path, key), value)
+
+
+def _said_again(spec: Mapping[str, Any], old: Any) -> Any:
+    """The released items, where the others only repeat them."""
+    if not isinstance(old, Mapping):
+        return None
+    items = spec.get("pciDevices")
+    repeated = spelling.released({key: spec.get(key) for key in _ALIASES})
+    return items if repeated and items == repeated == old.get("pciDevices") else None
+
+
+def _is_going(raw: Any) -> bool:
+    meta = raw.get("metadata")
+    return isinstance(meta, Mapping) and bool(meta.get("deletionTimestamp"))
+
+
+def _read(raw: msgspec.Raw | None) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"the object: {error}") from None

@@ -1,0 +1,50 @@
+"""Objects of Cluster API's provider for vSphere, as they are judged: their specs stay JSON.
+
+Whether a spec changes is asked of all its fields, and of the list of devices what is written and
+not what can be made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.api import ObjectMeta
+from laneway.core.vsphere.validate import MACHINE, TEMPLATE, VM
+
+
+class Written(msgspec.Struct, frozen=True):
+    """One object of any of the kinds."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+
+
+class Where(NamedTuple):
+    """A kind, and where its objects have the spec of a machine."""
+
+    kind: str
+    path: tuple[str, ...]
+
+    @property
+    def base(self) -> str:
+        """As paths say it, `spec.template.spec`."""
+        return ".".join(self.path)
+
+    def spec_in(self, raw: Any) -> Any:
+        """The spec of a machine within an object; None for none."""
+        for key in self.path:
+            raw = raw.get(key) if isinstance(raw, Mapping) else None
+        return raw
+
+    def spec_of(self, obj: Written) -> Mapping[str, Any]:
+        """The same of one that was read."""
+        found = self.spec_in({"spec": obj.spec})
+        return found if isinstance(found, Mapping) else {}
+
+
+MACHINES = Where(MACHINE, ("spec",))
+TEMPLATES = Where(TEMPLATE, ("spec", "template", "spec"))
+VMS = Where(VM, ("spec",))

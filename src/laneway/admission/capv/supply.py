@@ -1,0 +1,189 @@
+"""What a machine's vCenter has for it, as far as the cluster's objects tell.
+
+Nothing is asked of a vCenter here: its hosts stand in VSphereHosts, and its promises in
+VSphereReservations. Where there is none of that, nothing is known, which is not the same as that
+there is nothing: vCenters are followed by the manager, which may have been started a moment ago, or
+not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from laneway.admission.capv.known import VCENTER
+from laneway.admission.world import World
+from laneway.api import find_condition
+from laneway.controllers.ledger.vsphere import server_of, vcenter_of
+from laneway.core.phrases import listed, shown
+from laneway.core.refusals import Refusal
+from laneway.core.refusals.vsphere import is_terminal
+from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.capacity import fits
+from laneway.core.vsphere.domain import ANYWHERE, Domain
+from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.placing import place
+from laneway.core.vsphere.promise import Promise
+from laneway.kube.capv import VSphereCluster
+from laneway.kube.clusterapi import LABEL_CLUSTER
+
+
+class Whose(NamedTuple):
+    """Whose machines it is about."""
+
+    namespace: str
+    cluster: str
+    """Name of the Cluster; empty: unknown."""
+    server: str
+    """As their spec says it; empty: the cluster's."""
+
+
+class Site(NamedTuple):
+    """One vCenter: what is called alike in two of them is not the same."""
+
+    hosts: Sequence[Host]
+    promises: Sequence[Promise]
+
+
+class Supply(NamedTuple):
+    """Where a machine may be, with all that is promised there."""
+
+    servers: tuple[str, ...]
+    sites: tuple[Site, ...]
+    """Those of which something is known."""
+    domain: Domain = ANYWHERE
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of where the machines may be."""
+        return bool(self.sites)
+
+    @property
+    def unknown(self) -> str:
+        """What to say where nothing is known."""
+        names = listed(map(shown, self.servers)) if self.servers else "the machines' vCenter"
+        return (
+            f"Whether the devices are there was not looked up: the hosts of {names} are not known. "
+            "kubectl get vcenters tells which vCenters Laneway follows, and how it goes."
+        )
+
+    @property
+    def promised(self) -> frozenset[str]:
+        """The machines that have been promised something."""
+        return frozenset(one.machine for site in self.sites for one in site.promises if one.seats)
+
+    def refusal(self, wanted: Wanted) -> Refusal | None:
+        """Why there is no place for one machine; None where there is, or nothing is known."""
+        last: Refusal | None = None
+        for site in self.sites:
+            found = place(site.hosts, wanted, site.promises, domain=self.domain)
+            if isinstance(found, Promise):
+                return None
+            last = found if last is None or not is_terminal(found) else last
+        return last
+
+    def why(self, wanted: Wanted) -> str:
+        """The same in words; empty where there is a place, or nothing is known."""
+        refusal = self.refusal(wanted)
+        return "" if refusal is None else refusal.words
+
+    def room(self, wanted: Wanted) -> int:
+        """For how many machines there is room, all in one vCenter."""
+        return max(
+            (fits(site.hosts, wanted, site.promises, self.domain) for site in self.sites), default=0
+        )
+
+    def without(self, machines: Collection[str]) -> Supply:
+        """As it were if these machines, by the names that promises have for them, were gone."""
+        return self._replace(sites=tuple(_without(site, machines) for site in self.sites))
+
+
+def _without(site: Site, machines: Collection[str]) -> Site:
+    vms = {one.vm for one in site.promises if one.machine in machines and one.vm}
+    hosts = [
+        replace(
+            host,
+            devices=tuple(
+                replace(one, holder="") if one.holder in vms else one for one in host.devices
+            ),
+            boards=tuple(
+                replace(one, users=tuple(user for user in one.users if user.vm not in vms))
+                for one in host.boards
+            ),
+        )
+        for host in site.hosts
+    ]
+    return Site(hosts, [one for one in site.promises if one.machine not in machines])
+
+
+def of_template(world: World, whose: Whose) -> Supply | None:
+    """What a template's machines can have, in whichever failure domain they will be.
+
+    None where Laneway follows no vCenter at all.
+    """
+    own = _server(world, whose)
+    zones = (zone.spec.server for zone in world.vsphere_zones)
+    servers = {server_of(one) for one in (own, *zones) if one} if own else set()
+    return _supply(world, servers, ANYWHERE)
+
+
+def of_machines(world: World, whose: Whose, zone: str, datacenter: str) -> Supply | None:
+    """What machines of one failure domain can have; `zone` is empty where they are in none.
+
+    None where Laneway follows no vCenter at all, or does not know the failure domain.
+    """
+    if not zone:
+        own = _server(world, whose)
+        return _supply(world, {server_of(own)} if own else (), Domain(datacenter=datacenter))
+    found = world.vsphere_zones.get(zone)
+    if found is None:
+        return None
+    there = world.vsphere_domains.get(found.spec.failure_domain)
+    if there is None:
+        return None
+    topology = there.spec.topology
+    group = topology.hosts.host_group_name if topology.hosts else ""
+    domain = Domain(topology.datacenter, topology.compute_cluster, group)
+    return _supply(world, {server_of(found.spec.server)} if found.spec.server else (), domain)
+
+
+def cluster_of(world: World, whose: Whose) -> VSphereCluster | None:
+    """The machines' cluster, as far as it is known."""
+    for one in world.vsphere_clusters if whose.cluster else ():
+        meta = one.metadata
+        names = (meta.labels.get(LABEL_CLUSTER), meta.name)
+        if meta.namespace == whose.namespace and whose.cluster in names and one.spec.server:
+            return one
+    return None
+
+
+def _server(world: World, whose: Whose) -> str:
+    """The machines' own, or their cluster's; empty where nobody says it."""
+    found = None if whose.server else cluster_of(world, whose)
+    return whose.server if found is None else found.spec.server
+
+
+def _supply(world: World, servers: Iterable[str], domain: Domain) -> Supply | None:
+    """Of these servers; of all where none is named."""
+    if not (len(world.vcenters) or len(world.vsphere_hosts)):
+        return None
+    named = sorted(servers)
+    vcenters = {vcenter_of(one, world.vcenters) for one in named} or {
+        *(str(one) for one in world.vsphere_hosts.values(VCENTER)),
+        *(one.metadata.name for one in world.vcenters),
+    }
+    sites = (_site(world, vcenter) for vcenter in sorted(vcenters))
+    return Supply(tuple(named), tuple(site for site in sites if site is not None), domain)
+
+
+def _site(world: World, vcenter: str) -> Site | None:
+    hosts = [known.host for known in world.vsphere_hosts.by(VCENTER, vcenter)]
+    if not hosts:
+        object_ = world.vcenters.get(vcenter)
+        ready = find_condition(object_.status.conditions, "Ready") if object_ else None
+        if ready is None or ready.status != "True":
+            return None
+    promises = world.vsphere_promises.by(VCENTER, vcenter)
+    return Site(hosts, [known.promise for known in promises])

@@ -1,0 +1,155 @@
+"""How the stores of a `World` are indexed, so that no rule goes through all objects of a kind.
+
+An indexer is called by a store before the store is touched, and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from laneway.admission.capv.known import SET, VCENTER, of_set, of_vcenter
+from laneway.admission.world import (
+    COMING,
+    DEVICE_NAME,
+    FRAMEWORK,
+    FRAMEWORKS,
+    GPU_NODE,
+    GROUP,
+    NODE,
+    PARENT,
+    RESOURCE,
+)
+from laneway.api import PCIDevice, PCIDeviceClaim, USBDeviceClaim, VGPUDevice, find_condition
+from laneway.controllers.ledger.objects import Pod
+from laneway.core import allocation, keys, names
+from laneway.core.pci import PciAddress
+from laneway.kube.kubevirt import LABEL_CREATED_BY, VirtualMachine, VirtualMachineInstance
+from laneway.kube.store import Indexer
+
+_ENDED = ("Succeeded", "Failed")
+_ON_THE_WAY = ("NotPermitted", "NotRegistered")
+"""Reasons of a claim whose device is taken, but KubeVirt or the kubelet has yet to hear of it."""
+_CONTAINER_GPU = re.compile(r"nvidia\.com/(gpu|mig-).*|(amd|gpu\.intel)\.com/.+")
+"""What device plugins for containers call GPUs, and parts of one."""
+
+
+def _wished_node(obj: Any) -> Iterable[Hashable]:
+    return _some(obj.spec.node_name)
+
+
+def _seen_node(obj: Any) -> Iterable[Hashable]:
+    return _some(obj.status.node_name)
+
+
+def _resource(obj: Any) -> Iterable[Hashable]:
+    return _some(obj.status.resource_name)
+
+
+def _framework(vgpu: VGPUDevice) -> Iterable[Hashable]:
+    resource, framework = vgpu.status.resource_name, vgpu.status.framework
+    return _made(resource, framework if framework in FRAMEWORKS else "") if resource else ()
+
+
+@lru_cache(maxsize=1024)
+def _made(resource: str, framework: str) -> tuple[tuple[str, str]]:
+    """One object for the many that are made alike."""
+    return ((resource, framework),)
+
+
+def _coming(claim: PCIDeviceClaim | USBDeviceClaim) -> Iterable[Hashable]:
+    """Nobody has answered yet, or all that is missing is that others take note of the device."""
+    if claim.metadata.deletion_timestamp:
+        return ()
+    conditions = claim.status.conditions
+    ready = find_condition(conditions, "Ready")
+    bound = find_condition(conditions, "Bound")
+    if ready is None:
+        return (True,)
+    on_the_way = bound is not None and bound.status == "True" and ready.reason in _ON_THE_WAY
+    return (True,) if ready.status != "True" and on_the_way else ()
+
+
+def _group(device: PCIDevice) -> Iterable[Hashable]:
+    status = device.status
+    if status.node_name and status.iommu_group:
+        yield status.node_name, status.iommu_group
+
+
+def _parent(obj: PCIDevice | VGPUDevice) -> Iterable[Hashable]:
+    return _some(obj.metadata.labels.get(keys.LABEL_PARENT_GPU, ""))
+
+
+def _parent_of_vgpu(vgpu: VGPUDevice) -> Iterable[Hashable]:
+    """What its spec says, too: labels are for everybody to change."""
+    yield from {*_parent(vgpu), *_gpu_of(vgpu)}
+
+
+def _gpu_of(vgpu: VGPUDevice) -> Iterable[Hashable]:
+    try:
+        address = PciAddress.parse(vgpu.spec.parent_gpu_device_address)
+    except ValueError:
+        return
+    if vgpu.spec.node_name:
+        yield names.pci_object_name(vgpu.spec.node_name, address)
+
+
+def _devices(obj: VirtualMachine | VirtualMachineInstance) -> Iterable[Hashable]:
+    spec = obj.spec.template.spec if isinstance(obj, VirtualMachine) else obj.spec
+    asked = (*spec.domain.devices.host_devices, *spec.domain.devices.gpus)
+    found = {one.name for one in asked if one.name}
+    try:
+        recorded = allocation.devices_of(
+            obj.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
+        )
+    except ValueError:
+        recorded = []  # Somebody has spoilt it: it says nothing.
+    return found.union(one.name for one in recorded)
+
+
+def _gpu_node(pod: Pod) -> Iterable[Hashable]:
+    """Virtual machines have vGPUs, or GPUs of which the device plugin for containers knows not."""
+    if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
+        return ()
+    limits = (
+        name
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for name in container.resources.limits
+    )
+    return _some(pod.spec.node_name) if any(map(_CONTAINER_GPU.fullmatch, limits)) else ()
+
+
+def _some(text: str) -> Iterable[Hashable]:
+    return (text,) if text else ()
+
+
+_CLAIM: Mapping[str, Indexer[Any]] = {NODE: _wished_node, RESOURCE: _resource, COMING: _coming}
+_WISHED: Mapping[str, Indexer[Any]] = {NODE: _wished_node}
+_MACHINE: Mapping[str, Indexer[Any]] = {DEVICE_NAME: _devices}
+
+INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
+    "nodes": {},
+    "pci_devices": {NODE: _seen_node, RESOURCE: _resource, GROUP: _group, PARENT: _parent},
+    "claims": _CLAIM,
+    "cards": _WISHED,
+    "gpus": _WISHED,
+    "vgpus": {
+        NODE: _wished_node,
+        RESOURCE: _resource,
+        FRAMEWORK: _framework,
+        PARENT: _parent_of_vgpu,
+    },
+    "migs": _WISHED,
+    "layouts": {},
+    "usb_devices": {NODE: _seen_node, RESOURCE: _resource},
+    "usb_claims": {NODE: _seen_node, RESOURCE: _resource, COMING: _coming},
+    "machines": _MACHINE,
+    "instances": _MACHINE,
+    "pods": {GPU_NODE: _gpu_node},
+    "vsphere_hosts": {VCENTER: of_vcenter},
+    "vsphere_promises": {VCENTER: of_vcenter},
+    "cluster_machines": {SET: of_set},
+}
+"""By the name of the field of `World`."""

@@ -1,0 +1,227 @@
+"""From a question to its answer: reads the objects, asks for rights, has the rules judge.
+
+Every question gets an answer, whatever is wrong with it. What cannot be read or judged is refused
+where the kind is Laneway's, because nothing but Laneway reads such an object. Where it is not, it
+is allowed with a warning: a virtual machine must not depend on what Laneway makes of it. An
+exception out of a rule is a defect, and treated the same way; its traceback goes to the log.
+
+Two exceptions let people mend what is broken. An object that cannot be read may be deleted, for
+Laneway has carried nothing of it out; and an update of one is judged as the creation that it is to
+whoever could not read what was there before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.admission.access import AccessReviews
+from laneway.admission.metrics import AdmissionMetrics, Outcome
+from laneway.admission.request import Operation, Request
+from laneway.admission.review import Answer, Question
+from laneway.admission.verdict import Rules
+from laneway.admission.wording import About, Cause, Denial, denial
+from laneway.admission.world import World
+from laneway.api import DecodeError, decode
+from laneway.core.phrases import quoted
+
+log = logging.getLogger(__name__)
+
+UNREADABLE = "ObjectUnreadable"
+FAILED = "RuleFailed"
+"""Reasons of refusals that no rule gives."""
+CATCH_UP_SECONDS = 0.5
+"""So long a judgement waits for what an object refers to."""
+_LOOK_SECONDS = 0.02
+SCALE = "scale"
+"""The one subresource that kinds can have rules for: how many there are to be."""
+OTHER = "other"
+"""The label of what there are no rules for."""
+
+
+class Change(NamedTuple):
+    """What a mutation makes of an object."""
+
+    operations: Sequence[Mapping[str, Any]] = ()
+    """A JSON patch."""
+    warnings: Sequence[str] = ()
+
+
+Mutate = Callable[[Question, World], Change]
+"""Pure. Raises DecodeError where the object cannot be read, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is done with the objects of one kind."""
+
+    name: str
+    type: type[Any]
+    rules: Rules
+    mutate: Mutate | None = None
+    foreign: bool = False
+    """Whether it is somebody else's, and passes where Laneway cannot judge it."""
+    told_as: str = ""
+    """A group, if refusals of this kind are told as its own controller tells them."""
+
+
+Kinds = Mapping[tuple[str, str], Kind]
+"""By group and resource, `machinesets` or `machinesets/scale`."""
+
+
+class Judged(NamedTuple):
+    """An answer, and how to count it."""
+
+    answer: Answer
+    kind: str
+    operation: str
+    outcome: Outcome
+
+
+class Judging:
+    """Answers questions about the kinds that it is given."""
+
+    def __init__(
+        self, kinds: Kinds, world: World, access: AccessReviews, metrics: AdmissionMetrics
+    ) -> None:
+        self._kinds = kinds
+        self._world = world
+        self._access = access
+        self._metrics = metrics
+
+    async def validate(self, question: Question) -> Judged:
+        """Whether the write may happen."""
+        return await self._judged(question, self._validated)
+
+    async def mutate(self, question: Question) -> Judged:
+        """What is to be changed about the object before it is judged."""
+        return await self._judged(question, self._mutated)
+
+    async def _judged(self, question: Question, judge: Callable[..., Any]) -> Judged:
+        scales = question.subresource == SCALE
+        resource = f"{question.resource}/{SCALE}" if scales else question.resource
+        kind = self._kinds.get((question.group, resource))
+        if kind is None and question.subresource:
+            kind = self._kinds.get((question.group, question.resource))
+            scales = False
+        if kind is None:
+            what = f"{quoted(question.resource)} of {quoted(question.group)}"
+            warning = (
+                f"Laneway has no rules for {what}, and lets all of them pass. The configuration of "
+                "its webhooks asks for too much."
+            )
+            return Judged(Answer(warnings=(warning,)), OTHER, OTHER, Outcome.ALLOWED)
+        try:
+            operation = Operation(question.operation)
+        except ValueError:
+            return Judged(Answer(), kind.name, OTHER, Outcome.ALLOWED)
+        if question.subresource and not scales:
+            return Judged(Answer(), kind.name, operation, Outcome.ALLOWED)
+        try:
+            answer = await judge(kind, operation, question)
+            outcome = Outcome.REFUSED if answer.denial else Outcome.ALLOWED
+        except DecodeError as error:
+            answer = _unreadable(kind, operation, question, error)
+            outcome = Outcome.UNREADABLE
+        except Exception:
+            log.exception("a rule of %s failed on %s", kind.name, _title(question))
+            answer, outcome = _failed(kind), Outcome.FAILED
+        self._tell(kind, operation, question, answer)
+        return Judged(answer, kind.name, operation, outcome)
+
+    async def _validated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
+        request = read_request(kind.type, operation, question)
+        await self._caught_up(kind, request)
+        asked = frozenset(kind.rules.asks(request, self._world))
+        rights = await self._access.granted(request.requester, asked)
+        verdict = kind.rules.judge(request, self._world, rights.granted)
+        warnings = (*verdict.warnings, *rights.warnings)
+        if not verdict.refusals:
+            return Answer(warnings=warnings)
+        about = About(request.name, kind.told_as, kind.name) if kind.told_as else None
+        return Answer(denial(verdict.refusals, about), warnings)
+
+    async def _caught_up(self, kind: Kind, request: Request[Any]) -> None:
+        """Wait until it is known what is spoken of, or until it seems not to exist."""
+        end = time.monotonic() + CATCH_UP_SECONDS
+        while not kind.rules.knows(request, self._world) and time.monotonic() < end:  # noqa: ASYNC110 - a world tells what it knows, not when
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _mutated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
+        if kind.mutate is None or operation is Operation.DELETE:
+            return Answer()
+        change = kind.mutate(question, self._world)
+        return Answer(warnings=change.warnings, patch=change.operations)
+
+    def _tell(self, kind: Kind, operation: str, question: Question, answer: Answer) -> None:
+        self._metrics.warned(len(answer.warnings))
+        if answer.denial is None:
+            return
+        reasons = [cause.reason for cause in answer.denial.causes]
+        self._metrics.refused(reasons)
+        log.info(
+            "refused %s of %s %s: %s",
+            operation,
+            kind.name,
+            _title(question),
+            answer.denial.message.replace("\n", " "),
+            extra={"username": question.requester.username, "reasons": reasons},
+        )
+
+
+def read_request(cls: type[Any], operation: Operation, question: Question) -> Request[Any]:
+    """The question with its objects decoded. Raises DecodeError."""
+    if operation is Operation.DELETE:
+        old, new = decode(cls, _there(cls, question.old_object)), None
+    else:
+        old, new = None, decode(cls, _there(cls, question.object))
+        if operation is Operation.UPDATE:
+            try:
+                old = decode(cls, _there(cls, question.old_object))
+            except DecodeError:
+                operation = Operation.CREATE
+    meta = (new or old).metadata
+    return Request(
+        operation=operation,
+        name=question.name or meta.name,
+        namespace=question.namespace,
+        requester=question.requester,
+        old=old,
+        new=new,
+        dry_run=question.dry_run,
+    )
+
+
+def _there(cls: type[Any], raw: msgspec.Raw | None) -> msgspec.Raw:
+    if raw is None:
+        raise DecodeError(f"{cls.__name__}: there is no object in the review")
+    return raw
+
+
+def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeError) -> Answer:
+    words = f"{kind.name} {quoted(_title(question))} cannot be read: {error}."
+    if operation == Operation.DELETE or kind.foreign:
+        return Answer(warnings=(f"{words} Laneway has not judged it.",))
+    words = f"{words} Correct it, or delete it and make it anew."
+    causes = (Cause(UNREADABLE, words),)
+    return Answer(Denial(HTTPStatus.BAD_REQUEST, "BadRequest", words, causes))
+
+
+def _failed(kind: Kind) -> Answer:
+    words = "Laneway failed to judge this, which is a defect of Laneway: the log of its webhook has"
+    if kind.foreign:
+        return Answer(warnings=(f"{words} more. It passed without being judged.",))
+    words = f"{words} more. Nothing was written."
+    return Answer(Denial(HTTPStatus.FORBIDDEN, "Forbidden", words, (Cause(FAILED, words),)))
+
+
+def _title(question: Question) -> str:
+    name = question.name or "(no name yet)"
+    return f"{question.namespace}/{name}" if question.namespace else name

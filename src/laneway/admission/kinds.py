@@ -1,0 +1,153 @@
+"""The kinds that are judged, and by what.
+
+Our own, those of KubeVirt and for vSphere that ask for devices, and the cluster's Nodes, of which
+one label is ours. Nobody writes a DeviceNode but its agent, so there is nothing to judge about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from laneway.admission.capv import objects, sets
+from laneway.admission.capv import rules as capv
+from laneway.admission.capv.mutate import mutation
+from laneway.admission.judging import Change, Kind, Kinds, Mutate, read_request
+from laneway.admission.machines import pools, validate
+from laneway.admission.machines.mutate import mutate as mutate_machine
+from laneway.admission.request import Operation, Request
+from laneway.admission.review import Question
+from laneway.admission.rules import (
+    claims,
+    gpus,
+    layouts,
+    migs,
+    network,
+    nodes,
+    pci_devices,
+    usb_claims,
+    usb_devices,
+    vgpus,
+)
+from laneway.admission.verdict import Judge, Rules
+from laneway.admission.world import World
+from laneway.api import (
+    CoreNode,
+    DecodeError,
+    MigConfiguration,
+    PCIDevice,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    USBDeviceClaim,
+    VGPUDevice,
+    VGPULayout,
+)
+from laneway.kube import capv as infrastructure
+from laneway.kube import clusterapi
+from laneway.kube.kubevirt import (
+    GROUP,
+    VirtualMachine,
+    VirtualMachineInstance,
+    VirtualMachineInstanceReplicaSet,
+    VirtualMachinePool,
+    features_of,
+)
+from laneway.kube.resource import Resource, served
+
+_Operations = Sequence[dict[str, Any]]
+
+
+def _typed(cls: type[Any], mutate: Callable[[Request[Any]], _Operations]) -> Mutate:
+    """A mutation that wants the object decoded."""
+
+    def mutated(question: Question, _world: World) -> Change:
+        return Change(mutate(read_request(cls, Operation(question.operation), question)))
+
+    return mutated
+
+
+def _machine(question: Question, world: World) -> Change:
+    """Virtual machines have hundreds of fields that are not ours, so they stay JSON."""
+    new = _plain(question.object)
+    if new is None:
+        raise DecodeError("VirtualMachine: there is no object in the review")
+    features = features_of(world.installations)
+    return Change(*mutate_machine(new, _plain(question.old_object), world, features=features))
+
+
+def _plain(raw: msgspec.Raw | None) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"VirtualMachine: {error}") from None
+
+
+def _own(cls: type[Any], rules: Rules, mutate: Callable[[Any], _Operations] | None = None) -> Kind:
+    mutation = None if mutate is None else _typed(cls, mutate)
+    return Kind(served(cls).kind, cls, rules, mutation)
+
+
+def _foreign(cls: type[Any], rules: Rules, mutate: Mutate | None = None) -> Kind:
+    return Kind(cls.__name__, cls, rules, mutate, foreign=True)
+
+
+def _clustered(where: objects.Where, rules: Rules) -> Kind:
+    group = infrastructure.GROUP
+    return Kind(where.kind, objects.Written, rules, mutation(where), foreign=True, told_as=group)
+
+
+def _set(resource: Resource[Any], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
+    """A kind that has machines, and what says how many."""
+    group, plural, cls = resource.group, resource.plural, resource.type
+    rules = Rules(judge, knows=sets.knows)
+    return {
+        (group, plural): Kind(cls.__name__, cls, rules, foreign=True, told_as=group),
+        (group, f"{plural}/scale"): Kind(
+            cls.__name__, sets.Scale, Rules(scale), foreign=True, told_as=group
+        ),
+    }
+
+
+_OWN = (
+    _own(MigConfiguration, migs.RULES),
+    _own(PCIDevice, pci_devices.RULES),
+    _own(PCIDeviceClaim, claims.RULES, claims.mutate),
+    _own(SRIOVGPUDevice, gpus.RULES),
+    _own(SRIOVNetworkDevice, network.RULES),
+    _own(USBDevice, usb_devices.RULES),
+    _own(USBDeviceClaim, usb_claims.RULES, usb_claims.mutate),
+    _own(VGPUDevice, vgpus.RULES),
+    _own(VGPULayout, layouts.RULES),
+)
+_FOREIGN = {
+    ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),
+    (GROUP, "virtualmachines"): _foreign(
+        VirtualMachine, Rules(validate.judge, validate.asks), _machine
+    ),
+    (GROUP, "virtualmachineinstances"): _foreign(
+        VirtualMachineInstance, Rules(pools.judge_instance, pools.asks_instance)
+    ),
+    (GROUP, "virtualmachineinstancereplicasets"): _foreign(
+        VirtualMachineInstanceReplicaSet, Rules(pools.judge_replica_set, pools.asks_replica_set)
+    ),
+    ("pool.kubevirt.io", "virtualmachinepools"): _foreign(
+        VirtualMachinePool, Rules(pools.judge_pool, pools.asks_pool)
+    ),
+    (infrastructure.GROUP, "vspheremachines"): _clustered(objects.MACHINES, capv.MACHINE_RULES),
+    (infrastructure.GROUP, "vspheremachinetemplates"): _clustered(
+        objects.TEMPLATES, capv.TEMPLATE_RULES
+    ),
+    (infrastructure.GROUP, "vspherevms"): _clustered(objects.VMS, capv.VM_RULES),
+    **_set(clusterapi.MACHINE_DEPLOYMENTS, sets.judge_deployment, sets.judge_deployment_scale),
+    **_set(clusterapi.MACHINE_SETS, sets.judge_set, sets.judge_set_scale),
+    **_set(clusterapi.CONTROL_PLANES, sets.judge_control_plane, sets.judge_control_plane_scale),
+}
+
+KINDS: Kinds = {
+    **{(served(kind.type).group, served(kind.type).plural): kind for kind in _OWN},
+    **_FOREIGN,
+}

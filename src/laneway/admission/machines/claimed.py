@@ -1,0 +1,154 @@
+"""For whom the devices of a resource are claimed, counted once and kept in step with the stores.
+
+A claim is for whom it names. The claim of a vGPU, and one that names nobody, is for everybody. That
+a claim says to be a vGPU's is not enough, whoever made it could have it say so: there is one.
+
+A resource may have tens of thousands of claims, every request asks about some, and something always
+changes. So what was counted is kept, and only what has changed since is counted anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from laneway.admission.world import RESOURCE, World
+from laneway.api import PCIDeviceClaim, USBDeviceClaim
+from laneway.kube.store import Store
+
+PCI_CLAIMS = "pcideviceclaims"
+USB_CLAIMS = "usbdeviceclaims"
+EVERYBODY = ""
+
+Claim = PCIDeviceClaim | USBDeviceClaim
+
+
+class Pool(NamedTuple):
+    """How many devices of a resource are claimed, by user and node."""
+
+    plural: str
+    """Of the claims."""
+    users: Mapping[str, Mapping[str, int]]
+
+    def others(self, user: str) -> tuple[str, ...]:
+        """Users whose devices somebody has only if he is lent them."""
+        return tuple(sorted(self.users.keys() - {user, EVERYBODY}))
+
+    def count(self, users: Iterable[str]) -> int:
+        """How many devices these have."""
+        return sum(sum(self.users[user].values()) for user in users)
+
+    def most(self, user: str, lent: Mapping[str, int] | None = None) -> int:
+        """How many that he may use are on the node that has the most."""
+        nodes = Counter(lent or {})
+        for one in {user, EVERYBODY} & self.users.keys():
+            nodes.update(self.users[one])
+        return max(nodes.values(), default=0)
+
+
+_NOBODYS = Pool(PCI_CLAIMS, {})
+_Users = defaultdict[str, Counter[str]]
+
+
+class _Counted:
+    """The resources that were asked for, as of some number of changes of each store."""
+
+    def __init__(self, world: World) -> None:
+        self.users: dict[str, _Users] = {}
+        """By resource."""
+        self._parts: dict[tuple[str, str], tuple[str, str, str]] = {}
+        """As what each claim, by plural and name, was counted: resource, user and node."""
+        self._changes = _changes(world)
+
+    def has_caught_up(self, world: World) -> bool:
+        """Count what has changed; not where that is too much."""
+        changes = _changes(world)
+        if changes == self._changes:
+            return True
+        changed: set[str] = set()
+        for store, before in zip(_stores(world), self._changes, strict=True):
+            keys = store.changed_since(before)
+            if keys is None:
+                return False
+            changed.update(key.name for key in keys)
+        self._changes = changes
+        for name in changed:
+            self._forget(PCI_CLAIMS, name)
+            self._forget(USB_CLAIMS, name)
+            for claim in (world.claims.get(name), world.usb_claims.get(name)):
+                if claim is not None and claim.status.resource_name in self.users:
+                    self._add(claim, world)
+        return True
+
+    def count(self, resource: str, world: World) -> None:
+        """Begin with a resource."""
+        self.users[resource] = defaultdict(Counter)
+        for claim in claims_of(resource, world):
+            self._add(claim, world)
+
+    def _add(self, claim: Claim, world: World) -> None:
+        plural = USB_CLAIMS if isinstance(claim, USBDeviceClaim) else PCI_CLAIMS
+        resource, user, node = claim.status.resource_name, user_of(claim, world), node_of(claim)
+        self._parts[plural, claim.metadata.name] = resource, user, node
+        self.users[resource][user][node] += 1
+
+    def _forget(self, plural: str, name: str) -> None:
+        part = self._parts.pop((plural, name), None)
+        if part is None:
+            return
+        resource, user, node = part
+        users = self.users[resource]
+        users[user][node] -= 1
+        if not users[user][node]:
+            del users[user][node]
+        if not users[user]:
+            del users[user]
+
+
+_counted: WeakKeyDictionary[Store[PCIDeviceClaim], _Counted] = WeakKeyDictionary()
+"""By the claims of a world."""
+
+
+def pool_of(resource: str, world: World) -> Pool:
+    """The claims of a resource."""
+    is_pci = world.claims.first(RESOURCE, resource) is not None
+    if not is_pci and world.usb_claims.first(RESOURCE, resource) is None:
+        return _NOBODYS  # Whatever name somebody makes up is not kept.
+    counted = _counted.get(world.claims)
+    if counted is None or not counted.has_caught_up(world):
+        counted = _counted[world.claims] = _Counted(world)
+    if resource not in counted.users:
+        counted.count(resource, world)
+    return Pool(PCI_CLAIMS if is_pci else USB_CLAIMS, counted.users[resource])
+
+
+def claims_of(resource: str, world: World) -> Iterator[Claim]:
+    """All of them."""
+    yield from world.claims.by(RESOURCE, resource)
+    yield from world.usb_claims.by(RESOURCE, resource)
+
+
+def user_of(claim: Claim, world: World) -> str:
+    """For whom a claim is."""
+    is_vgpus = world.vgpus.get(claim.metadata.name) is not None and any(
+        owner.kind == "VGPUDevice" for owner in claim.metadata.owner_references
+    )
+    return EVERYBODY if is_vgpus else claim.spec.user_name
+
+
+def node_of(claim: Claim) -> str:
+    """Where its device is."""
+    if isinstance(claim, USBDeviceClaim):
+        return claim.status.node_name
+    return claim.spec.node_name
+
+
+def _stores(world: World) -> tuple[Store[Any], ...]:
+    """Where it stands for whom a claim is."""
+    return world.claims, world.usb_claims, world.vgpus
+
+
+def _changes(world: World) -> tuple[int, ...]:
+    return tuple(store.changes for store in _stores(world))

@@ -1,0 +1,62 @@
+"""The other devices of an IOMMU group, which go to the same machine or the group to none.
+
+A mate that is claimed is added to the machine, once, whichever device brings it. One that is not
+claimed cannot be added: nobody could get it; it is told of. A device without a group has no mates,
+bridges take no part, and a name that is not known says nothing about the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from laneway.admission.machines.devices import Found, find, named
+from laneway.admission.world import GROUP, World
+from laneway.core.usability import system_bridge
+from laneway.kube.kubevirt import DeviceRequest
+
+
+class Mates(NamedTuple):
+    """What devices bring along."""
+
+    claimed: tuple[DeviceRequest, ...]
+    """As entries of `hostDevices`, in the order of those that bring them, then by name."""
+    unclaimed: tuple[tuple[str, str], ...]
+    """Names, each with the device that it is a mate of."""
+
+
+def mates_of(requests: Iterable[DeviceRequest], world: World) -> Mates:
+    """The mates that these entries lack."""
+    asked = list(requests)
+    seen = {one.name for one in asked}
+    claimed: list[DeviceRequest] = []
+    unclaimed: list[tuple[str, str]] = []
+    for one in asked:
+        found = named(world, one)
+        group = _group(found)
+        if found is None or group is None:
+            continue
+        for mate in sorted(world.pci_devices.by(GROUP, group), key=lambda one: one.metadata.name):
+            name = mate.metadata.name
+            if name in seen or system_bridge(mate.status.class_id):
+                continue
+            seen.add(name)
+            if resource := _resource(find(world, name)):
+                claimed.append(DeviceRequest(name=name, device_name=resource))
+            else:
+                unclaimed.append((name, found.name))
+    return Mates(tuple(claimed), tuple(unclaimed))
+
+
+def _group(found: Found | None) -> tuple[str, str] | None:
+    """The group of a device that is passed through itself, as the index has it."""
+    if found is None or found.pci is None or found.claim is None or found.is_mediated:
+        return None
+    return found.pci.status.node_name, found.pci.status.iommu_group
+
+
+def _resource(mate: Found | None) -> str:
+    """By what a mate is to be asked for; empty while nobody can have it."""
+    if mate is None or mate.claim is None or mate.claim.metadata.deletion_timestamp:
+        return ""
+    return mate.resources[0] if mate.resources else ""

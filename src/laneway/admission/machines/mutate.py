@@ -1,0 +1,161 @@
+"""What is made right of a virtual machine that asks for devices, as a JSON patch.
+
+Works on the object as it came, of which most is not ours: what the user wrote stays, entry by entry
+and in his order. Entries of `gpus` that belong to `hostDevices` go to the end of those, then the
+claimed mates of IOMMU groups; mediated devices say who has the display; the pod gets the memory
+that large devices take; and an annotation says which devices were looked at. A second pass finds
+nothing to do.
+
+Devices that are as they were before are left alone, whatever they lack: who changes a label shall
+not find another machine. An object that cannot be read is KubeVirt's to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from laneway.admission.machines import gpus, overhead
+from laneway.admission.machines.mates import mates_of
+from laneway.admission.machines.operations import Operation, at, put, remove
+from laneway.admission.world import World
+from laneway.api import DecodeError, decode
+from laneway.kube.kubevirt import (
+    ANNOTATION_ADMITTED,
+    Devices,
+    Features,
+    VirtualMachine,
+    mark_of,
+)
+
+_SPEC = ("spec", "template", "spec", "domain")
+_DEVICES = (*_SPEC, "devices")
+_HOST_DEVICES = (*_DEVICES, "hostDevices")
+_GPUS = (*_DEVICES, "gpus")
+_RESERVED = (*_SPEC, "memory", "reservedOverhead")
+_ADDED = (*_RESERVED, "addedOverhead")
+_MARK = ("metadata", "annotations", ANNOTATION_ADMITTED)
+_MOST = 8
+"""So many mates are told of."""
+
+
+class Mutation(NamedTuple):
+    """What to change, and what to tell whoever asked."""
+
+    operations: tuple[Operation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+NOTHING = Mutation()
+
+
+def mutate(
+    raw: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    world: World,
+    *,
+    features: Features = Features(),  # noqa: B008 - frozen
+) -> Mutation:
+    """What to change of a machine, `old` being what it was; None where it is new."""
+    machine = _read(raw)
+    if machine is None or machine.metadata.deletion_timestamp:
+        return NOTHING
+    before = _read(old) if old is not None else None
+    devices = machine.spec.template.spec.domain.devices
+    had = before.spec.template.spec.domain.devices if before is not None else None
+    if had == devices:
+        return Mutation(tuple(_keep_mark(raw, old, devices)))
+    hosts, rest = _lists(raw, world)
+    mates = mates_of(_as_devices(hosts, rest).all, world)
+    hosts += [{"name": one.name, "deviceName": one.device_name} for one in mates.claimed]
+    final = _as_devices(hosts, rest)
+    # What we said of the devices that it had, if somebody has not said more since.
+    told = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
+    operations = [
+        *_put_list(raw, _HOST_DEVICES, hosts),
+        *_put_list(raw, _GPUS, rest),
+        *(_reserve(raw, _quantity(final, world), told) if features.reserved_overhead else ()),
+        *_put_mark(raw, mark_of(final)),
+    ]
+    return Mutation(tuple(operations), tuple(_warnings(mates.unclaimed, final, world, features)))
+
+
+def _read(raw: Any) -> VirtualMachine | None:
+    try:
+        return decode(VirtualMachine, raw) if isinstance(raw, Mapping) else None
+    except DecodeError:
+        return None
+
+
+def _as_devices(hosts: list[Any], rest: list[Any]) -> Devices:
+    return decode(Devices, {"hostDevices": hosts, "gpus": rest})
+
+
+def _lists(raw: Any, world: World) -> tuple[list[Any], list[Any]]:
+    """`hostDevices` and `gpus` as they are to be, without mates."""
+    hosts = list(at(raw, _HOST_DEVICES) or ())
+    rest: list[Any] = []
+    for entry in at(raw, _GPUS) or ():
+        if gpus.becomes_host_device(entry, world):
+            hosts.append({key: value for key, value in entry.items() if value is not None})
+        else:
+            rest.append(entry)
+    return hosts, gpus.with_displays(rest, world)
+
+
+def _put_list(raw: Any, path: tuple[str, ...], entries: list[Any]) -> Iterator[Operation]:
+    if entries == list(at(raw, path) or ()):
+        return
+    yield put(raw, path, entries) if entries else remove(path)
+
+
+def _reserve(raw: Any, wanted: str | None, ours: str | None) -> Iterator[Operation]:
+    """The memory that devices take beyond what KubeVirt adds, unless the user has said some."""
+    reserved, said = at(raw, _RESERVED), at(raw, _ADDED)
+    if (
+        not isinstance(reserved, Mapping | None)
+        or (said is not None and said != ours)
+        or said == wanted
+    ):
+        return
+    if wanted is not None:
+        yield put(raw, _ADDED, wanted)
+    else:
+        yield remove(_ADDED if reserved is not None and len(reserved) > 1 else _RESERVED)
+
+
+def _quantity(devices: Devices, world: World) -> str | None:
+    size = overhead.overhead(devices.all, world)
+    return overhead.as_quantity(size) if size else None
+
+
+def _put_mark(raw: Any, mark: str) -> Iterator[Operation]:
+    there = at(raw, _MARK)
+    if mark and there != mark:
+        yield put(raw, _MARK, mark)
+    elif there is not None and not mark:
+        yield remove(_MARK)
+
+
+def _keep_mark(raw: Any, old: Any, devices: Devices) -> Iterator[Operation]:
+    """Somebody who writes the whole object need not know of the annotation."""
+    mark = mark_of(devices)
+    if mark and at(old, _MARK) == mark:
+        yield from _put_mark(raw, mark)
+
+
+def _warnings(
+    unclaimed: Iterable[tuple[str, str]], devices: Devices, world: World, features: Features
+) -> Iterator[str]:
+    for mate, device in list(unclaimed)[:_MOST]:
+        yield (
+            f"pcidevice/{mate} is in the IOMMU group of {device} and is not claimed: it leaves the "
+            "node with it, but the machine does not get it. Claim it to have both."
+        )
+    size = overhead.overhead(devices.all, world)
+    if size > overhead.KUBEVIRTS and not features.reserved_overhead:
+        yield (
+            f"Tables for these devices take about {overhead.as_quantity(size)} of the pod's "
+            "memory, and KubeVirt adds 1Gi: set a memory limit that is larger, or switch on its "
+            "gate ReservedOverheadMemlock."
+        )

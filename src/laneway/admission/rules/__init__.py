@@ -1,0 +1,1 @@
+"""What may be written: one module for the rules of one kind."""

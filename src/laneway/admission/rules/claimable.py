@@ -1,0 +1,143 @@
+"""Whether a PCI device can be claimed now, as its agent has published it.
+
+The agent decides by the same facts before it touches anything; here they are only read, so that
+somebody is told at once. What it has not said anything about yet is its own to decide. A claim that
+leaves the driver alone takes nothing from the node, so only what nobody can do without an IOMMU
+group is refused to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laneway.admission.rules.common import Findings
+from laneway.admission.world import GROUP, NODE, PARENT, World
+from laneway.api import PCIDevice, find_condition
+from laneway.core import keys
+from laneway.core.phrases import few
+from laneway.core.refusals import (
+    DeviceCritical,
+    GpusForContainers,
+    GpuShared,
+    GroupOccupied,
+    IommuGroupMissing,
+    NotClaimable,
+    UsbClaimed,
+)
+from laneway.core.usability import ReasonKind, system_bridge
+
+_GROUP_REASONS = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
+
+
+def against(world: World, device: PCIDevice, *, binds: bool) -> Findings:
+    """What forbids a claim of a device. `binds`: the claim takes it from its driver."""
+    name, status = device.metadata.name, device.status
+    if not status.iommu_group:
+        yield IommuGroupMissing(name)
+    if is_gpu(device) and for_containers(world, status.node_name):
+        yield GpusForContainers(name, status.node_name)
+    if not binds:
+        return
+    mates = mates_of(world, device)
+    functions = tuple(sorted(one.metadata.name for one in world.pci_devices.by(PARENT, name)))
+    if functions:
+        yield GpuShared(name, functions)
+    yield from _unclaimable(device, mates, shared=bool(functions))
+    yield from _usb(world, device, mates)
+
+
+def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool) -> Findings:
+    """What the agent says of the device and its group, under the name that it has here."""
+    name, status = device.metadata.name, device.status
+    said = find_condition(status.conditions, "Claimable")
+    refused = said is not None and said.status == "False"
+    why = (said.message or said.reason) if said is not None else ""
+    reason = said.reason if said is not None and refused else ""
+    if status.critical or reason == ReasonKind.CRITICAL:
+        yield DeviceCritical(name, tuple(status.critical) or (why,))
+        return
+    needed = [one for one in mates if one.status.critical]
+    if reason in _GROUP_REASONS:
+        yield GroupOccupied(name, status.iommu_group, why.rstrip("."))
+    elif needed:
+        texts = (
+            f"{one.status.address} is critical to the node ({few(one.status.critical)})"
+            for one in needed
+        )
+        yield GroupOccupied(name, status.iommu_group, "; ".join(texts))
+    elif refused or status.claimable is False:
+        told = (reason == ReasonKind.VFS_ENABLED and shared) or (
+            reason == ReasonKind.NO_IOMMU_GROUP and not status.iommu_group
+        )
+        if not told:
+            yield NotClaimable("pcidevice", name, why or "its agent says so")
+
+
+def _usb(world: World, device: PCIDevice, mates: Sequence[PCIDevice]) -> Findings:
+    """The claimed USB devices on a controller that would go."""
+    node = device.status.node_name
+    going = {one.status.address for one in (device, *mates)} - {""}
+    claimed = []
+    for claim in world.usb_claims.by(NODE, node):
+        name = claim.metadata.name
+        usb = world.usb_devices.get(name)
+        seat = claim.status.pci_address or (usb.status.pci_address if usb else "")
+        if seat in going:
+            words = usb.status.description if usb else ""
+            claimed.append(f"{name} ({words})" if words else name)
+    if claimed:
+        yield UsbClaimed(device.metadata.name, tuple(sorted(claimed)))
+
+
+def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findings:
+    """What is worth saying about a claim of a device that nothing forbids."""
+    name, status = device.metadata.name, device.status
+    if not binds:
+        yield (
+            f"The annotation {keys.ANNOTATION_SKIP_BINDING} leaves {name} on its driver: virtual "
+            "machines can use it only if that is a driver for VFIO."
+        )
+        return
+    if status.boot_vga:
+        yield f"The node's console is on {name}, and goes dark until the next boot."
+    others, unclaimed = [], []
+    for mate in mates_of(world, device):
+        claim = world.claims.get(mate.metadata.name)
+        if claim is None and not system_bridge(mate.status.class_id):
+            unclaimed.append(mate.metadata.name)
+        elif claim is not None and claim.spec.user_name != user:
+            others.append(mate.metadata.name)
+    group = status.iommu_group
+    if unclaimed:
+        yield (
+            f"{few(sorted(unclaimed))} of the same iommuGroup {group} leaves the node as well: "
+            "claim it too if a virtual machine is to have it."
+        )
+    if others:
+        yield (
+            f"{few(sorted(others))} of the same iommuGroup {group} is claimed by somebody else: "
+            "only one virtual machine at a time can have devices of the group."
+        )
+
+
+# --------------------------------------------------------------------------------- look-ups
+
+
+def mates_of(world: World, device: PCIDevice) -> list[PCIDevice]:
+    """The other devices of its IOMMU group."""
+    status = device.status
+    if not status.iommu_group:
+        return []
+    group = world.pci_devices.by(GROUP, (status.node_name, status.iommu_group))
+    return [one for one in group if one.metadata.name != device.metadata.name]
+
+
+def is_gpu(device: PCIDevice) -> bool:
+    """Display controllers, and what is parted from one."""
+    return device.status.class_id.startswith("03")
+
+
+def for_containers(world: World, node: str) -> bool:
+    """Whether a node's GPUs are for containers."""
+    found = world.nodes.get(node)
+    return found is not None and found.metadata.labels.get(keys.LABEL_BAREMETAL_GPUS) == "true"

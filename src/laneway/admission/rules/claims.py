@@ -1,0 +1,155 @@
+"""PCIDeviceClaims: who may have which device, and when a claim may go.
+
+A claim has the name of its PCIDevice, and nothing that says which device it is about, or whose it
+is, ever changes. It goes only when nobody has or names the device: the agent would wait for them
+anyhow, but whoever deletes it should know. The claims of vGPUs are Laneway's own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laneway.admission.request import Access, Request
+from laneway.admission.rules import ownership
+from laneway.admission.rules.claimable import against, beside
+from laneway.admission.rules.common import Case, Findings, Parts, fixed, rules
+from laneway.admission.rules.keeping import kept_for
+from laneway.admission.users import users_of
+from laneway.admission.world import World
+from laneway.api import PCIDeviceClaim, PCIDeviceClaimSpec
+from laneway.core import keys, names
+from laneway.core.refusals import (
+    ClaimElsewhere,
+    ClaimInUse,
+    FieldImmutable,
+    InvalidResourceName,
+    OwnedByVgpu,
+    PciDeviceUnknown,
+)
+from laneway.core.use import told
+
+KIND = "pcideviceclaim"
+RESOURCE = f"{KIND}s"
+
+
+def mutate(request: Request[PCIDeviceClaim]) -> tuple[ownership.JsonPatchOperation, ...]:
+    """A claim that names nobody is the requester's."""
+    return ownership.in_the_name_of(request, PCIDeviceClaimSpec())
+
+
+def _node_of(claim: PCIDeviceClaim, _world: World) -> str:
+    return claim.spec.node_name
+
+
+def _asks(request: Request[PCIDeviceClaim], world: World) -> Iterable[Access]:
+    return ownership.asked(RESOURCE, request, world)
+
+
+# ------------------------------------------------------------------------------------- creation
+
+
+def _create(case: Case[PCIDeviceClaim], new: PCIDeviceClaim) -> Findings:
+    if vgpu := ownership.vgpu_of(new):
+        yield OwnedByVgpu(case.name, vgpu, made=True)
+        return
+    spec = new.spec
+    yield from ownership.made_for_other(case, KIND, spec.user_name)
+    device = case.world.pci_devices.get(case.name)
+    if device is None:
+        yield PciDeviceUnknown(case.name)
+        return
+    status = device.status
+    if (spec.address, spec.node_name) != (status.address, status.node_name):
+        yield ClaimElsewhere(
+            case.name, spec.address, spec.node_name, status.address, status.node_name
+        )
+        return
+    binds = keys.ANNOTATION_SKIP_BINDING not in new.metadata.annotations
+    yield from against(case.world, device, binds=binds)
+    yield from beside(case.world, device, spec.user_name, binds=binds)
+    yield from _override(case, "", _called(new))
+
+
+# --------------------------------------------------------------------------------------- change
+
+
+def _update(case: Case[PCIDeviceClaim], old: PCIDeviceClaim, new: PCIDeviceClaim) -> Findings:
+    before, after = old.spec, new.spec
+    yield from fixed(
+        KIND,
+        case.name,
+        (
+            ("address", "spec.address", before.address, after.address),
+            ("nodeName", "spec.nodeName", before.node_name, after.node_name),
+            ("username", "spec.userName", before.user_name, after.user_name),
+        ),
+    )
+    if case.trusted or not ownership.is_changed(old, new):
+        return
+    yield from ownership.of_other(case, KIND, before.user_name, "changed")
+    was, vgpu = ownership.vgpu_of(old), ownership.vgpu_of(new)
+    if was != vgpu:
+        yield FieldImmutable(
+            KIND, case.name, "owner", "metadata.ownerReferences", was or "none of Laneway's"
+        )
+    if after.disable_resource_pooling != before.disable_resource_pooling:
+        yield from _renamed(case, old)
+    yield from _override(case, _called(old), _called(new))
+
+
+def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
+    """That the device gets another resource name while somebody knows it by this one."""
+    resource = old.status.resource_name
+    users = users_of(case.world, case.name)
+    if resource and users:
+        yield (
+            f"{case.name} goes by another resource name from now on, not {resource}: edit "
+            f"{told(users)}."
+        )
+    elif resource:
+        yield (
+            f"{case.name} goes by another resource name from now on: who asks for {resource} does "
+            "not get it."
+        )
+
+
+def _called(claim: PCIDeviceClaim) -> str:
+    return claim.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
+
+
+def _override(case: Case[PCIDeviceClaim], before: str, after: str) -> Findings:
+    if after not in ("", before) and not names.is_resource_name(after):
+        yield InvalidResourceName(after, f"PCIDeviceClaim {case.name}").words
+
+
+# ------------------------------------------------------------------------------------- deletion
+
+
+def _delete(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
+    if vgpu := ownership.vgpu_of(old):
+        yield OwnedByVgpu(case.name, vgpu)
+        return
+    yield from ownership.of_other(case, KIND, old.spec.user_name, "deleted")
+    if users := users_of(case.world, case.name):
+        yield ClaimInUse(case.name, users)
+    else:
+        yield from kept_for(case.world, case.name, old.spec.node_name, old.status)
+
+
+def _collect(case: Case[PCIDeviceClaim], _old: PCIDeviceClaim) -> Findings:
+    """A device that has gone itself is nobody's to use."""
+    users = users_of(case.world, case.name)
+    if users and case.world.pci_devices.get(case.name) is not None:
+        yield ClaimInUse(case.name, users)
+
+
+RULES = rules(
+    Parts(
+        node_of=_node_of,
+        create=_create,
+        update=_update,
+        delete=_delete,
+        collect=_collect,
+        asks=_asks,
+    )
+)

@@ -1,0 +1,147 @@
+"""SRIOVGPUDevices: whether a GPU is shared, and in which mode.
+
+A GPU that stops being shared, or changes its mode, loses its vGPUs. So first nobody may have or
+name any of them, and none may be enabled. Of the latter the agent is not asked again: it knows
+better, and sooner, what there is.
+"""
+
+from __future__ import annotations
+
+from laneway.admission.rules.claimable import for_containers
+from laneway.admission.rules.common import (
+    Case,
+    Findings,
+    Parts,
+    fixed,
+    in_use,
+    place,
+    rules,
+    there,
+)
+from laneway.admission.world import PARENT, World
+from laneway.api import SRIOVGPUDevice, SRIOVGPUDeviceSpec
+from laneway.core.gpu.modes import Mode, mode_named
+from laneway.core.gpu.wish import effective
+from laneway.core.refusals import (
+    ClaimedWhole,
+    GpuEnabled,
+    GpusForContainers,
+    MigWished,
+    ModeUnknown,
+    ModeWithoutVfs,
+    VgpusEnabled,
+)
+
+KIND = "sriovgpudevice"
+
+
+def _node_of(gpu: SRIOVGPUDevice, _world: World) -> str:
+    return gpu.spec.node_name
+
+
+def _create(case: Case[SRIOVGPUDevice], new: SRIOVGPUDevice) -> Findings:
+    wrong = place(case.name, new.spec.address, new.spec.node_name)
+    if wrong is not None:
+        yield wrong
+        return
+    yield from there(case.world, case.name)
+    yield from _odd(case, new.spec)
+    if new.spec.enabled:
+        yield from _shared(case, new)
+
+
+def _update(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, new: SRIOVGPUDevice) -> Findings:
+    before, after = old.spec, new.spec
+    yield from fixed(
+        KIND,
+        case.name,
+        (
+            ("address", "spec.address", before.address, after.address),
+            ("nodeName", "spec.nodeName", before.node_name, after.node_name),
+        ),
+    )
+    if (before.enabled, before.mode) == (after.enabled, after.mode):
+        return
+    yield from _odd(case, after)
+    if _loses_vgpus(case, old, after):
+        yield from in_use(case.world, vgpus_of(case.world, case.name, old))
+        if not case.trusted:
+            if enabled := enabled_vgpus(case.world, case.name):
+                yield VgpusEnabled(case.name, enabled)
+            yield from _mig_kept(case, old, after)
+    if after.enabled and not before.enabled:
+        yield from _shared(case, new)
+
+
+def _odd(case: Case[SRIOVGPUDevice], spec: SRIOVGPUDeviceSpec) -> Findings:
+    """What contradicts itself on any card."""
+    mode = mode_named(spec.mode)
+    if spec.mode and mode is None:
+        yield ModeUnknown(spec.mode)
+    elif mode is not None and spec.enabled and not mode.has_vfs:
+        yield ModeWithoutVfs(case.name, mode)
+
+
+def _loses_vgpus(
+    case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, after: SRIOVGPUDeviceSpec
+) -> bool:
+    """Whether a wish takes the vGPUs away that the GPU has."""
+    if old.spec.enabled and not after.enabled:
+        return True
+    wanted, now = effective(after.mode, after.enabled, mig_wished=False), _mode(case, old)
+    return after.mode != old.spec.mode and None not in (wanted, now) and wanted is not now
+
+
+def _mig_kept(
+    case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, after: SRIOVGPUDeviceSpec
+) -> Findings:
+    """That GPU instances are asked for on a GPU that is to leave MIG mode."""
+    wanted, now = effective(after.mode, after.enabled, mig_wished=False), _mode(case, old)
+    asked = case.world.migs.get(case.name)
+    if wanted is None or wanted.has_mig or now is None or not now.has_mig or asked is None:
+        return
+    if asked.spec.enabled and any(one.requested > 0 for one in asked.spec.profile_spec):
+        yield MigWished(case.name)
+
+
+def _mode(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Mode | None:
+    """The mode that the GPU is in, as far as is known."""
+    return mode_named((case.world.gpus.get(case.name) or old).status.mode)
+
+
+def _shared(case: Case[SRIOVGPUDevice], new: SRIOVGPUDevice) -> Findings:
+    """What there is to say of a GPU that is to be shared."""
+    if not case.trusted and for_containers(case.world, new.spec.node_name):
+        yield GpusForContainers(case.name, new.spec.node_name)
+    claim = case.world.claims.get(case.name)
+    if claim is not None:
+        yield ClaimedWhole(new.spec.address, case.name, claim.spec.user_name).words
+
+
+def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:
+    if old.spec.enabled:
+        yield GpuEnabled(case.name)
+    elif case.world.pci_devices.get(case.name) is not None:
+        yield (
+            f"{KIND} {case.name}: as long as the GPU is in the node its agent makes the object "
+            "anew."
+        )
+
+
+# --------------------------------------------------------------------------------- look-ups
+
+
+def vgpus_of(world: World, name: str, old: SRIOVGPUDevice | None = None) -> list[str]:
+    """The names of a GPU's VGPUDevices."""
+    known = world.gpus.get(name) or old
+    told = known.status.vgpu_devices if known is not None else ()
+    return sorted({*told, *(one.metadata.name for one in world.vgpus.by(PARENT, name))})
+
+
+def enabled_vgpus(world: World, name: str) -> tuple[str, ...]:
+    """Those of them on which a vGPU is wished."""
+    found = (one for one in world.vgpus.by(PARENT, name) if one.spec.enabled)
+    return tuple(sorted(one.metadata.name for one in found))
+
+
+RULES = rules(Parts(node_of=_node_of, create=_create, update=_update, delete=_delete))

@@ -1,0 +1,37 @@
+"""Whom a device is kept for that nobody names: virtual machines ask for a resource, not a device.
+
+As long as another device of the resource is free, any of them does. The last one is not refused to
+go, because it belongs to nobody yet; but whoever takes it away is told who waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from laneway.admission.rules.common import Findings
+from laneway.admission.world import World
+from laneway.core.ledger.ledger import State
+
+
+class Offered(Protocol):
+    """The status of something that virtual machines can ask for."""
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+def kept_for(world: World, name: str, node: str, status: Offered) -> Findings:
+    """That somebody would lack this device."""
+    resource, ledger = status.resource_name, world.ledger()
+    if ledger is None or not resource:
+        return
+    stock = ledger.stocks.get((node, resource))
+    taking = stock.taken.get(name) if stock is not None else None
+    if taking is None or taking.state not in (State.RESERVED, State.WANTED):
+        return
+    if any(ledger.free.get(resource, {}).values()):
+        return
+    yield (
+        f"{taking.who} asks for {resource}, and no other device of that is free: without {name} "
+        "it cannot start."
+    )

@@ -1,0 +1,109 @@
+"""Who has a device, or names it: whoever would miss it if it went.
+
+Somebody is a user of a device when one of these says so:
+
+- its claim or VGPUDevice: the kubelet gave it to a pod;
+- a virtual machine, or an instance of one, that calls one of its devices by this name. Whether it
+  runs does not matter: one that never ran would wait for ever without it;
+- the allocation annotation of a virtual machine. Of one that is stopped that is its reservation,
+  and holds for what the machine still asks for.
+
+A stopped machine that is being deleted uses nothing any more. A device that a virtual machine would
+get by the name of its resource alone belongs to nobody before it is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laneway.admission.world import DEVICE_NAME, World
+from laneway.api import Allocation
+from laneway.core import allocation, keys
+from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.use import Standing, Use
+from laneway.kube.kubevirt import Devices, VirtualMachine, VirtualMachineInstance
+from laneway.kube.resource import key_of
+
+__all__ = ["Standing", "Use", "users_of"]
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def users_of(world: World, name: str) -> tuple[Use, ...]:
+    """The users of the device of this name (PCIDevice, VGPUDevice or USBDevice), sorted."""
+    found: dict[Who, Standing] = {}
+    for use in _uses(world, name):
+        if use.who not in found or _ORDER[use.standing] < _ORDER[found[use.who]]:
+            found[use.who] = use.standing
+    return tuple(Use(who, found[who]) for who in sorted(found))
+
+
+_ORDER = {standing: place for place, standing in enumerate(Standing)}
+
+
+def _uses(world: World, name: str) -> Iterator[Use]:
+    if not name:
+        return
+    for owner in _owners(world, name):
+        yield Use(owner, Standing.RUNS)
+    for instance in world.instances.by(DEVICE_NAME, name):
+        if instance.status.phase not in _ENDED:
+            yield Use(_machine(instance), Standing.RUNS)
+    for machine in world.machines.by(DEVICE_NAME, name):
+        standing = _standing(world, machine, name)
+        if standing is not None:
+            yield Use(_machine(machine), standing)
+
+
+def _owners(world: World, name: str) -> Iterator[Who]:
+    """To whom the kubelet gave it."""
+    for device in (world.claims.get(name), world.vgpus.get(name), world.usb_claims.get(name)):
+        given: Allocation | None = device.status.allocation if device is not None else None
+        if given is None:
+            continue
+        if given.virtual_machine:
+            yield Who(WhoKind.MACHINE, given.namespace, given.virtual_machine)
+        else:
+            yield Who(WhoKind.POD, given.namespace, given.pod)
+
+
+def _standing(world: World, machine: VirtualMachine, name: str) -> Standing | None:
+    """How a machine that the index found stands to the device."""
+    devices = machine.spec.template.spec.domain.devices
+    named = any(one.name == name for one in (*devices.host_devices, *devices.gpus))
+    recorded = _recorded(machine)
+    key = key_of(machine)
+    instance = world.instances.get(key.name, key.namespace)
+    if instance is not None and instance.status.phase not in _ENDED:
+        # What it runs with may differ from what it names, which counts once it is stopped.
+        return Standing.RUNS if any(one.name == name for one in recorded) else _pending(named)
+    if machine.metadata.deletion_timestamp:
+        return None
+    left = allocation.still_asked_for(recorded, _requests(devices))
+    if any(one.name == name for one in left):
+        return Standing.STOPPED
+    return _pending(named)
+
+
+def _pending(named: bool) -> Standing | None:
+    return Standing.NEVER_STARTED if named else None
+
+
+def _recorded(machine: VirtualMachine) -> list[allocation.Held]:
+    """The devices of its annotation; one that a hand has spoilt says nothing."""
+    try:
+        return allocation.devices_of(
+            machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
+        )
+    except ValueError:
+        return []
+
+
+def _requests(devices: Devices) -> list[allocation.Request]:
+    asked = (*devices.host_devices, *devices.gpus)
+    return [allocation.Request(one.name, one.device_name) for one in asked if one.device_name]
+
+
+def _machine(obj: VirtualMachine | VirtualMachineInstance) -> Who:
+    key = key_of(obj)
+    return Who(WhoKind.MACHINE, key.namespace, key.name)

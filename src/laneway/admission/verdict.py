@@ -1,0 +1,59 @@
+"""What rules say of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from laneway.admission.request import Access, Request
+from laneway.admission.world import World
+from laneway.core.refusals import Refusal
+
+Granted = frozenset[Access]
+"""Of the rights that a rule asked for, those that the requester has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Allowed where nothing speaks against it."""
+
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is legal but unwise, in whole sentences; shown to whoever asked, by kubectl too."""
+
+    @property
+    def allowed(self) -> bool:
+        return not self.refusals
+
+
+ALLOWED = Verdict()
+
+Judge = Callable[[Request[Any], World, Granted], Verdict]
+"""Pure: the same for the same arguments, and never raises."""
+Asks = Callable[[Request[Any], World], Iterable[Access]]
+"""Pure: which rights of the requester the judge wants to know. None where it does not matter."""
+
+
+Knows = Callable[[Request[Any], World], bool]
+"""Pure: whether what the object refers to is known. One file may well hold both, and watches tell
+of what was written a moment ago only a moment later."""
+
+
+def everything(_request: Request[Any], _world: World) -> bool:
+    """It refers to nothing that would matter."""
+    return True
+
+
+def nothing(_request: Request[Any], _world: World) -> Iterable[Access]:
+    """No right matters."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one kind."""
+
+    judge: Judge
+    asks: Asks = nothing
+    knows: Knows = everything

@@ -1,0 +1,155 @@
+"""What `laneway capacity` is asked, as people write it, and how the answer reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from laneway.cli.errors import Failure
+from laneway.cli.labels import natural
+from laneway.core import names
+from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.ledger.question import Answer, Request, selected
+
+MOST = 100_000
+"""Machines, or devices of one machine, that can be asked about."""
+
+_WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
+_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)")
+_LISTED = 12
+
+
+def wishes(values: Iterable[str]) -> dict[str, int]:
+    """What `RESOURCE[=COUNT]...` asks for, by name as it is written."""
+    wanted: Counter[str] = Counter()
+    for value in values:
+        match = _WISH.fullmatch(value.strip())
+        count = int(match[2] or 1) if match else 0
+        if match is None or not 1 <= count <= MOST:
+            raise click.BadParameter(
+                f"{value!r}: write RESOURCE=COUNT, such as nvidia.com/NVIDIA_A2-2Q=2, with a count "
+                f"of 1 to {MOST}"
+            )
+        wanted[match[1]] += count
+    return dict(wanted)
+
+
+def labels(values: Iterable[str]) -> dict[str, str]:
+    """What `KEY=VALUE...` asks for."""
+    found = {}
+    for value in values:
+        match = _LABEL.fullmatch(value)
+        if match is None:
+            raise click.BadParameter(f"{value!r}: write KEY=VALUE")
+        found[match[1]] = match[2]
+    return found
+
+
+def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+    """The same by the names of resources; a vGPU's profile may be written short. Raises Failure."""
+    there = sorted(known, key=natural)
+    found: Counter[str] = Counter()
+    for name, count in wanted.items():
+        found[_resource(name, there)] += count
+    return dict(found)
+
+
+def _resource(name: str, known: Sequence[str]) -> str:
+    if "/" in name:
+        return name
+    tail = names.vgpu_resource_name(name).partition("/")[2]
+    alike = [one for one in known if f"_{one.partition('/')[2]}".endswith(f"_{tail}")]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise Failure(f"{name} may be any of {_listed(alike)}; write it in full")
+    raise Failure(
+        f"no node has a resource {name}; there is {_listed(known) if known else 'none at all'}"
+    )
+
+
+def machines(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
+    """Who `NAMESPACE/NAME` or `NAMESPACE/KEY=VALUE` means. Raises Failure."""
+    found: list[Who] = []
+    for value in values:
+        namespace, slash, name = value.partition("/")
+        if not (namespace and slash and name):
+            raise Failure(f"{value!r}: write NAMESPACE/NAME, or NAMESPACE/KEY=VALUE for a label")
+        if "=" in name:
+            key, _, wanted = name.partition("=")
+            chosen = selected(ledger, namespace, {key: wanted})
+            meant = tuple(who for who in chosen if who.kind is WhoKind.MACHINE)
+        else:
+            who = Who(WhoKind.MACHINE, namespace, name)
+            meant = (who,) if who in ledger.demands else ()
+        if not meant:
+            raise Failure(
+                f"there is no virtual machine {value}; 'kubectl get virtualmachines -A "
+                "--show-labels' lists them"
+            )
+        found += meant
+    return tuple(dict.fromkeys(found))
+
+
+def told(request: Request, answer: Answer) -> list[str]:
+    """The answer in lines."""
+    lines = [_short(request, answer)]
+    lines += [f"  {refusal.reason}: {refusal.words}" for refusal in answer.refusals]
+    if answer.kept:
+        stay = "stays as it is" if answer.kept == 1 else "stay as they are"
+        lines.append(f"  {answer.kept} of {answer.machines} {stay}")
+    if answer.room:
+        lines.append(f"  room on {_room(answer)}")
+    lines += [
+        f"  asks for {abs(count)} x {resource} {'more' if count > 0 else 'less'} than now"
+        for resource, count in answer.change
+    ]
+    return lines
+
+
+def _short(request: Request, answer: Answer) -> str:
+    each = ", ".join(f"{count} x {name}" for name, count in sorted(request.resources.items()))
+    every = "each " if answer.machines != 1 else ""
+    asked = f"{_machines(answer.machines)} {every}with {each}"
+    if answer.yes:
+        return f"Yes: there is room for {asked}."
+    able = answer.kept + answer.started
+    if answer.machines == 1:
+        return f"No: there is no room for {asked}."
+    return f"No: of {asked} there is room for {able}."
+
+
+def _machines(count: int) -> str:
+    return f"{count} machine{'s' if count != 1 else ''}"
+
+
+def _room(answer: Answer) -> str:
+    parts = [f"{node} for {count}" for node, count in answer.room[:_LISTED]]
+    more = len(answer.room) - _LISTED
+    return ", ".join(parts) + (f" and on {more} more nodes" if more > 0 else "")
+
+
+def _listed(names_: Sequence[str]) -> str:
+    more = f" and {len(names_) - _LISTED} more" if len(names_) > _LISTED else ""
+    return ", ".join(names_[:_LISTED]) + more
+
+
+def plain(request: Request, answer: Answer) -> dict[str, Any]:
+    """The question and the answer for programs."""
+    return {
+        "answer": answer.yes,
+        "resources": dict(request.resources),
+        "machines": answer.machines,
+        "kept": answer.kept,
+        "started": answer.started,
+        "room": dict(answer.room),
+        "change": dict(answer.change),
+        "refusals": [
+            {"reason": refusal.reason, "message": refusal.words} for refusal in answer.refusals
+        ],
+    }

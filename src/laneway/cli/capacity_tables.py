@@ -1,0 +1,127 @@
+"""The ledger as `laneway capacity` shows it: a table for people, plain data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from laneway.cli import table
+from laneway.cli.labels import natural
+from laneway.core.ledger.explain import devices_on
+from laneway.core.ledger.facts import Phase, Who
+from laneway.core.ledger.ledger import Counts, Entry, Ledger, State, Stock
+
+COLUMNS = ("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY")
+
+_HOW = {
+    State.HELD: "held by",
+    State.RESERVED: "reserved by the stopped",
+    State.WANTED: "wanted by",
+}
+
+
+def shown(ledger: Ledger, nodes: Collection[str]) -> list[Stock]:
+    """The stocks of these nodes, of all where none is named, in the order of people."""
+    found = [stock for stock in ledger.stocks.values() if not nodes or stock.node in nodes]
+    return sorted(found, key=lambda stock: (natural(stock.node), natural(stock.resource)))
+
+
+def sections(stocks: Iterable[Stock], *, devices: bool = False) -> Iterator[table.Section]:
+    """A section for every node, and one for all where there are several."""
+    sums: dict[str, Counts] = {}
+    nodes = 0
+    for node, on_node in groupby(stocks, key=lambda stock: stock.node):
+        found = list(on_node)
+        nodes += 1
+        for stock in found:
+            sums[stock.resource] = sums.get(stock.resource, Counts()) + stock.counts
+        title = f"{node} ({found[0].closed})" if found[0].closed else node
+        yield table.Section(title, tuple(_row(stock, devices=devices) for stock in found))
+    if nodes > 1:
+        ordered = sorted(sums.items(), key=lambda item: natural(item[0]))
+        rows = (table.Row(_cells(resource, counts)) for resource, counts in ordered)
+        yield table.Section(f"all {nodes} nodes", tuple(rows))
+
+
+def _row(stock: Stock, *, devices: bool) -> table.Row:
+    if devices:
+        notes = tuple(f"{entry.device.name}: {_entry(entry)}" for entry in stock.entries())
+    else:
+        taken = devices_on(stock).taken
+        notes = tuple(taken.split("; ")) if taken else ()
+    return table.Row(_cells(stock.resource, stock.counts), notes)
+
+
+def _cells(resource: str, counts: Counts) -> tuple[str, ...]:
+    numbers = (
+        counts.total,
+        counts.held,
+        counts.reserved,
+        counts.wanted,
+        counts.free,
+        counts.unhealthy,
+    )
+    return (resource, *map(str, numbers))
+
+
+def _entry(entry: Entry) -> str:
+    if entry.who is None:
+        return f"{entry.state}: {entry.unhealthy}" if entry.unhealthy else str(entry.state)
+    told = f"{_HOW[entry.state]} {entry.who}"
+    return f"{told}; {entry.unhealthy}" if entry.unhealthy else told
+
+
+def shortages(ledger: Ledger) -> Iterator[str]:
+    """A line for everybody who asks for what is nowhere to be had."""
+    for short in ledger.shortages:
+        missing = ", ".join(f"{count} x {name}" for name, count in sorted(short.missing.items()))
+        if short.phase is Phase.STOPPED:
+            yield f"{short.who} is stopped and could not start: it lacks {missing}"
+        else:
+            yield f"{short.who} cannot start: it lacks {missing}"
+
+
+def plain(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "resources": [_plain_stock(stock, devices=devices) for stock in stocks],
+        "short": [
+            {**plain_who(short.who), "phase": str(short.phase), "missing": dict(short.missing)}
+            for short in ledger.shortages
+        ],
+    }
+
+
+def _plain_stock(stock: Stock, *, devices: bool) -> dict[str, Any]:
+    counts = stock.counts
+    numbers = {"total": counts.total} | {str(state): getattr(counts, state) for state in State}
+    holders: dict[tuple[State, Who], int] = {}
+    for taking in stock.taken.values():
+        holders[taking.state, taking.who] = holders.get((taking.state, taking.who), 0) + 1
+    found: dict[str, Any] = {
+        "node": stock.node,
+        "resource": stock.resource,
+        **numbers,
+        "closed": stock.closed,
+        "holders": [
+            {**plain_who(who), "state": str(state), "devices": count}
+            for (state, who), count in sorted(holders.items())
+        ],
+    }
+    if devices:
+        found["devices"] = [
+            {
+                "name": entry.device.name,
+                "state": str(entry.state),
+                "unhealthy": entry.unhealthy,
+                "holder": None if entry.who is None else plain_who(entry.who),
+            }
+            for entry in stock.entries()
+        ]
+    return found
+
+
+def plain_who(who: Who) -> Mapping[str, str]:
+    """Kind, namespace and name."""
+    return {"kind": str(who.kind), "namespace": who.namespace, "name": who.name}

@@ -1,0 +1,84 @@
+"""`laneway doctor`: what is wrong with this machine or with the cluster, and what to do about it.
+
+It changes nothing. The checks are pure functions over facts, so that a simulated or recorded host
+is examined like a real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from laneway.cli import findings
+from laneway.cli.connection import kubeconfig_option
+from laneway.cli.output import output_option
+from laneway.cli.source import opened, simulate_option
+
+_OUTPUT = output_option("Text to read, or JSON.")
+
+
+@click.group(
+    epilog="""\b
+Examples:
+    sudo laneway doctor node
+    laneway doctor node --simulate a2
+    laneway doctor cluster
+    laneway doctor cluster -o json | jq '.findings[] | select(.level == "problem")'
+
+\b
+Exit status: 0 no problem, 3 there is a problem, 1 nothing could be found out.
+"""
+)
+def doctor() -> None:
+    """Say what is wrong with this machine or with the cluster, why it matters, and what to do.
+
+    A finding is ok, advice (look at it), or a problem (something does not work).
+    """
+
+
+@doctor.command(
+    epilog="""\b
+Exit status: 0 no problem, 3 there is a problem.
+"""
+)
+@simulate_option
+@_OUTPUT
+@click.option(
+    "--kubelet-dir",
+    metavar="DIR",
+    help="The folder of the node's kubelet. Default: /var/lib/kubelet.",
+)
+def node(simulate: str | None, output: str, kubelet_dir: str | None) -> int:
+    """Examine this machine: IOMMU, firmware, drivers, groups, kubelet, what competes.
+
+    Nothing is changed. Without root some things cannot be read; which is said.
+    """
+    # Examining is slow to import, and `doctor cluster` does without it.
+    from laneway.core.doctor.node import judge  # noqa: PLC0415 - slow to import
+    from laneway.host.examine import KUBELET, examine  # noqa: PLC0415 - slow to import
+
+    host, executor, state = opened(simulate)
+    facts = asyncio.run(examine(host, executor, state, kubelet=kubelet_dir or KUBELET))
+    about = "this machine" if simulate is None else f"simulated {simulate}"
+    return findings.told(judge(facts), output, about)
+
+
+@doctor.command(
+    epilog="""\b
+Exit status: 0 no problem, 3 there is a problem, 1 the cluster could not be asked.
+"""
+)
+@_OUTPUT
+@kubeconfig_option
+def cluster(output: str, kubeconfig: str | None) -> int:
+    """Examine the cluster: definitions, Laneway's parts, KubeVirt, nodes, Harvester's controller.
+
+    Nothing is changed. What you may not read is said.
+    """
+    # The client is slow to import, and a node needs none.
+    from laneway.cli.connection import ask  # noqa: PLC0415 - slow to import
+    from laneway.controllers.doctor.looking import look  # noqa: PLC0415 - slow to import
+    from laneway.core.doctor.cluster import judge  # noqa: PLC0415 - slow to import
+
+    return findings.told(judge(ask(look, kubeconfig)), output, "the cluster")

@@ -1,0 +1,114 @@
+"""`laneway takeover`: from Harvester's controller to Laneway without touching a device in use."""
+
+from __future__ import annotations
+
+import click
+
+from laneway.cli import connection, findings
+from laneway.cli.errors import Failure, one_line
+from laneway.controllers.takeover import steps
+from laneway.controllers.takeover.looking import look
+from laneway.core import takeover as rules
+from laneway.core.doctor.finding import healthy
+from laneway.core.takeover import TakeoverFacts
+from laneway.kube.client import Client
+
+_SECONDS = 300
+
+
+@click.command(
+    epilog="""\b
+Examples:
+    laneway takeover --dry-run
+    laneway takeover
+    laneway takeover --back --dry-run
+
+\b
+Exit status: 0 done or nothing to do, 3 something stands in the way, 1 it failed.
+"""
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done and what to know before it.")
+@click.option("--back", is_flag=True, help="Have Harvester's controller take over again.")
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 86400),
+    default=_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for its pods to go.",
+)
+@connection.kubeconfig_option
+def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None) -> int:
+    """Take over from Harvester's PCI devices controller, before Laneway is installed.
+
+    Its DaemonSet is parked and its webhook configurations are removed, both after they were saved
+    in the ConfigMap harvester-system/laneway-takeover. Devices, claims, machines and KubeVirt's
+    lists are left alone: Laneway's agents adopt what runs when they start. Whoever is interrupted
+    runs the command again.
+    """
+
+    async def work(client: Client) -> int:
+        facts = await look(client)
+        if back:
+            return await _back(client, facts, dry_run=dry_run)
+        return await _there(client, facts, dry_run=dry_run, seconds=timeout)
+
+    return connection.ask(work, kubeconfig)
+
+
+async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
+    harvester = facts.cluster.harvester
+    if not (harvester.daemon_set or harvester.hooks):
+        click.echo("Nothing to do: there is no PCI devices controller of Harvester's here.")
+        return 0
+    finished = harvester.parked and not (harvester.runs or harvester.hooks or facts.adopted)
+    if finished and harvester.saved:
+        click.echo("Nothing to do: Harvester's controller is parked already.")
+        return 0
+    found = rules.before(facts)
+    findings.show(found)
+    if not healthy(found):
+        return _stopped()
+    if dry_run:
+        click.echo("Would do, in this order:")
+        for number, step in enumerate(rules.steps(harvester.hooks, parked=harvester.parked), 1):
+            click.echo(one_line(f"{number}. {step}"))
+        return 0
+    try:
+        await steps.take(client, _tell, seconds=seconds)
+    except steps.StillRunningError as error:
+        raise Failure(str(error)) from None
+    click.echo(
+        "Done. Devices are as they were, and nobody looks after them now: install Laneway, whose "
+        "agents adopt them. To go back: laneway takeover --back"
+    )
+    return 0
+
+
+async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
+    harvester = facts.cluster.harvester
+    if not (harvester.parked or harvester.saved):
+        click.echo("Nothing to do: nothing of Harvester's controller was taken over.")
+        return 0
+    found = rules.before_going_back(facts)
+    findings.show(found)
+    if not healthy(found):
+        return _stopped()
+    if dry_run:
+        click.echo(
+            "Would let the DaemonSet run, restore its webhook configurations, and remove the "
+            "ConfigMap harvester-system/laneway-takeover."
+        )
+        return 0
+    await steps.back(client, _tell)
+    click.echo("Done. Harvester's controller looks after the devices again.")
+    return 0
+
+
+def _stopped() -> int:
+    click.echo("Nothing was changed: see to the problems first.", err=True)
+    return findings.NO
+
+
+def _tell(words: str) -> None:
+    click.echo(one_line(words))

@@ -1,0 +1,246 @@
+"""What `laneway vsphere gpus` prints: every device with whoever has it, and sums by cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from laneway.api import find_condition
+from laneway.api.vsphere import VCenter
+from laneway.cli.labels import natural
+from laneway.cli.table import Row, Section
+from laneway.controllers.ledger.vsphere import type_of
+from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.board import still_fits
+from laneway.core.vsphere.capacity import Capacity, capacity, domains
+from laneway.core.vsphere.domain import why_closed
+from laneway.core.vsphere.inventory import Board, Device, Host
+from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.promises import by_host
+from laneway.core.vsphere.shelf import Shelf, owed, shelf
+
+DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
+CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")
+PASSTHROUGH = "passthrough"
+_SHARED = "shared"
+
+
+class Site(msgspec.Struct, frozen=True):
+    """One vCenter, as its objects tell it."""
+
+    name: str
+    vcenter: VCenter | None
+    hosts: tuple[Host, ...]
+    promises: tuple[Promise, ...]
+    machines: Mapping[str, str]
+    """VSphereVMs by the refs of their VMs."""
+    only: str = ""
+    """Show this cluster only."""
+
+    def has(self, cluster: str) -> bool:
+        return any(host.cluster == cluster for host in self.hosts)
+
+    def shown(self) -> list[Host]:
+        """The hosts to show, cluster by cluster."""
+        hosts = [host for host in self.hosts if self.only in ("", host.cluster)]
+        return sorted(hosts, key=lambda host: (_cluster(host), natural(host.name)))
+
+    def who(self, vm: str) -> str:
+        return self.machines.get(vm, vm)
+
+
+def heading(site: Site) -> str:
+    """`vCenter main (vc.example.com, 8.0.3): Following …`."""
+    if site.vcenter is None:
+        return f"vCenter {site.name} (of a VSphereCluster)"
+    ready = find_condition(site.vcenter.status.conditions, "Ready")
+    about = ", ".join(filter(None, (site.vcenter.spec.server, site.vcenter.status.version)))
+    said = "no manager with --vsphere has said anything of it" if ready is None else ready.message
+    state = "" if ready is not None and ready.status == "True" else f": {said}"
+    return f"vCenter {site.name} ({about}){state}"
+
+
+def _cluster(host: Host) -> str:
+    return f"{host.datacenter}/{host.cluster}"
+
+
+def devices(site: Site) -> Iterator[Section]:
+    """A section for every host."""
+    kept = by_host(site.hosts, site.promises)
+    for cluster, hosts in groupby(site.shown(), key=_cluster):
+        for host in hosts:
+            promises = list(kept.get(host.ref, ()))
+            why = why_closed(host, Wanted())
+            skipped = f" ({why}: nothing on it is given out)" if why else ""
+            title = f"{cluster}, host {host.name}{skipped}"
+            yield Section(title, tuple(_rows(site, host, promises)))
+
+
+def _rows(site: Site, host: Host, promises: list[Promise]) -> Iterator[Row]:
+    promised = _promised(host, promises)
+    free = shelf(host, promises)
+    for device in sorted(host.devices, key=lambda one: one.id):
+        users = _users(site, device, promised)
+        mode = PASSTHROUGH if device.active else f"{PASSTHROUGH}, not active"
+        yield Row((device.id, device.name or _ids(device), mode, device.label, users))
+    for board in sorted(host.boards, key=lambda one: one.id):
+        mode = f"{_SHARED}, {board.mode}" if board.mode else _SHARED
+        if not host.shared_direct:
+            mode += ", not by default"
+        used = _board_users(site, board, promised)
+        yield Row((board.id, board.name, mode, "", used), tuple(_board_notes(board, free)))
+    for group in sorted(host.device_groups, key=lambda one: one.name):
+        parts = ", ".join(part.name for part in group.parts)
+        yield Row((group.name, group.description or parts, "device group", "", ""))
+
+
+def _ids(device: Device) -> str:
+    return f"{device.ids.vendor:04x}:{device.ids.device:04x}"
+
+
+def _promised(host: Host, promises: list[Promise]) -> dict[str, Counter[tuple[str, str]]]:
+    """Machines and profiles by the device or board that is kept for them."""
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    for promise in promises:
+        for unit, at in owed(host, promise):
+            profile = getattr(unit, "profile", "")
+            found.setdefault(at, Counter())[promise.machine, profile] += 1
+    return found
+
+
+def _users(site: Site, device: Device, promised: dict[str, Counter[tuple[str, str]]]) -> str:
+    names = [site.who(device.holder)] if device.holder else []
+    names += [f"{machine} (reserved)" for machine, _ in promised.get(device.id, ())]
+    return ", ".join(names)
+
+
+def _board_users(site: Site, board: Board, promised: dict[str, Counter[tuple[str, str]]]) -> str:
+    tally = Counter((site.who(user.vm), user.profile or "?") for user in board.users)
+    names = [f"{who}: {count} x {profile}" for (who, profile), count in sorted(tally.items())]
+    names += [
+        f"{machine}: {count} x {profile} (reserved)"
+        for (machine, profile), count in sorted(promised.get(board.id, Counter()).items())
+    ]
+    return ", ".join(names)
+
+
+def room(board: Board, free: Shelf) -> dict[str, int]:
+    """How many more vGPUs of each profile a board takes."""
+    load = next(
+        load for one, load in zip(free.boards, free.loads, strict=True) if one.id == board.id
+    )
+    return {one.name: still_fits(board, load, one.name) for one in board.profiles}
+
+
+def _board_notes(board: Board, free: Shelf) -> Iterator[str]:
+    fits = {name: count for name, count in room(board, free).items() if count}
+    names = sorted(fits, key=natural)
+    if names:
+        each = " (each for itself)" if len(names) > 1 else ""
+        yield "room for " + ", ".join(f"{fits[name]} x {name}" for name in names) + each
+    else:
+        yield "no room for another vGPU"
+
+
+def _capacities(site: Site) -> Iterator[Capacity]:
+    for domain in domains(site.shown()):
+        yield capacity(site.hosts, site.promises, domain)
+
+
+def capacities(site: Site) -> Iterator[Section]:
+    """Sums for every cluster, and the hosts that do not count."""
+    for found in _capacities(site):
+        rows = []
+        for kind in found.kinds:
+            supply = kind.supply
+            numbers = (supply.total, _sum(supply.in_use), _sum(supply.promised), supply.free)
+            rows.append(Row((supply.what, type_of(kind.asked), *map(str, numbers))))
+        skipped = ", ".join(f"{host} ({why})" for host, why in found.skipped)
+        left_out = f"; nothing is free on {skipped}" if skipped else ""
+        yield Section(f"{found.domain}, {found.hosts} hosts{left_out}", tuple(rows))
+
+
+def _sum(tally: tuple[tuple[str, int], ...]) -> int:
+    return sum(count for _, count in tally)
+
+
+def plain(site: Site) -> dict[str, Any]:
+    """The same for programs."""
+    ready = site.vcenter and find_condition(site.vcenter.status.conditions, "Ready")
+    return {
+        "name": site.name,
+        "server": site.vcenter.spec.server if site.vcenter else "",
+        "version": site.vcenter.status.version if site.vcenter else "",
+        "ready": bool(ready and ready.status == "True"),
+        "message": ready.message if ready else "",
+        "clusters": [_plain_cluster(site, found) for found in _capacities(site)],
+    }
+
+
+def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
+    kept = by_host(site.hosts, site.promises)
+    return {
+        "datacenter": found.domain.datacenter,
+        "cluster": found.domain.cluster,
+        "capacity": [
+            {
+                "what": kind.supply.what,
+                "type": type_of(kind.asked),
+                "name": kind.name,
+                "total": kind.supply.total,
+                "inUse": _sum(kind.supply.in_use),
+                "reserved": _sum(kind.supply.promised),
+                "free": kind.supply.free,
+            }
+            for kind in found.kinds
+        ],
+        "skipped": [{"host": host, "reason": why} for host, why in found.skipped],
+        "hosts": [
+            _plain_host(site, host, list(kept.get(host.ref, ())))
+            for host in site.shown()
+            if found.domain.has(host)
+        ],
+    }
+
+
+def _plain_host(site: Site, host: Host, promises: list[Promise]) -> dict[str, Any]:
+    promised, free = _promised(host, promises), shelf(host, promises)
+    return {
+        "host": host.name,
+        "ref": host.ref,
+        "connected": host.connected,
+        "maintenance": host.maintenance,
+        "devices": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "vendorId": one.ids.vendor,
+                "deviceId": one.ids.device,
+                "label": one.label,
+                "active": one.active,
+                "usedBy": site.who(one.holder),
+                "reservedFor": [machine for machine, _ in promised.get(one.id, ())],
+            }
+            for one in host.devices
+        ],
+        "boards": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "mode": one.mode,
+                "users": [
+                    {"machine": site.who(user.vm), "profile": user.profile} for user in one.users
+                ],
+                "reservedFor": [
+                    {"machine": machine, "profile": profile, "count": count}
+                    for (machine, profile), count in promised.get(one.id, Counter()).items()
+                ],
+                "free": room(one, free),
+            }
+            for one in host.boards
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Carries out claims: devices that VMs are to have, whole."""

@@ -1,0 +1,319 @@
+"""What all claims have in common: the way to VMs, and the way back when a claim is deleted.
+
+A claim is worked on by the agent of its node alone; nobody else writes it or takes its finalizer
+off. The finalizer is on before the first write to hardware, so that a claim cannot go without its
+device being given back.
+
+Deletion goes the way back: nobody new gets the device (that is so as soon as the claim is marked),
+whoever has it ends, KubeVirt's entry goes if nobody else needs it, hardware is given back, and the
+finalizer goes last. Each look shows how far that is, so nothing of it is remembered but for how
+long KubeVirt's entry has been waited for. Somebody who has the device may take days to let it go:
+the claim says who, and goes on by itself then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_condition
+from laneway.controllers import acting
+from laneway.controllers.acting import ActingController, Means
+from laneway.controllers.claims.answers import RELEASING
+from laneway.controllers.devices.family import Family, ready
+from laneway.controllers.devices.wishes import answered, refused
+from laneway.controllers.handout.handout import Handout, Standing
+from laneway.core.plan import Satisfied
+from laneway.core.refusals import Refusal
+from laneway.host.plans.files import StateError
+from laneway.host.plans.state import BusyError, StateFolder
+from laneway.kube.client import Client, PatchType
+from laneway.kube.controller import Retry
+from laneway.kube.errors import NotFoundError
+from laneway.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+C = TypeVar("C", bound=PCIDeviceClaim | USBDeviceClaim)
+W = TypeVar("W")
+
+UNPERMIT_SECONDS = 10.0
+"""How long KubeVirt's entry is waited for before hardware is given back without that."""
+STILL_PERMITTED = "StillPermitted"
+"""Event: hardware is given back although KubeVirt's entry has not gone."""
+
+
+class ClaimController(ActingController[C, W]):
+    """Carries out the claims of one kind, on one node."""
+
+    taken_back_seconds = 300.0
+    """What disturbs the node each time is tried seldom, but again: a claim has nobody else."""
+    claim: ClassVar[type[Any]]
+    finalizer: ClassVar[str]
+    device_kind: ClassVar[str]
+    """The kind of object whose name a claim of this kind has."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[C],
+        means: Means,
+        *,
+        handout: Handout,
+    ) -> None:
+        nothing: dict[str, C] = {}
+        family = Family(
+            self.claim, lambda _inventory, _node: nothing, lambda _stored, now: now.status
+        )
+        super().__init__(family, node, client, informer, means)
+        self.handout = handout
+        self._withdrawn: dict[str, float] = {}
+        """Since when each claim's device is with nobody, by the loop's clock."""
+
+    async def run(self) -> None:
+        self.handout.subscribe(self._standing_changed)
+        await super().run()
+
+    # -------------------------------------------------------------------- what a kind of claim says
+
+    @abstractmethod
+    def unreadable(self, stored: C) -> str:
+        """Why nothing can be decided about a claim's device now; empty when it can."""
+
+    @abstractmethod
+    def status(self, stored: C, answer: Condition | None) -> Status:
+        """What is, with an answer that it does not give by itself."""
+
+    @abstractmethod
+    def remembering(self, stored: C, status: Any) -> Status:
+        """A status with what is remembered of the device that was claimed."""
+
+    @abstractmethod
+    def is_gone(self, stored: C) -> bool:
+        """Whether the claimed device is not there any more, so that nobody can have it."""
+
+    @abstractmethod
+    def shares(self, wish: W) -> tuple[str, ...]:
+        """The names of all devices that go back together with a claim's."""
+
+    @abstractmethod
+    def needed_by_others(self, resource: str, stored: C) -> bool:
+        """Whether anything else in the cluster is to be permitted under a resource name."""
+
+    @abstractmethod
+    def taken(self, wish: W) -> tuple[str, ...]:
+        """The devices, as the node calls them, that are taken for a wish."""
+
+    @abstractmethod
+    def forget(self, wish: W) -> None:
+        """Forget how a device was that is not there any more. Raises what the folder raises."""
+
+    # ----------------------------------------------------------------------------- who is worked on
+
+    def unmet(self) -> bool:
+        return any(self.concerns(one) and self._is_unmet(one) for one in self.informer.store)
+
+    def _is_unmet(self, stored: C) -> bool:
+        name = stored.metadata.name
+        if (
+            name in self._failures
+            or self.queue.failures(name) >= acting.HOPELESS
+            or stored.metadata.deletion_timestamp
+            or self.wrong_device(stored)
+            or self.unreadable(stored)
+        ):
+            return False
+        return self.settled(self.wish(stored, stored)) is None
+
+    def _changed(self, before: C | None, after: C | None) -> None:
+        super()._changed(before, after)
+        if before is None or after is None or _is_going(before) != _is_going(after):
+            self.ask_again()  # Who stands in another's way, or needs its group, has changed.
+        if after is None and before is not None:
+            self._withdrawn.pop(before.metadata.name, None)
+
+    def _standing_changed(self, kind: str, name: str) -> None:
+        stored = self.informer.store.get(name)
+        if kind == self.device_kind and stored is not None and self.concerns(stored):
+            self.queue.add(name)
+
+    async def align(self, name: str, stored: C | None) -> Retry | None:
+        if stored is None or not self.concerns(stored):
+            return None
+        if self._is_over(stored):
+            return None
+        if wrong := self.wrong_device(stored):
+            if _is_going(stored):
+                await self._let_go(stored)  # Nothing was ever done for it.
+            else:
+                await self._answer(stored, (wrong,))
+            return None
+        if _is_going(stored) and name in self._failures:
+            # A write that was given up may have had its effect since, and nobody asks later.
+            await self.means.observer.rescan()
+        else:
+            await self._refresh(name)
+        if error := self.unreadable(stored):
+            if self._unreadable.get(name) != error:
+                self._unreadable[name] = error
+                self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
+            return None
+        self._unreadable.pop(name, None)
+        return await (self._end(stored) if _is_going(stored) else self._stand(stored))
+
+    def _is_over(self, stored: C) -> bool:
+        """Whether a deleted claim waits for others only."""
+        return _is_going(stored) and self.finalizer not in stored.metadata.finalizers
+
+    # -------------------------------------------------------------------------------- the way there
+
+    async def _stand(self, stored: C) -> Retry | None:
+        settled = self.settled(self.wish(stored, stored))
+        if settled is None or isinstance(settled, Satisfied):
+            stored = await self._hold(stored)
+        return await self._pursue(stored)
+
+    async def _hold(self, stored: C) -> C:
+        """Have the claim wait for us when it is deleted."""
+        if self.finalizer in stored.metadata.finalizers:
+            return stored
+        body = {
+            "metadata": {
+                "finalizers": [*stored.metadata.finalizers, self.finalizer],
+                # A list is written as a whole, so nobody may have changed it since.
+                "resourceVersion": stored.metadata.resource_version,
+            }
+        }
+        patched = await self.client.patch(self.resource, stored.metadata.name, body)
+        self._wrote("patch", patched)
+        return patched
+
+    # --------------------------------------------------------------------------------- the way back
+
+    async def _end(self, stored: C) -> Retry | None:
+        """Give back what was claimed, then let the claim go."""
+        wish = self.wish(stored, stored)
+        if not self.is_gone(stored) and (self.settled(wish) is None or self._is_offered(stored)):
+            if who := await self._who_has(stored, wish):
+                await self._answer(stored, who)
+                return Retry(acting.RETRY_SECONDS)
+            if says(stored, "Advertised"):  # The manager waits for the end of that.
+                stored = await self.write_status(stored, self.status(stored, _RELEASING))
+            if wait := self._wait_for_permission(stored):
+                return Retry(wait)
+        retry = None
+        if self.settled(wish) is None:
+            retry = await self._attempt(stored, wish)
+            if self.settled(self.wish(stored, stored)) is None:
+                return retry
+        self._note(lambda _state: self.forget(wish))
+        await self._let_go(stored)
+        return None
+
+    async def _carry_out(self, stored: C, wish: W) -> tuple[C, acting.Failure | None]:
+        if not _is_going(stored):
+            self._note(lambda state: state.claim(self.taken(wish)))
+        return await super()._carry_out(stored, wish)
+
+    def _note(self, what: Callable[[StateFolder], object]) -> None:
+        """Remember on the node; where that fails, so does every plan, and says why."""
+        state = self.means.hardware.state
+        try:
+            with state.lock(acting.ACTOR):
+                what(state)
+        except (BusyError, StateError, OSError) as error:
+            log.warning("%s: not remembered on the node: %s", self.resource.kind, error)
+
+    def standing(self, stored: C) -> Standing:
+        """How far the claimed device is on its way to VMs."""
+        return self.handout.standing(self.device_kind, stored.metadata.name)
+
+    async def _who_has(self, stored: C, wish: W) -> tuple[Refusal, ...]:
+        """Everybody who has the device or one that goes back with it; nobody new gets them."""
+        names = dict.fromkeys((stored.metadata.name, *self.shares(wish)))
+        found = [await self.handout.withdrawn(self.device_kind, name) for name in names]
+        return tuple(dict.fromkeys(one for who in found for one in who))
+
+    def _is_offered(self, stored: C) -> bool:
+        """Whether the device is, or was when the claim was last looked at, on its way to VMs."""
+        standing = self.standing(stored)
+        return standing.advertised or standing.owner is not None or says(stored, "Bound")
+
+    def _wait_for_permission(self, stored: C) -> float:
+        """For how long KubeVirt's entry is still to be waited for."""
+        name = stored.metadata.name
+        now = asyncio.get_running_loop().time()
+        since = self._withdrawn.setdefault(name, now)
+        standing = self.standing(stored)
+        if not standing.permitted or self.needed_by_others(standing.resource, stored):
+            return 0.0
+        if (left := since + UNPERMIT_SECONDS - now) > 0:
+            return left
+        text = (
+            f"KubeVirt still permits {standing.resource}, which no device has any more. It is "
+            "given back all the same; is laneway manager running?"
+        )
+        self._say(stored, STILL_PERMITTED, text, warning=True)
+        return 0.0
+
+    async def _let_go(self, stored: C) -> None:
+        if self.finalizer not in stored.metadata.finalizers:
+            return
+        # The attempt before has written to the claim, so its version is not to be insisted on.
+        place = f"/metadata/finalizers/{stored.metadata.finalizers.index(self.finalizer)}"
+        body = [
+            {"op": "test", "path": place, "value": self.finalizer},
+            {"op": "remove", "path": place},
+        ]
+        with contextlib.suppress(NotFoundError):
+            patched = await self.client.patch(
+                self.resource, stored.metadata.name, body, patch_type=PatchType.JSON
+            )
+            self._wrote("patch", patched)
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def _shown(self, name: str) -> C:
+        return self.informer.store.get(name) or self._blank
+
+    async def _answer(
+        self, stored: C, refusals: tuple[Refusal, ...], *, told: bool = False
+    ) -> None:
+        name = stored.metadata.name
+        if refusals:
+            self._refused.add(name)
+            if not told and not answered(stored, refusals):
+                self._tell_refusals(stored, refusals)
+            await self.write_status(stored, self.status(stored, refused(refusals)))
+            return
+        self._refused.discard(name)
+        if not _is_going(stored):
+            await self.write_status(stored, self.status(stored, None))
+
+    def _with(self, name: str, condition: Any) -> Status:
+        return self.status(self._shown(name), condition)
+
+    async def write_status(self, stored: C, status: Status, *, unchanged: bool = False) -> C:
+        return await super().write_status(
+            stored, self.remembering(stored, status), unchanged=unchanged
+        )
+
+
+_RELEASING = ready(
+    RELEASING, "The claim is deleted and nobody has the device: it is given back.", status=False
+)
+
+
+def says(stored: PCIDeviceClaim | USBDeviceClaim, what: str) -> bool:
+    """Whether the stored answer is that something is so."""
+    found = find_condition(stored.status.conditions, what)
+    return found is not None and found.status == "True"
+
+
+def _is_going(stored: PCIDeviceClaim | USBDeviceClaim) -> bool:
+    return stored.metadata.deletion_timestamp is not None

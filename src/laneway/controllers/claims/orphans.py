@@ -1,0 +1,160 @@
+"""Gives back what was taken for claims that are gone without having been carried out to their end.
+
+Each device for itself: one that fails or is in use waits, and is tried again now and then. Devices
+that somebody else gave to vfio-pci are told of in the log, once, and left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from laneway.api import PCIDeviceClaim, USBDeviceClaim
+from laneway.controllers import acting
+from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.handout.handout import Handout
+from laneway.core import names, passthrough
+from laneway.core.claims.orphans import Orphans, orphans
+from laneway.core.decision import Decision, refusals_of
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import Refusal
+from laneway.core.usb_claims import give_back
+from laneway.host.plans.execute import StepError, execute
+from laneway.host.plans.files import StateError
+from laneway.host.plans.state import BusyError
+from laneway.host.situation import observe
+from laneway.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+_WHY = "what was taken for a claim, of which there is none any more"
+
+
+class OrphanKeeper:
+    """Looks for devices without claims. Run `run` in a task, with all caches complete."""
+
+    def __init__(
+        self,
+        node: str,
+        means: Means,
+        *,
+        handout: Handout,
+        claims: Informer[PCIDeviceClaim],
+        usb: Informer[USBDeviceClaim],
+    ) -> None:
+        self.node = node
+        self._means = means
+        self._handout = handout
+        self._claims = claims
+        self._usb = usb
+        self._wanted = asyncio.Event()
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        """Look at the start, whenever a claim has gone, and again while something waits."""
+        self._claims.subscribe(self._changed)
+        self._usb.subscribe(self._changed)
+        while True:
+            self._wanted.clear()
+            try:
+                waiting = await self._look()
+            except (StateError, OSError) as error:
+                waiting = True
+                self._tell(str(error), "devices without claims cannot be looked for")
+            if waiting:
+                asyncio.get_running_loop().call_later(acting.RETRY_SECONDS, self._wanted.set)
+            await self._wanted.wait()
+
+    def _changed(
+        self,
+        _before: PCIDeviceClaim | USBDeviceClaim | None,
+        after: PCIDeviceClaim | USBDeviceClaim | None,
+    ) -> None:
+        if after is None:
+            self._wanted.set()
+
+    async def _look(self) -> bool:
+        """Give back what can be; whether anything waits."""
+        inventory = self._means.observer.inventory
+        if inventory is None:
+            return True
+        noted = self._means.hardware.state.claimed
+        found = self._orphans(inventory, noted)
+        for one in found.others:
+            self._tell(str(one), "on vfio-pci without a claim, and not by Laneway: left alone")
+        ports = self._ports(noted)
+        settled = list(found.settled)
+        waiting = False
+        devices: tuple[PciAddress | str, ...] = (*found.ours, *ports)
+        for device in devices:
+            done = await self._give_back(device)
+            waiting |= not done
+            if done and isinstance(device, str):
+                settled.append(device)
+        self._forget(settled)
+        return waiting
+
+    def _orphans(self, inventory: Inventory, noted: tuple[str, ...]) -> Orphans:
+        claimed = set()
+        for claim in self._claims.store:
+            if claim.spec.node_name == self.node:
+                try:
+                    claimed.add(PciAddress.parse(claim.spec.address))
+                except ValueError:
+                    continue  # Such a claim takes nothing.
+        return orphans(inventory, noted, claimed)
+
+    def _ports(self, noted: tuple[str, ...]) -> list[str]:
+        """The USB ports that were taken and are not claimed."""
+        claimed = {one.status.port for one in self._usb.store if one.status.node_name == self.node}
+        return [one for one in noted if ":" not in one and one not in claimed]
+
+    async def _give_back(self, device: PciAddress | str) -> bool:
+        """Whether a device is back with the node, or at least nobody's business any more."""
+        turn = (device,) if isinstance(device, PciAddress) else ()
+        caller = "orphan", str(device)
+        with self._means.turns.on_all(turn, caller, self._wanted.set) as my_turn:
+            if not my_turn:
+                return False
+            try:
+                decision = await self._decide(device)
+                refusals: tuple[Refusal, ...] = refusals_of(decision)
+                if isinstance(decision, Plan):
+                    await execute(self._means.hardware, decision, actor=ACTOR, reason=_WHY)
+                    log.info("%s: given back: no claim asks for it any more", device)
+                    await self._means.observer.rescan()
+            except StepError as error:
+                refusals = (error.refusal,)
+            for refusal in refusals:
+                self._tell(str(device), refusal.words)
+            return not refusals
+
+    async def _decide(self, device: PciAddress | str) -> Decision:
+        hardware = self._means.hardware
+        if isinstance(device, str):
+            return give_back(device, await observe(hardware, self.node, (), (device,)))
+        situation = await observe(hardware, self.node, (device,))
+        function = situation.inventory.function(device)
+        orphaned = self._orphans(situation.inventory, hardware.state.claimed).ours
+        if function is None or device not in orphaned:
+            return Satisfied()  # It went, or somebody has claimed it meanwhile.
+        for member in passthrough.group_members(function, situation):
+            name = names.pci_object_name(self.node, member.address)
+            if who := await self._handout.withdrawn("PCIDevice", name):
+                return who
+        return passthrough.release(device, situation)
+
+    def _forget(self, devices: list[str]) -> None:
+        state = self._means.hardware.state
+        try:
+            with state.lock(ACTOR):
+                state.unclaim(devices)
+        except BusyError as error:
+            log.debug("%s", error.refusal.words)
+
+    def _tell(self, device: str, words: str) -> None:
+        if (text := f"{device}: {words}") not in self._told:
+            self._told.add(text)
+            log.warning("%s", text)

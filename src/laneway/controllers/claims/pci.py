@@ -1,0 +1,256 @@
+"""Carries out PCIDeviceClaims: whole IOMMU groups go to vfio-pci, and back with the last claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from laneway.api import Condition, PCIDeviceClaim, PCIDeviceClaimStatus, USBDeviceClaim
+from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
+from laneway.controllers.claims.controller import ClaimController
+from laneway.controllers.devices.family import read_failed
+from laneway.controllers.devices.usb import seats
+from laneway.controllers.handout.handout import Handout
+from laneway.controllers.handout.standing import NOT_READY, Standing
+from laneway.core import keys, names
+from laneway.core.claims.pci import (
+    ClaimWish,
+    Identity,
+    Judgement,
+    decide,
+    identity,
+    judge,
+    keepers,
+    misplaced,
+    places,
+)
+from laneway.core.decision import Decision
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import Satisfied
+from laneway.core.refusals import Refusal, UsbClaimed
+from laneway.core.usability import VFIO_DRIVER
+from laneway.host.plans.files import StateError
+from laneway.host.situation import observe
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+
+
+class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
+    """Carries out the claims of one node's PCI devices. Claims of all nodes are watched."""
+
+    claim = PCIDeviceClaim
+    finalizer = keys.FINALIZER_PCI_CLAIM
+    device_kind = "PCIDevice"
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[PCIDeviceClaim],
+        means: Means,
+        *,
+        handout: Handout,
+        usb: Informer[USBDeviceClaim],
+    ) -> None:
+        super().__init__(node, client, informer, means, handout=handout)
+        self._usb = usb
+
+    async def run(self) -> None:
+        self._usb.subscribe(self._usb_changed)
+        await super().run()
+
+    def concerns(self, stored: PCIDeviceClaim) -> bool:
+        return stored.spec.node_name == self.node
+
+    # ------------------------------------------------------------------------------------- the wish
+
+    def wrong_device(self, stored: PCIDeviceClaim) -> Refusal | None:
+        name, spec = stored.metadata.name, stored.spec
+        wrong = misplaced(name, spec.address, spec.node_name, ())
+        if wrong is None:
+            return None
+        others = [(one.metadata.name, one.spec.address) for one in self._of_node()]
+        return misplaced(name, spec.address, spec.node_name, others)
+
+    def unreadable(self, stored: PCIDeviceClaim) -> str:
+        return read_failed(self.inventory, PciAddress.parse(stored.spec.address))
+
+    def is_gone(self, stored: PCIDeviceClaim) -> bool:
+        return self.inventory.function(PciAddress.parse(stored.spec.address)) is None
+
+    def wish(self, stored: PCIDeviceClaim, _shown: PCIDeviceClaim) -> ClaimWish:
+        address = PciAddress.parse(stored.spec.address)
+        known = stored.status
+        claimed = stored.metadata.deletion_timestamp is None
+        kept_by: tuple[str, ...] = ()
+        if not claimed:
+            standing = (
+                (one.metadata.name, PciAddress.parse(one.spec.address))
+                for one in self._of_node()
+                if one.metadata.deletion_timestamp is None and self.wrong_device(one) is None
+            )
+            kept_by = keepers(stored.metadata.name, address, self.inventory, standing)
+        return ClaimWish(
+            address=address,
+            claimed=claimed,
+            binds=keys.ANNOTATION_SKIP_BINDING not in stored.metadata.annotations,
+            identity=Identity(vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid),
+            group=known.iommu_group,
+            kept_by=kept_by,
+        )
+
+    def card(self, wish: ClaimWish) -> PciAddress:
+        return self._card_of(wish.address)
+
+    def cards(self, wish: ClaimWish) -> tuple[PciAddress, ...]:
+        return tuple(sorted({self._card_of(one) for one in (wish.address, *self._places(wish))}))
+
+    def circumstances(self, wish: ClaimWish) -> Circumstances:
+        there = tuple(self.inventory.function(one) for one in self._places(wish))
+        needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(wish))
+        standing = self.handout.standing(self.device_kind, self._name(wish.address))
+        # What the claim has learnt of its device by the attempt changes nothing about it.
+        asked = replace(wish, identity=Identity(), group="")
+        return asked, there, needed, standing.owner
+
+    def settled(self, wish: ClaimWish) -> Judgement:
+        try:
+            quarantined = self.means.hardware.state.quarantined
+        except StateError:
+            quarantined = {}
+        judged = judge(
+            wish, self.node, self.inventory, taken=self._originals(), quarantined=quarantined
+        )
+        return self._on_controller(wish) if judged is None and wish.claimed else judged
+
+    def _on_controller(self, wish: ClaimWish) -> tuple[UsbClaimed] | None:
+        """That a wish would take USB devices which are claimed by themselves."""
+        around = self._places(wish)
+        seated = seats(self.inventory, self.node, self._usb.store)
+        claimed = sorted(
+            name
+            for name, device in seated.devices.items()
+            if name in seated.claimed and device.controller in around
+        )
+        return (UsbClaimed(str(wish.address), tuple(claimed)),) if claimed else None
+
+    def _usb_changed(self, before: USBDeviceClaim | None, after: USBDeviceClaim | None) -> None:
+        if before is None or after is None:
+            self.ask_again()
+
+    async def plan(self, wish: ClaimWish) -> Decision:
+        around = {wish.address, *self._places(wish)}
+        return decide(wish, await observe(self.means.hardware, self.node, sorted(around)))
+
+    def deed(self, name: str, wish: ClaimWish) -> Deed:
+        if wish.claimed:
+            return Deed("bind-device", "Bound", f"PCIDeviceClaim {name} claims {wish.address}")
+        return Deed("release-device", "Released", f"PCIDeviceClaim {name} is deleted")
+
+    def shares(self, wish: ClaimWish) -> tuple[str, ...]:
+        if wish.kept_by or not wish.binds:
+            return ()
+        return tuple(map(self._name, self._places(wish)))
+
+    def needed_by_others(self, resource: str, stored: PCIDeviceClaim) -> bool:
+        return any(
+            one.status.resource_name == resource
+            and one.metadata.name != stored.metadata.name
+            and one.metadata.deletion_timestamp is None
+            for one in self.informer.store
+        )
+
+    def taken(self, wish: ClaimWish) -> tuple[str, ...]:
+        return tuple(sorted({str(one) for one in (wish.address, *self._places(wish))}))
+
+    def standing(self, stored: PCIDeviceClaim) -> Standing:
+        vgpu = self.inventory.vgpu(PciAddress.parse(stored.spec.address))
+        if vgpu is not None and vgpu.framework == "mdev":
+            return NOT_READY  # Of this name is the mediated device, which no claim is about.
+        return super().standing(stored)
+
+    def forget(self, wish: ClaimWish) -> None:
+        if self.inventory.function(wish.address) is None:
+            self.means.hardware.state.forget(wish.address)
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def status(self, stored: PCIDeviceClaim, answer: Condition | None) -> PCIDeviceClaimStatus:
+        if self.wrong_device(stored):
+            bound = bound_condition(answer, holds=False, words="")
+            return PCIDeviceClaimStatus(conditions=conditions(bound, NOWHERE, answer))
+        wish = replace(self.wish(stored, stored), claimed=True)
+        function = self.inventory.function(wish.address)
+        holds = isinstance(self.settled(wish), Satisfied)
+        standing = self.standing(stored)
+        bound = bound_condition(answer, holds=holds, words=_words(function, wish))
+        found = identity(wish.address, self.inventory)
+        return PCIDeviceClaimStatus(
+            kernel_driver_to_unbind=self._original(function),
+            passthrough_enabled=is_passed(bound, standing),
+            resource_name=standing.resource,
+            vendor_id=found.vendor,
+            device_id=found.device,
+            gpu_uuid=found.card,
+            iommu_group=_group(function),
+            allocation=standing.owner,
+            conditions=conditions(bound, standing, answer),
+        )
+
+    def remembering(
+        self, stored: PCIDeviceClaim, status: PCIDeviceClaimStatus
+    ) -> PCIDeviceClaimStatus:
+        known = stored.status
+        before = known.kernel_driver_to_unbind
+        return replace(
+            status,
+            kernel_driver_to_unbind=status.kernel_driver_to_unbind
+            or ("" if before == VFIO_DRIVER else before),
+            # A boot must not make a stopped machine's device one of nobody.
+            resource_name=status.resource_name or known.resource_name,
+            vendor_id=known.vendor_id or status.vendor_id,
+            device_id=known.device_id or status.device_id,
+            gpu_uuid=known.gpu_uuid or status.gpu_uuid,
+            iommu_group=status.iommu_group or known.iommu_group,
+        )
+
+    # ------------------------------------------------------------------------------------- look-ups
+
+    def _of_node(self) -> list[PCIDeviceClaim]:
+        return [one for one in self.informer.store if self.concerns(one)]
+
+    def _name(self, address: PciAddress) -> str:
+        return names.pci_object_name(self.node, address)
+
+    def _places(self, wish: ClaimWish) -> tuple[PciAddress, ...]:
+        return places(wish, self.inventory, self._originals())
+
+    def _card_of(self, address: PciAddress) -> PciAddress:
+        function = self.inventory.function(address)
+        return address if function is None else function.physfn or address
+
+    def _originals(self) -> Mapping[PciAddress, str]:
+        try:
+            return self.means.hardware.state.originals
+        except StateError:
+            return {}  # Every plan says why.
+
+    def _original(self, function: PciFunction | None) -> str:
+        """The driver that a device has when nothing takes it."""
+        if function is None:
+            return ""
+        known = self._originals().get(function.address, "")
+        return known or ("" if function.driver == VFIO_DRIVER else function.driver)
+
+
+def _group(function: PciFunction | None) -> str:
+    return "" if function is None or function.iommu_group is None else str(function.iommu_group)
+
+
+def _words(function: PciFunction | None, wish: ClaimWish) -> str:
+    """What it means that the claim is carried out as far as hardware goes."""
+    if function is None or not wish.binds:
+        return "The device is as virtual machines can use it; its driver was left alone."
+    return f"{VFIO_DRIVER} has the device, with its IOMMU group {_group(function)}."

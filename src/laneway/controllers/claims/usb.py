@@ -1,0 +1,206 @@
+"""Carries out USBDeviceClaims: QEMU may open the device's node, wherever it is plugged in.
+
+A claim has no spec that says where its device is. It belongs to the node that its status names, and
+before that to the one whose USBDevice has its name, or could have it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec.structs import replace
+
+from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStatus
+from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.claims.answers import bound_condition, conditions
+from laneway.controllers.claims.controller import ClaimController
+from laneway.controllers.devices.usb import Seats, seats
+from laneway.controllers.handout.handout import Handout
+from laneway.core import keys
+from laneway.core.claims.pci import Judgement
+from laneway.core.decision import Decision
+from laneway.core.inventory import UsbDevice
+from laneway.core.pci import PciAddress
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import Refusal
+from laneway.core.situation import Situation
+from laneway.core.usability import judge_usb
+from laneway.core.usb_claims import claim, give_back
+from laneway.host.plans.files import StateError
+from laneway.host.situation import observe
+from laneway.host.usb import read_owners
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+
+_OWN = re.compile(r"[0-9a-f]{4}-[0-9a-f]{4}-[0-9]{6,}")
+_NO_CONTROLLER = PciAddress(0, 0, 0, 0)
+"""Whose turn it is with devices of no PCI controller, which a few boards have."""
+
+
+class UsbWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claim asks for."""
+
+    name: str
+    claimed: bool
+    """False once it is being deleted."""
+    device: UsbDevice | None
+    """None while it is not plugged in."""
+    port: str
+    """Where it is, or was."""
+
+
+class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
+    """Carries out the claims of one node's USB devices. Claims of all nodes are watched."""
+
+    claim = USBDeviceClaim
+    finalizer = keys.FINALIZER_USB_CLAIM
+    device_kind = "USBDevice"
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[USBDeviceClaim],
+        means: Means,
+        *,
+        handout: Handout,
+        devices: Informer[USBDevice],
+    ) -> None:
+        super().__init__(node, client, informer, means, handout=handout)
+        self._devices = devices
+
+    def concerns(self, stored: USBDeviceClaim) -> bool:
+        if stored.status.node_name:
+            return stored.status.node_name == self.node
+        name = stored.metadata.name
+        own = name.removeprefix(f"{self.node}-")
+        is_ours = own != name and _OWN.fullmatch(own) is not None
+        return is_ours or self._devices.store.get(name) is not None
+
+    # ------------------------------------------------------------------------------------ the wish
+
+    def wrong_device(self, _stored: USBDeviceClaim) -> Refusal | None:
+        return None
+
+    def unreadable(self, stored: USBDeviceClaim) -> str:
+        port = stored.status.port
+        return "; ".join(one.message for one in self.inventory.errors if one.device == port)
+
+    def is_gone(self, stored: USBDeviceClaim) -> bool:
+        return self.wish(stored, stored).device is None
+
+    def wish(self, stored: USBDeviceClaim, _shown: USBDeviceClaim) -> UsbWish:
+        name = stored.metadata.name
+        device = self._seats(stored).devices.get(name)
+        return UsbWish(
+            name=name,
+            claimed=stored.metadata.deletion_timestamp is None,
+            device=device,
+            port=stored.status.port if device is None else device.port,
+        )
+
+    def card(self, wish: UsbWish) -> PciAddress:
+        controller = None if wish.device is None else wish.device.controller
+        return controller or _NO_CONTROLLER
+
+    def circumstances(self, wish: UsbWish) -> Circumstances:
+        reasons = () if wish.device is None else tuple(judge_usb(wish.device, self.inventory))
+        return wish, reasons, self.handout.standing(self.device_kind, wish.name).owner
+
+    def settled(self, wish: UsbWish) -> Judgement:
+        host = self.means.hardware.host
+        there = [wish.device] if wish.device else []
+        try:
+            originals = self.means.hardware.state.usb_originals
+        except StateError:
+            originals = {}
+        situation = Situation(
+            node=self.node,
+            inventory=self.inventory,
+            usb_owners=read_owners(host, there),
+            usb_originals=originals,
+        )
+        decision = self._decide(wish, situation)
+        return None if isinstance(decision, Plan) else decision
+
+    async def plan(self, wish: UsbWish) -> Decision:
+        ports = [wish.device.port] if wish.device else []
+        return self._decide(wish, await observe(self.means.hardware, self.node, (), ports))
+
+    def _decide(self, wish: UsbWish, situation: Situation) -> Decision:
+        if wish.claimed and wish.device is None:
+            known = seats(self.inventory, self.node, self.informer.store)
+            return (known.missing(wish.name, self.inventory),)
+        if wish.device is None:
+            return Satisfied()
+        if wish.claimed:
+            return claim(wish.device, situation)
+        return give_back(wish.device.port, situation)
+
+    def deed(self, name: str, wish: UsbWish) -> Deed:
+        if wish.claimed:
+            return Deed("claim-usb", "Bound", f"USBDeviceClaim {name} claims port {wish.port}")
+        return Deed("release-usb", "Released", f"USBDeviceClaim {name} is deleted")
+
+    def shares(self, _wish: UsbWish) -> tuple[str, ...]:
+        return ()
+
+    def needed_by_others(self, _resource: str, _stored: USBDeviceClaim) -> bool:
+        return False  # The name of each device is its own.
+
+    def taken(self, wish: UsbWish) -> tuple[str, ...]:
+        return (wish.port,) if wish.port else ()
+
+    def forget(self, wish: UsbWish) -> None:
+        if wish.device is None and wish.port:
+            self.means.hardware.state.forget_usb(wish.port)
+
+    # ------------------------------------------------------------------------------------- answers
+
+    def status(self, stored: USBDeviceClaim, answer: Condition | None) -> USBDeviceClaimStatus:
+        wish = replace(self.wish(stored, stored), claimed=True)
+        device = wish.device
+        holds = device is not None and isinstance(self.settled(wish), Satisfied)
+        standing = self.handout.standing(self.device_kind, wish.name)
+        words = f"QEMU may open {device.device_path}." if device else ""
+        bound = bound_condition(answer, holds=holds, words=words)
+        found = conditions(bound, standing, answer)
+        if device is None:
+            return USBDeviceClaimStatus(
+                node_name=self.node, allocation=standing.owner, conditions=found
+            )
+        return USBDeviceClaimStatus(
+            node_name=self.node,
+            pci_address="" if device.controller is None else str(device.controller),
+            resource_name=standing.resource,
+            vendor_id=device.vendor,
+            product_id=device.product,
+            port=device.port,
+            serial=device.serial,
+            device_path=device.device_path,
+            allocation=standing.owner,
+            conditions=found,
+        )
+
+    def remembering(
+        self, stored: USBDeviceClaim, status: USBDeviceClaimStatus
+    ) -> USBDeviceClaimStatus:
+        known = stored.status
+        resource = status.resource_name or known.resource_name
+        if status.vendor_id:
+            return replace(status, resource_name=resource)
+        return replace(
+            status,
+            pci_address=known.pci_address,
+            resource_name=resource,
+            vendor_id=known.vendor_id,
+            product_id=known.product_id,
+            port=known.port,
+            serial=known.serial,
+        )
+
+    def _seats(self, stored: USBDeviceClaim) -> Seats:
+        """As the claims are in the cache, and this one as it is."""
+        others = (one for one in self.informer.store if one.metadata.name != stored.metadata.name)
+        return seats(self.inventory, self.node, (*others, stored))

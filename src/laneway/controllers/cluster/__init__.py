@@ -1,0 +1,1 @@
+"""What concerns the whole cluster and therefore has one writer: the manager that leads."""

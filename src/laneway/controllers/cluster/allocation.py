@@ -1,0 +1,134 @@
+"""Keeps the record on every virtual machine of the devices that it has.
+
+The agents say on their objects who has which device, because the kubelet told them. Gathering that
+by machine is all that is done here: one annotation is patched, nothing else of the machine is ever
+touched, and nobody looks into a guest.
+
+- Of a machine that runs, the record is what it has. Until the agents have told, it stays as it is.
+- One that runs and asks for no device has no record.
+- Of one that is stopped the record is its reservation. When its devices are edited then, what it no
+  longer asks for is taken off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from laneway.api import PCIDeviceClaim, USBDeviceClaim
+from laneway.controllers.cluster.caches import MACHINE, Caches, Vgpu, machines_of
+from laneway.controllers.cluster.leading import Leading
+from laneway.controllers.cluster.metrics import ManagerMetrics
+from laneway.core import allocation, keys
+from laneway.core.allocation import Held, Part, Request
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.errors import ConflictError, NotFoundError
+from laneway.kube.kubevirt import (
+    VIRTUAL_MACHINES,
+    Devices,
+    VirtualMachine,
+    VirtualMachineInstance,
+)
+from laneway.kube.resource import Key, key_of
+
+log = logging.getLogger(__name__)
+
+CONFLICT_SECONDS = 0.1
+"""How soon to look again at a machine that somebody has changed: the cache shows it then."""
+_RUNNING = "Running"
+
+
+class Allocating(Leading[Key]):
+    """The one writer of the annotation."""
+
+    def __init__(self, client: Client, caches: Caches, metrics: ManagerMetrics) -> None:
+        super().__init__()
+        self._client = client
+        self._caches = caches
+        self._metrics = metrics
+        self._devices = caches.claims, caches.vgpus, caches.usb_claims
+        self.needs = (caches.machines, caches.instances, *self._devices)
+        caches.machines.subscribe(self._machine_changed)
+        caches.instances.subscribe(self._machine_changed)
+        for informer in self._devices:
+            informer.subscribe(self._device_changed)
+
+    def everything(self) -> Iterable[Key]:
+        return self._caches.machines.store.keys()
+
+    def _machine_changed(
+        self,
+        before: VirtualMachine | VirtualMachineInstance | None,
+        after: VirtualMachine | VirtualMachineInstance | None,
+    ) -> None:
+        self.ask({key_of(one) for one in (before, after) if one is not None})
+
+    def _device_changed(self, before: Any, after: Any) -> None:
+        self.ask({key for one in (before, after) if one is not None for key in machines_of(one)})
+
+    async def reconcile(self, key: Key) -> Retry | None:
+        """Bring the record of one machine up to date."""
+        machine = self._caches.machines.store.get(key.name, key.namespace)
+        if machine is None or machine.metadata.deletion_timestamp:
+            return None
+        stored = machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION)
+        try:
+            before: list[Held] | None = allocation.devices_of(stored or "")
+        except ValueError:
+            before = None  # Somebody has spoilt it: the next that is known takes its place.
+        after = self._wanted(key, machine, before)
+        if after is None or (after == before and (after or stored is None)):
+            return None
+        text = allocation.text_of(after)
+        body = {
+            "metadata": {
+                # What the machine asks for may be changing at this moment.
+                "resourceVersion": machine.metadata.resource_version,
+                "annotations": {keys.ANNOTATION_ALLOCATION: text or None},
+            }
+        }
+        try:
+            await self._client.patch(VIRTUAL_MACHINES, key.name, body, key.namespace)
+        except NotFoundError:
+            return None
+        except ConflictError:
+            self._metrics.conflict(VIRTUAL_MACHINES.kind)
+            return Retry(CONFLICT_SECONDS)
+        self._metrics.wrote("patch", VIRTUAL_MACHINES.kind)
+        log.info("virtual machine %s: devices %s", key, text or "none")
+        return None
+
+    def _wanted(
+        self, key: Key, machine: VirtualMachine, before: list[Held] | None
+    ) -> list[Held] | None:
+        """What the record should say; None when nobody can tell better than it does."""
+        instance = self._caches.instances.store.get(key.name, key.namespace)
+        if instance is not None:
+            if held := self.held(key):
+                return held
+            nothing = not _requests(instance.spec.domain.devices)
+            return [] if nothing and instance.status.phase == _RUNNING else None
+        if before is None:
+            return None
+        return allocation.still_asked_for(
+            before, _requests(machine.spec.template.spec.domain.devices)
+        )
+
+    def held(self, key: Key) -> list[Held]:
+        """The devices of one machine, as the agents tell."""
+        devices = [obj for informer in self._devices for obj in informer.store.by(MACHINE, key)]
+        return sorted({_held(obj) for obj in devices if obj.status.resource_name})
+
+
+def _held(obj: PCIDeviceClaim | USBDeviceClaim | Vgpu) -> Held:
+    mediated = isinstance(obj, Vgpu) and obj.status.framework == "mdev"
+    part = Part.GPUS if mediated else Part.HOST_DEVICES
+    return Held(part, obj.status.resource_name, obj.metadata.name)
+
+
+def _requests(devices: Devices) -> list[Request]:
+    """What is asked for by the name of a resource."""
+    asked = (*devices.host_devices, *devices.gpus)
+    return [Request(one.name, one.device_name) for one in asked if one.device_name]

@@ -1,0 +1,134 @@
+"""What the manager knows of the cluster: one cache of each kind, for all of its parts.
+
+Caches are kept by managers that stand by as well, so that the next leader begins where the last one
+ended. Objects of which there are many are decoded only as far as they are read.
+
+Nobody may wait for the kinds of KubeVirt, which a cluster need not have; a cache that has never
+been complete says nothing about what does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import msgspec
+
+from laneway.api import (
+    Allocation,
+    Condition,
+    CoreNode,
+    DeviceNode,
+    ObjectMeta,
+    PCIDeviceClaim,
+    USBDeviceClaim,
+    VGPUDevice,
+)
+from laneway.controllers.ledger.objects import PODS, Pod
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import (
+    INSTANCES,
+    KUBEVIRTS,
+    VIRTUAL_MACHINES,
+    KubeVirt,
+    VirtualMachine,
+    VirtualMachineInstance,
+)
+from laneway.kube.resource import Key, Resource, served
+
+
+class _Light(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A part of an object."""
+
+
+class VgpuSpec(_Light, frozen=True, kw_only=True, gc=False):
+    """What a VGPUDevice wishes."""
+
+    node_name: str = ""
+    enabled: bool = False
+    vgpu_type_name: str = msgspec.field(default="", name="vGPUTypeName")
+
+
+class VgpuStatus(_Light, frozen=True, kw_only=True, gc=False):
+    """What it carries, without what it could carry."""
+
+    vgpu_status: str = msgspec.field(default="", name="vGPUStatus")
+    configure_vgpu_type_name: str = msgspec.field(default="", name="configureVGPUTypeName")
+    framework: str = ""
+    resource_name: str = ""
+    allocation: Allocation | None = None
+    conditions: Sequence[Condition] = ()
+
+
+class Vgpu(_Light, frozen=True, kw_only=True, gc=False):
+    """A VGPUDevice; a cluster has thousands, and most of each is lists of profiles."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VgpuSpec = VgpuSpec()
+    status: VgpuStatus = VgpuStatus()
+
+
+_VGPU = served(VGPUDevice)
+VGPUS = Resource(_VGPU.group, _VGPU.version, _VGPU.plural, _VGPU.namespaced, Vgpu, _VGPU.kind)
+
+MACHINE = "machine"
+"""The index of devices by the virtual machine that has them."""
+
+
+class Device(Protocol):
+    """An object of which somebody can have the device."""
+
+    @property
+    def status(self) -> Holding: ...
+
+
+class Holding(Protocol):
+    """Its status."""
+
+    @property
+    def allocation(self) -> Allocation | None: ...
+
+
+def machines_of(device: Device) -> list[Key]:
+    """The virtual machine that has a device, if one has."""
+    allocation = device.status.allocation
+    if allocation is None or not allocation.virtual_machine:
+        return []
+    return [Key(allocation.namespace, allocation.virtual_machine)]
+
+
+@dataclass(frozen=True)
+class Caches:
+    """An informer of each kind."""
+
+    nodes: Informer[CoreNode]
+    device_nodes: Informer[DeviceNode]
+    claims: Informer[PCIDeviceClaim]
+    vgpus: Informer[Vgpu]
+    usb_claims: Informer[USBDeviceClaim]
+    installations: Informer[KubeVirt]
+    machines: Informer[VirtualMachine]
+    instances: Informer[VirtualMachineInstance]
+    pods: Informer[Pod]
+
+    @classmethod
+    def of(cls, client: Client) -> Caches:
+        """Caches that are filled once their informers run."""
+        return cls(
+            nodes=Informer(client, served(CoreNode)),
+            device_nodes=Informer(client, served(DeviceNode)),
+            claims=Informer(client, served(PCIDeviceClaim), indexers={MACHINE: machines_of}),
+            vgpus=Informer(client, VGPUS, indexers={MACHINE: machines_of}),
+            usb_claims=Informer(client, served(USBDeviceClaim), indexers={MACHINE: machines_of}),
+            installations=Informer(client, KUBEVIRTS),
+            machines=Informer(client, VIRTUAL_MACHINES),
+            instances=Informer(client, INSTANCES),
+            pods=Informer(client, PODS),
+        )
+
+    @property
+    def all(self) -> Mapping[str, Informer[Any]]:
+        """Every informer by a name for people."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,0 +1,45 @@
+"""Counts the virtual machines with devices that admission has not looked at.
+
+Where nobody answers the API server, virtual machines pass unseen unless an administrator wants it
+otherwise, and so do those that were there before Laneway came. Each wears the mark of the devices
+that were looked at; without it, or with that of other devices, it is counted. Whoever edits the
+devices of such a machine has it looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED, VirtualMachine, mark_of
+
+
+class UncheckedCollector(Collector):
+    """Counts when somebody asks."""
+
+    def __init__(self, machines: Informer[VirtualMachine], speaks: Callable[[], bool]) -> None:
+        """`speaks` says whether it is for this process to tell."""
+        self._machines = machines
+        self._speaks = speaks
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Nothing that another collector could have."""
+        return ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        if not self._speaks() or not self._machines.answered.is_set():
+            return
+        yield GaugeMetricFamily(
+            "laneway_virtual_machines_unchecked",
+            "Virtual machines with devices that admission has not looked at.",
+            sum(map(is_unchecked, self._machines.store)),
+        )
+
+
+def is_unchecked(machine: VirtualMachine) -> bool:
+    """Whether a machine has devices that admission has not looked at, as far as its mark tells."""
+    mark = mark_of(machine.spec.template.spec.domain.devices)
+    return bool(mark) and machine.metadata.annotations.get(ANNOTATION_ADMITTED) != mark

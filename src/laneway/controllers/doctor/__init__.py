@@ -1,0 +1,1 @@
+"""Looks at a cluster, for the doctor who judges it."""

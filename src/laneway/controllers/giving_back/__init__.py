@@ -1,0 +1,1 @@
+"""Gives back what objects ask for, by asking the agents through them."""

@@ -1,0 +1,242 @@
+"""Everything that objects ask for on some nodes, from one look at the API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from laneway.api import (
+    VGPU_CONFIGURED,
+    Allocation,
+    Condition,
+    MigConfiguration,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDeviceClaim,
+    VGPUDevice,
+    VGPULayout,
+    find_condition,
+)
+from laneway.controllers.cluster.caches import VGPUS, Vgpu
+from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.core import keys, names
+from laneway.core.giving_back import Stage, Thing
+from laneway.core.pci import PciAddress
+from laneway.kube.client import Client
+from laneway.kube.errors import NotFoundError
+from laneway.kube.resource import Resource, T, served
+
+KINDS: dict[str, Resource[Any]] = {
+    kind.__name__: served(kind)
+    for kind in (
+        VGPULayout,
+        PCIDeviceClaim,
+        USBDeviceClaim,
+        VGPUDevice,
+        MigConfiguration,
+        SRIOVGPUDevice,
+        SRIOVNetworkDevice,
+    )
+}
+_FOREIGN = frozenset(
+    ("ConfiguredElsewhere", "VfsElsewhere", "ModeElsewhere", "InstancesElsewhere", "OtherCard")
+)
+"""Answers to objects that asked for nothing: what is there is somebody else's."""
+
+
+async def look(client: Client, nodes: Collection[str]) -> list[Thing]:
+    """All that is asked for; `nodes` empty: on all nodes. Raises KubeError."""
+    layouts, claims, sticks, vgpus, (migs, gpus, cards) = await asyncio.gather(
+        _all(client, served(VGPULayout)),
+        _all(client, served(PCIDeviceClaim)),
+        _all(client, served(USBDeviceClaim)),
+        _all(client, VGPUS),
+        asyncio.gather(
+            _all(client, served(MigConfiguration)),
+            _all(client, served(SRIOVGPUDevice)),
+            _all(client, served(SRIOVNetworkDevice)),
+        ),
+    )
+    homes = _homes(gpus, cards)
+    parents = {
+        vgpu.metadata.name: vgpu.metadata.labels.get(keys.LABEL_PARENT_GPU, "") for vgpu in vgpus
+    }
+    found = [
+        *(thing for one in layouts if (thing := _layout(one, nodes)) is not None),
+        *(_claim(one, homes, parents) for one in claims),
+        *map(_stick, sticks),
+        *(_vgpu(one, homes) for one in vgpus),
+        *map(_mig, migs),
+        *map(_gpu, gpus),
+        *map(_network, cards),
+    ]
+    return [one for one in found if not nodes or one.stage is Stage.LAYOUT or one.node in nodes]
+
+
+async def _all(client: Client, resource: Resource[T]) -> list[T]:
+    """All objects; none where the cluster lacks the kind. Raises ValueError for an odd one."""
+    found: list[T] = []
+    try:
+        async for page in client.list(resource):
+            found += [resource.decode(item) for item in page.items]
+    except NotFoundError:
+        return []
+    return found
+
+
+def _homes(gpus: Iterable[SRIOVGPUDevice], cards: Iterable[SRIOVNetworkDevice]) -> dict[str, str]:
+    """The card of each virtual function, by the function's name."""
+    found = {}
+    for gpu in gpus:
+        for name in gpu.status.vgpu_devices:
+            found[name] = gpu.metadata.name
+    for card in cards:
+        of_addresses = (_name(card.spec.node_name, address) for address in card.status.vf_addresses)
+        for name in (*card.status.vf_pci_devices, *of_addresses):
+            found[name] = card.metadata.name
+    return found
+
+
+def _name(node: str, address: str) -> str:
+    try:
+        return names.pci_object_name(node, PciAddress.parse(address))
+    except ValueError:
+        return ""
+
+
+def _layout(one: VGPULayout, nodes: Collection[str]) -> Thing | None:
+    if one.spec.dry_run:
+        return None  # A command's own, which takes it away again.
+    spoken_of = sorted({gpu.node_name for gpu in one.status.gpus if gpu.node_name})
+    if nodes and not set(spoken_of) & set(nodes):
+        return None
+    return Thing(
+        kind="VGPULayout",
+        name=one.metadata.name,
+        node=" ".join(spoken_of),
+        stage=Stage.LAYOUT,
+        way="delete",
+        wished=one.metadata.deletion_timestamp is None,
+        present=True,
+        elsewhere=tuple(node for node in spoken_of if nodes and node not in nodes),
+    )
+
+
+def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) -> Thing:
+    meta = one.metadata
+    return Thing(
+        kind="PCIDeviceClaim",
+        name=meta.name,
+        node=one.spec.node_name,
+        stage=Stage.DEVICE,
+        way="delete",
+        wished=meta.deletion_timestamp is None,
+        present=True,
+        holder=_holder(one.status.allocation),
+        words=_words(one.status.conditions),
+        card=homes.get(meta.name) or parents.get(meta.name) or meta.name,
+        follows=any(owner.kind == "VGPUDevice" for owner in meta.owner_references),
+    )
+
+
+def _stick(one: USBDeviceClaim) -> Thing:
+    return Thing(
+        kind="USBDeviceClaim",
+        name=one.metadata.name,
+        node=one.status.node_name,
+        stage=Stage.DEVICE,
+        way="delete",
+        wished=one.metadata.deletion_timestamp is None,
+        present=True,
+        holder=_holder(one.status.allocation),
+        words=_words(one.status.conditions),
+    )
+
+
+def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
+    meta, status = one.metadata, one.status
+    wished = one.spec.enabled
+    there = status.vgpu_status == VGPU_CONFIGURED
+    return Thing(
+        kind="VGPUDevice",
+        name=meta.name,
+        node=one.spec.node_name or meta.labels.get(keys.LABEL_NODE, ""),
+        stage=Stage.DEVICE,
+        way="disable",
+        wished=wished,
+        present=there and not _is_foreign(wished, status.conditions),
+        answered=_answered(one),
+        holder=_holder(status.allocation),
+        words=_words(status.conditions),
+        card=homes.get(meta.name) or meta.labels.get(keys.LABEL_PARENT_GPU, ""),
+    )
+
+
+def _mig(one: MigConfiguration) -> Thing:
+    there = any(profile.vgpu_ids for profile in one.status.profile_status)
+    return _of_card(one, Stage.MIG, wished=one.spec.enabled, there=there)
+
+
+def _gpu(one: SRIOVGPUDevice) -> Thing:
+    there = bool(one.status.vf_addresses)
+    return _of_card(one, Stage.FUNCTIONS, wished=one.spec.enabled, there=there)
+
+
+def _network(one: SRIOVNetworkDevice) -> Thing:
+    there = bool(one.status.vf_addresses)
+    return _of_card(one, Stage.FUNCTIONS, wished=one.spec.num_vfs > 0, there=there)
+
+
+def _of_card(
+    one: MigConfiguration | SRIOVGPUDevice | SRIOVNetworkDevice,
+    stage: Stage,
+    *,
+    wished: bool,
+    there: bool,
+) -> Thing:
+    """What a card is divided into, which is wished by an object of the card's name."""
+    return Thing(
+        kind=type(one).__name__,
+        name=one.metadata.name,
+        node=one.spec.node_name or one.metadata.labels.get(keys.LABEL_NODE, ""),
+        stage=stage,
+        way="disable",
+        wished=wished,
+        present=there and not _is_foreign(wished, one.status.conditions),
+        answered=_answered(one),
+        words=_words(one.status.conditions),
+        card=one.metadata.name,
+    )
+
+
+def _holder(allocation: Allocation | None) -> str:
+    if allocation is None:
+        return ""
+    if allocation.virtual_machine:
+        return f"virtual machine {allocation.namespace}/{allocation.virtual_machine}"
+    return f"pod {allocation.namespace}/{allocation.pod}"
+
+
+def _answered(one: Any) -> bool:
+    """Whether the Ready condition speaks of what is asked for now."""
+    ready = find_condition(one.status.conditions, "Ready")
+    return ready is not None and ready.observed_generation >= one.metadata.generation
+
+
+def _is_foreign(wished: bool, conditions: Sequence[Condition]) -> bool:
+    ready = find_condition(conditions, "Ready")
+    return not wished and ready is not None and ready.reason in _FOREIGN
+
+
+def _words(conditions: Sequence[Condition]) -> str:
+    ready = find_condition(conditions, "Ready")
+    if ready is None or ready.status == "True" or ready.reason == IN_PROGRESS:
+        return ""
+    return f"{ready.reason}: {ready.message}"
+
+
+def disabled(kind: str) -> dict[str, Any]:
+    """The spec by which an object asks for nothing any more."""
+    return {"numVFs": 0} if kind == "SRIOVNetworkDevice" else {"enabled": False}

@@ -1,0 +1,84 @@
+"""Carries out what `core.giving_back` decides, look by look, until nothing is left to give back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Iterable
+
+from laneway.controllers.doctor.looking import answering
+from laneway.controllers.giving_back.looking import KINDS, disabled, look
+from laneway.core.giving_back import Action, Look, Obstacle, decide
+from laneway.kube.client import Client
+from laneway.kube.errors import ApiError, NotFoundError
+
+LOOK_SECONDS = 1.0
+MANAGER = "laneway-give-back"
+"""Under which name fields are written."""
+
+Tell = Callable[[str], None]
+
+
+async def give_back(
+    client: Client, nodes: Collection[str], tell: Tell, *, seconds: float
+) -> tuple[Obstacle, ...]:
+    """Give back until all is back or the time is over; what is left then. Raises KubeError."""
+    silent = await _silent(client, nodes)
+    left = decide(await look(client, nodes), silent)
+    refused: dict[str, str] = {}
+    told: set[str] = set()
+
+    def tell_once(words: str) -> None:
+        if words not in told:
+            told.add(words)
+            tell(words)
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not left.done:
+                for action in left.actions:
+                    refused[action.thing.title] = await _act(client, action)
+                _tell(left, refused, tell_once)
+                await asyncio.sleep(LOOK_SECONDS)
+                left = decide(await look(client, nodes), silent)
+    return tuple(_remaining(left, refused))
+
+
+def _tell(left: Look, refused: dict[str, str], tell: Tell) -> None:
+    for action in left.actions:
+        if not refused[action.thing.title]:
+            tell(action.words)
+    for obstacle in _remaining(left, refused):
+        if not obstacle.in_turn:
+            tell(f"waiting: {obstacle.words}")
+
+
+def _remaining(left: Look, refused: dict[str, str]) -> Iterable[Obstacle]:
+    """What is not back yet, with what was refused; what was only just asked for comes in turn."""
+    yield from left.obstacles
+    for action in left.actions:
+        why = refused.get(action.thing.title, "")
+        yield Obstacle(action.thing, why or "not done yet", in_turn=not why)
+
+
+async def _act(client: Client, action: Action) -> str:
+    """Ask for it; why that was refused, or nothing."""
+    thing = action.thing
+    resource = KINDS[thing.kind]
+    try:
+        if thing.way == "delete":
+            await client.delete(resource, thing.name)
+        else:
+            body = {"spec": disabled(thing.kind)}
+            await client.patch(resource, thing.name, body, field_manager=MANAGER)
+    except NotFoundError:
+        return ""
+    except ApiError as error:
+        return f"refused: {error.message}"
+    return ""
+
+
+async def _silent(client: Client, nodes: Collection[str]) -> set[str]:
+    """Nodes whose agent does not answer, as far as that can be told."""
+    found = await answering(client)
+    return {name for name, agent in found.items() if not agent and (not nodes or name in nodes)}

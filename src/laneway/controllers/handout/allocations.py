@@ -1,0 +1,156 @@
+"""Who has which device of the node, as its kubelet says.
+
+The kubelet is asked when it has handed something out, when a pod that has or wants devices of ours
+comes, goes or ends, and otherwise now and then. It still names pods that have ended until it has
+cleaned up after them, so a device whose pod has ended is free; while it names a pod that nobody
+else knows any more, or yet, it is asked again soon.
+
+When the kubelet does not answer, what it said last stays: silence never makes a device free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from laneway.api import Allocation
+from laneway.core.handout.health import Device
+from laneway.core.handout.offer import Owner
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import LABEL_VM
+from laneway.kube.pods import Pod
+from laneway.kubelet.errors import KubeletError
+from laneway.kubelet.pod_resources import PodResources
+
+log = logging.getLogger(__name__)
+
+SLOW_SECONDS = 60.0
+"""How often to ask although nothing has happened."""
+SOON_SECONDS = 1.0
+"""How soon to ask again while something is about to change that nobody announces."""
+REST_SECONDS = 0.1
+"""Pause between two questions: a node that starts has dozens of pods at once."""
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class Allocations:
+    """What the kubelet says. Run `run` in a task."""
+
+    def __init__(
+        self,
+        folder: str,
+        pods: Informer[Pod],
+        ours: Callable[[str], bool],
+        changed: Callable[[], None],
+    ) -> None:
+        self.owners: dict[Device, Owner] | None = None
+        """Who has what; None until the kubelet has answered once."""
+        self.wanting: frozenset[tuple[str, str, str]] = frozenset()
+        """Pods that have devices and are still to get others: namespace, name, resource."""
+        self.asked = asyncio.Event()
+        """Set once the kubelet has been asked, whether it answered or not."""
+        self.problem = "it has not been asked yet"
+        """Why the kubelet did not answer last; empty when it did."""
+        self._resources = PodResources(folder)
+        self._pods = pods
+        self._ours = ours
+        self._changed = changed
+        self._wake = asyncio.Event()
+        self._asking = asyncio.Lock()
+        self._soon = False
+
+    def want(self) -> None:
+        """Ask soon."""
+        self._wake.set()
+
+    async def read(self, *, fresh: bool = False) -> None:
+        """Ask now. Raises KubeletError.
+
+        `fresh`: something was handed out of which the kubelet does not tell yet.
+        """
+        async with self._asking:
+            try:
+                said = await self._resources.owners()
+            except KubeletError as error:
+                if self.problem != str(error):
+                    log.warning("who has which device cannot be told: %s", error)
+                self.problem = str(error)
+                raise
+            self.problem = ""
+            self._take(said, fresh=fresh)
+
+    def known(self, owner: Owner) -> bool:
+        """Whether the pod is one that the API server has, too."""
+        return self._pods.store.get(owner.pod, owner.namespace) is not None
+
+    def allocation(self, owner: Owner) -> Allocation:
+        """The same with the virtual machine that the pod runs."""
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        machine = pod.metadata.labels.get(LABEL_VM, "") if pod else ""
+        return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=machine)
+
+    async def run(self, fresh: Callable[[], bool]) -> None:
+        """Keep asking until cancelled. `fresh`: see `read`."""
+        self._pods.subscribe(self._pod_changed)
+        while True:
+            self._wake.clear()
+            try:
+                await self.read(fresh=fresh())
+            except KubeletError:
+                self._soon = True
+            self.asked.set()
+            try:
+                async with asyncio.timeout(SOON_SECONDS if self._soon else SLOW_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(REST_SECONDS)
+
+    def _take(self, said: Mapping[Device, Owner], *, fresh: bool) -> None:
+        owners = {device: owner for device, owner in said.items() if not self._has_ended(owner)}
+        wanting = self._still_wanting(owners)
+        self._soon = fresh or bool(wanting) or len(owners) < len(said)
+        self._soon = self._soon or not all(map(self.known, owners.values()))
+        if (owners, wanting) != (self.owners, self.wanting):
+            self.owners, self.wanting = owners, wanting
+            self._changed()
+
+    def _has_ended(self, owner: Owner) -> bool:
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        return pod is not None and pod.status.phase in _ENDED
+
+    def _still_wanting(self, owners: Mapping[Device, Owner]) -> frozenset[tuple[str, str, str]]:
+        has = Counter((one.namespace, one.pod, resource) for (resource, _), one in owners.items())
+        wanting = set()
+        for namespace, name in {(one.namespace, one.pod) for one in owners.values()}:
+            pod = self._pods.store.get(name, namespace)
+            if pod is None or pod.status.phase != "Pending":
+                continue
+            for resource, count in _wishes(pod).items():
+                if self._ours(resource) and has[namespace, name, resource] < count:
+                    wanting.add((namespace, name, resource))
+        return frozenset(wanting)
+
+    def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
+        if before and after and before.status.phase == after.status.phase:
+            return
+        pod = after or before
+        if pod is None:
+            return
+        name = pod.metadata.namespace, pod.metadata.name
+        has = any((one.namespace, one.pod) == name for one in (self.owners or {}).values())
+        if has or any(map(self._ours, _wishes(pod))):
+            self._wake.set()
+
+
+def _wishes(pod: Pod) -> Counter[str]:
+    """How many devices a pod asks for, by resource."""
+    found: Counter[str] = Counter()
+    for container in pod.spec.containers:
+        for resource, quantity in container.resources.limits.items():
+            if "/" in resource and str(quantity).isdecimal():
+                found[resource] += int(quantity)
+    return found

@@ -1,0 +1,47 @@
+"""Counts what is handed out, and how that went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from laneway.controllers.handout.standing import Standing
+from laneway.controllers.metrics import Handed
+from laneway.kubelet.plugins import Plugins
+
+
+class Registrations:
+    """How often the kubelet has taken each resource's plugin."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._there: frozenset[str] = frozenset()
+
+    def seen(self, plugins: Plugins, resources: Iterable[str]) -> None:
+        """Look which the kubelet has now."""
+        there = frozenset(name for name in resources if plugins.state(name).registered)
+        self.counts.update(there - self._there)
+        self._there = there
+
+
+def counted(
+    devices: Iterable[tuple[str, bool, Standing]],
+    registrations: Mapping[str, int],
+    refused: Mapping[str, int],
+) -> dict[str, Handed]:
+    """By resource. `devices`: each with its resource, and whether it was given up."""
+    there: dict[str, list[tuple[bool, Standing]]] = {
+        name: [] for name in (*registrations, *refused)
+    }
+    for resource, leaving, standing in devices:
+        there.setdefault(resource, []).append((leaving, standing))
+    return {
+        name: Handed(
+            offered=sum(not leaving for leaving, _ in found),
+            healthy=sum(one.advertised for _, one in found),
+            allocated=sum(one.owner is not None for _, one in found),
+            registrations=registrations.get(name, 0),
+            refused=refused.get(name, 0),
+        )
+        for name, found in there.items()
+    }

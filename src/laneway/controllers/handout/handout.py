@@ -1,0 +1,351 @@
+"""Hands a node's devices out: what is ready goes to the kubelet as soon as KubeVirt permits it.
+
+Everything is worked out anew from what is: inventory, objects, what the kubelet says. So there is
+nothing to restore after a restart, and no order in which changes must come. Many changes at once
+are one; what was already so is told nobody again.
+
+Nothing is taken from anybody here. `withdrawn` sees to it that nobody new gets a device and tells
+who has it; whoever takes hardware away asks it first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from laneway.api import Allocation
+from laneway.controllers.handout.allocations import Allocations
+from laneway.controllers.handout.counting import Registrations, counted
+from laneway.controllers.handout.entries import Entries
+from laneway.controllers.handout.looking import Looking
+from laneway.controllers.handout.permission import Permission, Permitted, Say
+from laneway.controllers.handout.standing import (
+    NO_KUBELET,
+    NOT_READY,
+    WAITING,
+    WITHDRAWN,
+    Standing,
+    misnamed,
+    standing,
+)
+from laneway.controllers.handout.wishes import Asked, Caches
+from laneway.controllers.handout.withheld import Withheld
+from laneway.controllers.metrics import Handed
+from laneway.controllers.observing.xids import Xids
+from laneway.core.handout.health import Device, Facts, device_of, judged, with_mates
+from laneway.core.handout.offer import Offer, Owner
+from laneway.core.handout.offers import Offers, offers
+from laneway.core.inventory import Inventory
+from laneway.core.refusals import DeviceAllocated, Refusal, UsersUntold
+from laneway.host.hardware import Hardware
+from laneway.kube.client import Client
+from laneway.kubelet.errors import KubeletError
+from laneway.kubelet.plugins import Plugins
+
+__all__ = ["Caches", "Handout", "Listener", "Say", "Standing"]
+
+SETTLING_SECONDS = 5.0
+"""A kubelet answers within much less, if it is there."""
+NOT_REGISTERED = "NotRegistered"
+"""Reason of `Advertised` while the kubelet does not know of a device's resource."""
+
+Listener = Callable[[str, str], None]
+"""Called with kind and name of the object whose device's standing changed."""
+
+
+class Beside(Protocol):
+    """Another way for devices to pods than the kubelet's."""
+
+    def offered(
+        self, offers: Sequence[Offer], inventory: Inventory, owners: Mapping[Device, Owner], /
+    ) -> None:
+        """Take all that is offered, and who has what as far as is known."""
+
+    def without_claimed(self, offers: Sequence[Offer], /) -> Sequence[Offer]:
+        """The offers, unhealthy for the kubelet where others have them this way."""
+
+    def claim_of(self, offer: Offer, /) -> str:
+        """The ResourceClaim that has a device this way; empty where none has it."""
+
+
+class _Ready(NamedTuple):
+    """A device that is ready."""
+
+    offer: Offer
+    leaving: bool
+
+
+class Handout:
+    """What one node's kubelet is offered. Run `run` in a task."""
+
+    def __init__(
+        self, node: str, hardware: Hardware, client: Client, caches: Caches, kubelet: str
+    ) -> None:
+        self.node = node
+        self._asked = Asked(node, hardware.host, caches)
+        self._inventory: Inventory | None = None
+        self._ready: dict[tuple[str, str], _Ready] = {}
+        self._standings: dict[tuple[str, str], Standing] = {}
+        self._resources: frozenset[str] = frozenset()
+        self._withheld = Withheld()
+        self._listeners: list[Listener] = []
+        self._beside: Beside | None = None
+        self._registrations = Registrations()
+        self._poked = False
+        self._moved = asyncio.Event()
+        self._permission = Permission(client, self.poke)
+        self._looking = Looking(hardware, self.poke)
+        self._xids = Xids(hardware.host)
+        self._plugins = Plugins(kubelet) if kubelet else None
+        self._allocations = (
+            Allocations(kubelet, caches.pods, self._resources_have, self._owners_changed)
+            if kubelet
+            else None
+        )
+
+    # ------------------------------------------------------------------------- what others ask
+
+    def standing(self, kind: str, name: str) -> Standing:
+        """How far the device is for which an object of this name stands.
+
+        `kind`: PCIDevice, VGPUDevice or USBDevice; the first two mean the same function.
+        """
+        return self._standings.get(_key(kind, name), NOT_READY)
+
+    async def withdrawn(self, kind: str, name: str) -> tuple[Refusal, ...]:
+        """Make sure that nobody gets the device any more, and tell who has it already.
+
+        Empty: nobody has it, and it may be taken away.
+        """
+        if self._plugins is None or self._allocations is None:
+            return ()
+        key = _key(kind, name)
+        if kind == "VGPUDevice" and (ready := self._ready.get(key)):
+            self._withheld.add(key, device_of(ready.offer), self.poke)
+        self._refresh()
+        await self._plugins.sent()
+        fresh = set(self._plugins.handed_out())
+        try:
+            await self._allocations.read(fresh=bool(fresh))
+        except KubeletError as error:
+            refusal: Refusal = UsersUntold(name, str(error))
+        else:
+            self._refresh()
+            ready = self._ready.get(key)
+            owner = self.standing(kind, name).owner
+            if owner is not None:
+                refusal = DeviceAllocated(name, owner.namespace, owner.pod, owner.virtual_machine)
+            elif ready and device_of(ready.offer) in fresh:
+                refusal = DeviceAllocated(name, "", "")
+            elif ready and self._beside and (claim := self._beside.claim_of(ready.offer)):
+                refusal = DeviceAllocated(name, "", "", resource_claim=claim)
+            else:
+                return ()
+        # A wish that takes it away keeps it from others; without one it is to be had again.
+        self._withheld.drop(key)
+        self.poke()
+        return (refusal,)
+
+    def subscribe(self, listener: Listener) -> None:
+        """Have a call for every device whose standing changes."""
+        self._listeners.append(listener)
+
+    def publish(self, beside: Beside) -> None:
+        """Offer everything this way, too."""
+        self._beside = beside
+
+    def counts(self) -> dict[str, Handed]:
+        """What there is for pods, and how it went, by resource."""
+        refused = self._plugins.refused if self._plugins is not None else {}
+        devices = [
+            (offer.resource, leaving, self._standings[key])
+            for key, (offer, leaving) in self._ready.items()
+        ]
+        return counted(devices, self._registrations.counts, refused)
+
+    async def settle(self) -> None:
+        """Wait, not for long, until it is told how things are, and not how they are at a start.
+
+        What is stored of a device from before is better than that it is being advertised just now.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLING_SECONDS):
+                await self._permission.answered()
+                if self._plugins is not None and self._allocations is not None:
+                    await self._allocations.asked.wait()
+                    self._refresh()
+                    while self._being_told():
+                        self._moved.clear()
+                        await self._moved.wait()
+        self._refresh()
+
+    # --------------------------------------------------------------------------- what happens
+
+    def observed(self, inventory: Inventory) -> None:
+        """Take a new inventory."""
+        self._inventory = inventory
+        self._looking.want()
+        self._refresh()
+
+    def poke(self) -> None:
+        """Something has changed: work everything out anew, once for all that changes now."""
+        if not self._poked:
+            self._poked = True
+            asyncio.get_running_loop().call_soon(self._refresh)
+
+    async def run(self) -> None:
+        """Keep the kubelet's view in step until cancelled. The caches must be complete."""
+        self._asked.subscribe(self.poke)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._permission.run())
+            tasks.create_task(self._looking.run())
+            self._xids.subscribe(self.poke)
+            tasks.create_task(self._xids.run())
+            # A kubelet must not take a card for sound because its errors have not been read yet.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLING_SECONDS):
+                    await self._xids.caught_up.wait()
+            self._refresh()
+            if self._plugins is not None and self._allocations is not None:
+                self._plugins.subscribe(self._kubelet_changed)
+                tasks.create_task(self._plugins.run())
+                tasks.create_task(self._allocations.run(self._is_anything_fresh))
+
+    def _being_told(self) -> bool:
+        """Whether something could be advertised in a moment."""
+        standings = self._standings.values()
+        return any(one.advertised_why.reason == NOT_REGISTERED for one in standings)
+
+    def _kubelet_changed(self) -> None:
+        if self._plugins is not None:
+            self._registrations.seen(self._plugins, self._resources)
+        self.poke()
+        if self._allocations is not None and self._is_anything_fresh():
+            self._allocations.want()
+
+    def _owners_changed(self) -> None:
+        if self._plugins is not None and self._allocations is not None:
+            owners = self._allocations.owners or {}
+            self._plugins.confirm(
+                [device for device, owner in owners.items() if self._allocations.known(owner)]
+            )
+        self._looking.want()
+        self.poke()
+
+    def _is_anything_fresh(self) -> bool:
+        return self._plugins is not None and bool(self._plugins.handed_out())
+
+    def _resources_have(self, resource: str) -> bool:
+        return resource in self._resources
+
+    # ---------------------------------------------------------------------- how it is worked out
+
+    def _refresh(self) -> None:
+        self._poked = False
+        if self._inventory is None:
+            return
+        wishes = self._asked.wishes(self._inventory)
+        found = offers(self._inventory, self.node, wishes)
+        self._work_out(self._inventory, found)
+
+    def _work_out(self, inventory: Inventory, found: Offers) -> None:
+        owners = self._allocations.owners if self._allocations else None
+        facts = Facts(
+            quarantined=self._looking.quarantined,
+            faults=self._xids.faults,
+            owners=owners,
+            fresh=tuple(self._plugins.handed_out()) if self._plugins else (),
+            wanting=self._allocations.wanting if self._allocations else (),
+            opened=self._looking.opened,
+        )
+        healthy = judged((*found.offered, *found.leaving), inventory, facts)
+        every = self._beside.without_claimed(healthy) if self._beside else healthy
+        self._ready = {
+            _key(offer.kind, offer.name): _Ready(offer, number >= len(found.offered))
+            for number, offer in enumerate(every)
+        }
+        self._resources = frozenset(offer.resource for offer in every)
+        self._looking.watch(every)
+        self._withheld.keep({key: device_of(one.offer) for key, one in self._ready.items()})
+        entries = Entries(inventory)
+        allowed = {
+            key: self._permission.of(entries.of(one.offer)) for key, one in self._ready.items()
+        }
+        if self._plugins is not None:
+            self._plugins.offer(
+                [
+                    one.offer
+                    for key, one in self._ready.items()
+                    if not self._is_kept(key, one) and allowed[key].allowed is not False
+                ]
+            )
+        if self._beside and (owners is not None or self._plugins is None):
+            self._publish(self._beside, healthy, inventory, owners or {})
+        taken = with_mates(every, owners or {})
+        standings = {
+            _key("PCIDevice", name): misnamed(refusal) for name, refusal in found.refused.items()
+        }
+        for key, one in self._ready.items():
+            owner = taken.get(device_of(one.offer))
+            has: Allocation | None = (
+                self._allocations.allocation(owner) if owner and self._allocations else None
+            )
+            standings[key] = standing(
+                one.offer, allowed[key], self._kept(key, one, allowed[key]), has
+            )
+        self._tell(standings)
+        self._moved.set()
+
+    def _publish(
+        self,
+        beside: Beside,
+        offers: Sequence[Offer],
+        inventory: Inventory,
+        owners: Mapping[Device, Owner],
+    ) -> None:
+        """Say what is offered: what was handed out a moment ago is with somebody, not yet known."""
+        fresh = self._plugins.handed_out() if self._plugins is not None else ()
+        known = {**dict.fromkeys(fresh, Owner(namespace="", pod="")), **owners}
+        offered = [
+            one
+            for one in offers
+            if not self._is_kept(key := _key(one.kind, one.name), self._ready[key])
+        ]
+        beside.offered(offered, inventory, known)
+
+    def _kept(self, key: tuple[str, str], one: _Ready, allowed: Permitted) -> Say | None:
+        """Why the kubelet does not hand a device out, whatever its health."""
+        if self._plugins is None:
+            return NO_KUBELET
+        if self._is_kept(key, one):
+            return WITHDRAWN
+        if allowed.allowed is False:
+            return WAITING
+        state = self._plugins.state(one.offer.resource)
+        return None if state.registered else Say(NOT_REGISTERED, _sentence(state.problem))
+
+    def _is_kept(self, key: tuple[str, str], one: _Ready) -> bool:
+        return one.leaving or key in self._withheld
+
+    def _tell(self, standings: dict[tuple[str, str], Standing]) -> None:
+        before, self._standings = self._standings, standings
+        for key in sorted(before.keys() | standings.keys()):
+            if before.get(key) != standings.get(key):
+                family, name = key
+                for kind in ("PCIDevice", "VGPUDevice") if family == _FUNCTION else (family,):
+                    for listener in self._listeners:
+                        listener(kind, name)
+
+
+_FUNCTION = "function"
+
+
+def _key(kind: str, name: str) -> tuple[str, str]:
+    """PCIDevices, VGPUDevices and claims of one function have one name."""
+    return kind if kind == "USBDevice" else _FUNCTION, name
+
+
+def _sentence(text: str) -> str:
+    return f"The kubelet does not know of it yet: {text or 'it is being told'}."

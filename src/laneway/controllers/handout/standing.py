@@ -1,0 +1,66 @@
+"""How far a device is on its way to virtual machines, in the words of its object's conditions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from laneway.api import Allocation
+from laneway.controllers.handout.permission import Permitted, Say
+from laneway.core.handout.offer import Offer
+from laneway.core.refusals import InvalidResourceName
+
+
+class Standing(NamedTuple):
+    """How far a device is on its way to VMs."""
+
+    resource: str
+    """The name by which pods ask for it; empty while it is not ready, or has no valid one."""
+    permitted: bool | None
+    """None: the cluster has no KubeVirt that would have to permit anything."""
+    permitted_why: Say
+    advertised: bool
+    """Whether the kubelet may give it to a pod that asks, or has given it to one."""
+    advertised_why: Say
+    owner: Allocation | None
+
+
+NO_KUBELET = Say("NoKubelet", "The node has no kubelet that could hand the device out.")
+WITHDRAWN = Say("Withdrawn", "Nobody gets the device any more.")
+NOT_TO_BE_PERMITTED = Permitted(
+    False, Say("Withdrawn", "KubeVirt has no entry for the device, which nobody is to get now.")
+)
+WAITING = Say("NotPermitted", "The kubelet is told of the device once KubeVirt permits it.")
+
+NOT_READY = Standing(
+    resource="",
+    permitted=False,
+    permitted_why=Say("NotReady", "The hardware comes first, and is not ready."),
+    advertised=False,
+    advertised_why=Say("NotReady", "The hardware comes first, and is not ready."),
+    owner=None,
+)
+
+
+def misnamed(refusal: InvalidResourceName) -> Standing:
+    """Of a device that nobody could ask for."""
+    why = Say(refusal.reason, refusal.words)
+    return NOT_READY._replace(permitted_why=why, advertised_why=why)
+
+
+def standing(
+    offer: Offer, permitted: Permitted, kept_back: Say | None, owner: Allocation | None
+) -> Standing:
+    """Of a device that is ready. `kept_back`: why the kubelet could not hand it out at all."""
+    if kept_back is WITHDRAWN and permitted.allowed is False:
+        permitted = NOT_TO_BE_PERMITTED
+    why = kept_back
+    if why is None and offer.unhealthy:
+        why = Say("Unhealthy", f"{offer.unhealthy[0].upper()}{offer.unhealthy[1:]}.")
+    return Standing(
+        resource=offer.resource,
+        permitted=permitted.allowed,
+        permitted_why=permitted.why,
+        advertised=why is None,
+        advertised_why=why or Say("Advertised", f"The kubelet hands it out as {offer.resource}."),
+        owner=owner,
+    )

@@ -1,0 +1,162 @@
+"""What the objects of a node ask to be handed out.
+
+Only objects that stand for the device that they are named for count: anybody can write others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from laneway.api import (
+    PCIDevice,
+    PCIDeviceClaim,
+    USBDeviceClaim,
+    VGPUDevice,
+    find_condition,
+)
+from laneway.controllers.devices.family import named_otherwise
+from laneway.core import keys
+from laneway.core.handout.offers import ClaimedFunction, ClaimedUsb, Wishes
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.core.usb_claims import QEMU
+from laneway.host.port import Host
+from laneway.host.usb import read_owners
+from laneway.kube.informer import Informer
+from laneway.kube.pods import Pod
+
+
+def is_of(claim: PCIDeviceClaim, node: str) -> bool:
+    """Whether a claim is about the function of this node that has its name."""
+    spec = claim.spec
+    return spec.node_name == node and not named_otherwise(
+        claim.metadata.name, spec.address, spec.node_name, node
+    )
+
+
+def claimed(claim: PCIDeviceClaim) -> ClaimedFunction:
+    """What a claim asks for. Raises ValueError when its address is none."""
+    annotations = claim.metadata.annotations
+    return ClaimedFunction(
+        address=PciAddress.parse(claim.spec.address),
+        override=annotations.get(keys.ANNOTATION_RESOURCE_NAME, ""),
+        pinned=claim.spec.disable_resource_pooling,
+        skip_binding=keys.ANNOTATION_SKIP_BINDING in annotations,
+        vendor=claim.status.vendor_id,
+        device=claim.status.device_id,
+        leaving=bool(claim.metadata.deletion_timestamp),
+    )
+
+
+class Caches(NamedTuple):
+    """The objects that decide."""
+
+    claims: Informer[PCIDeviceClaim]
+    """Those of all nodes."""
+    usb: Informer[USBDeviceClaim]
+    vgpus: Informer[VGPUDevice]
+    pcis: Informer[PCIDevice]
+    pods: Informer[Pod]
+    """Those of the node."""
+
+
+class Asked:
+    """What the objects of one node ask for now. All caches must be complete."""
+
+    def __init__(self, node: str, host: Host, caches: Caches) -> None:
+        self._node = node
+        self._host = host
+        self._caches = caches
+        self._claims: dict[str, PCIDeviceClaim] = {}
+        """Those of the node: a cluster has many more."""
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Have a call whenever something else is asked for, and now."""
+
+        def claim_changed(before: PCIDeviceClaim | None, after: PCIDeviceClaim | None) -> None:
+            if after is not None and is_of(after, self._node):
+                self._claims[after.metadata.name] = after
+                changed()
+            elif (one := after or before) and self._claims.pop(one.metadata.name, None):
+                changed()
+
+        def object_changed(before: Any, after: Any) -> None:
+            if _asks(before) != _asks(after):
+                changed()
+
+        self._caches.claims.subscribe(claim_changed)
+        self._caches.usb.subscribe(object_changed)
+        self._caches.vgpus.subscribe(object_changed)
+        self._caches.pcis.subscribe(object_changed)
+
+    def wishes(self, inventory: Inventory) -> Wishes:
+        """Everything that is asked for in view of what is."""
+        caches = self._caches
+        return Wishes(
+            functions=tuple(map(claimed, self._claims.values())),
+            usb=tuple(_usb(inventory, self._node, self._host, caches.usb.store)),
+            profiles=dict(_profiles(inventory, self._node, caches.vgpus.store)),
+            annotations=dict(_annotations(caches.pcis.store)),
+        )
+
+
+def _asks(obj: Any) -> Any:
+    """The part of an object that decides; what an agent writes itself does not."""
+    if obj is None:
+        return None
+    meta = obj.metadata
+    if isinstance(obj, PCIDevice):
+        return meta.annotations
+    if isinstance(obj, USBDeviceClaim):
+        return obj.status, meta.deletion_timestamp
+    return obj.spec
+
+
+def _profiles(
+    inventory: Inventory, node: str, vgpus: Iterable[VGPUDevice]
+) -> Iterator[tuple[PciAddress, str]]:
+    carried = {one.address: one.configured for one in inventory.vgpus}
+    for vgpu in vgpus:
+        spec = vgpu.spec
+        if spec.enabled and not named_otherwise(
+            vgpu.metadata.name, spec.address, spec.node_name, node
+        ):
+            address = PciAddress.parse(spec.address)
+            current = carried.get(address)
+            # A wish that names no profile is one for whatever is there.
+            if profile := spec.vgpu_type_name or (current.type_name if current else ""):
+                yield address, profile
+
+
+def _annotations(pcis: Iterable[PCIDevice]) -> Iterator[tuple[PciAddress, str]]:
+    for pci in pcis:
+        text = pci.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
+        if text:
+            try:
+                yield PciAddress.parse(pci.status.address), text
+            except ValueError:
+                continue  # Not observed yet.
+
+
+def _usb(
+    inventory: Inventory, node: str, host: Host, claims: Iterable[USBDeviceClaim]
+) -> Iterator[ClaimedUsb]:
+    bound = [claim for claim in claims if claim.status.node_name == node and _is_bound(claim)]
+    if not bound:
+        return
+    owners = read_owners(host, inventory.usb)
+    for claim in bound:
+        status = claim.status
+        if owners.get(status.port) == QEMU:
+            yield ClaimedUsb(
+                name=claim.metadata.name,
+                port=status.port,
+                path=status.device_path,
+                leaving=bool(claim.metadata.deletion_timestamp),
+            )
+
+
+def _is_bound(claim: USBDeviceClaim) -> bool:
+    condition = find_condition(claim.status.conditions, "Bound")
+    return condition is not None and condition.status == "True"

@@ -1,0 +1,151 @@
+"""Who asks for devices: virtual machines, whether they run or not, and pods of other kinds.
+
+A virtual machine that runs has what its instance asks for; its own object may have been edited
+since, and counts again when it is stopped. The pod in which it runs is no demand of its own. What
+has ended asks for nothing any more, and neither does a stopped machine that is being deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from laneway.controllers.ledger.objects import Pod
+from laneway.core import allocation, keys
+from laneway.core.ledger.facts import Demand, Phase, Who, WhoKind
+from laneway.kube.kubevirt import (
+    LABEL_CREATED_BY,
+    Devices,
+    VirtualMachine,
+    VirtualMachineInstance,
+)
+from laneway.kube.resource import Key, key_of
+
+_ENDED = ("Succeeded", "Failed")
+_COUNT = re.compile(r"\+?([0-9]{1,12})([kMG]?)")
+_THOUSANDS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+def of_machines(
+    machines: Iterable[VirtualMachine],
+    instances: Iterable[VirtualMachineInstance],
+    pods: Iterable[Pod],
+) -> Iterator[Demand]:
+    """Every virtual machine, also those that ask for nothing, and instances without one."""
+    by_uid = {
+        uid: pod.spec.node_name
+        for pod in pods
+        if (uid := pod.metadata.labels.get(LABEL_CREATED_BY)) and pod.status.phase not in _ENDED
+    }
+    unseen = {key_of(instance): instance for instance in instances}
+    for machine in machines:
+        instance = unseen.pop(key_of(machine), None)
+        if instance is not None and instance.status.phase not in _ENDED:
+            yield msgspec.structs.replace(
+                _active(instance, by_uid),
+                created=machine.metadata.creation_timestamp,
+                labels=machine.metadata.labels,
+            )
+        elif not machine.metadata.deletion_timestamp:
+            yield _inactive(machine, instance)
+    for instance in unseen.values():
+        if instance.status.phase not in _ENDED:
+            yield _active(instance, by_uid)
+
+
+def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
+    """A pod that asks for some of these resources and runs no virtual machine."""
+    if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
+        return None
+    requests = {name: count for name, count in _limits(pod).items() if name in resources}
+    if not requests:
+        return None
+    key = key_of(pod)
+    return Demand(
+        Who(WhoKind.POD, key.namespace, key.name),
+        Phase.RUNNING if pod.status.phase == "Running" else Phase.PENDING,
+        requests,
+        node=pod.spec.node_name,
+        selector=pod.spec.node_selector,
+        created=pod.metadata.creation_timestamp,
+        labels=pod.metadata.labels,
+    )
+
+
+def _limits(pod: Pod) -> Mapping[str, int]:
+    """As the scheduler counts: containers together, but each initial one for itself."""
+    total: Counter[str] = Counter()
+    for container in pod.spec.containers:
+        for name, quantity in container.resources.limits.items():
+            total[name] += _count(quantity)
+    for container in pod.spec.init_containers:
+        for name, quantity in container.resources.limits.items():
+            total[name] = max(total[name], _count(quantity))
+    return total
+
+
+def _count(quantity: str | float) -> int:
+    """A whole number; what is none asks for nothing."""
+    found = _COUNT.fullmatch(str(quantity))
+    return int(found[1]) * _THOUSANDS[found[2]] if found else 0
+
+
+def _active(instance: VirtualMachineInstance, nodes: Mapping[str, str]) -> Demand:
+    pending = instance.status.phase in ("", "Pending", "Scheduling", "Scheduled")
+    return Demand(
+        _machine(key_of(instance)),
+        Phase.PENDING if pending else Phase.RUNNING,
+        _requests(instance.spec.domain.devices),
+        node=instance.status.node_name or nodes.get(instance.metadata.uid, ""),
+        selector=instance.spec.node_selector,
+        created=instance.metadata.creation_timestamp,
+        labels=instance.metadata.labels,
+    )
+
+
+def _inactive(machine: VirtualMachine, ended: VirtualMachineInstance | None) -> Demand:
+    spec = machine.spec.template.spec
+    return Demand(
+        _machine(key_of(machine)),
+        Phase.PENDING if _is_to_run(machine, ended) else Phase.STOPPED,
+        _requests(spec.domain.devices),
+        selector=spec.node_selector,
+        last=_last(machine),
+        created=machine.metadata.creation_timestamp,
+        labels=machine.metadata.labels,
+    )
+
+
+def _is_to_run(machine: VirtualMachine, ended: VirtualMachineInstance | None) -> bool:
+    """Whether KubeVirt is about to start a machine that does not run."""
+    match machine.spec.run_strategy:
+        case "Always":
+            return True
+        case "RerunOnFailure":
+            done = ended is not None and ended.status.phase == "Succeeded"
+            return not done and machine.status.printable_status != "Stopped"
+        case "Once":
+            return ended is None and machine.status.printable_status != "Stopped"
+        case _:
+            return machine.spec.running is True
+
+
+def _requests(devices: Devices) -> Mapping[str, int]:
+    asked = (*devices.host_devices, *devices.gpus)
+    return Counter(one.device_name for one in asked if one.device_name)
+
+
+def _last(machine: VirtualMachine) -> tuple[str, ...]:
+    """The devices that it had when it ran; a record that somebody has spoilt says nothing."""
+    text = machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
+    try:
+        return tuple(device.name for device in allocation.devices_of(text))
+    except ValueError:
+        return ()
+
+
+def _machine(key: Key) -> Who:
+    return Who(WhoKind.MACHINE, key.namespace, key.name)

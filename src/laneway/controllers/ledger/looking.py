@@ -1,0 +1,89 @@
+"""The facts of one moment, from one look at the API: what a command works with.
+
+All kinds are listed at once. Without KubeVirt there are no virtual machines. Without the right to
+list who may have devices the numbers are still worth something, so that is told and not fatal;
+without devices there is nothing to tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from laneway.api import CoreNode, PCIDeviceClaim, USBDeviceClaim
+from laneway.controllers.cluster.caches import VGPUS
+from laneway.controllers.ledger import demands, devices, nodes
+from laneway.controllers.ledger.objects import PODS, Pod
+from laneway.core.ledger.facts import Demand, Facts
+from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
+from laneway.kube.resource import Resource, served
+
+T = TypeVar("T", bound=Any)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What was seen."""
+
+    facts: Facts
+    unknown: tuple[str, ...] = ()
+    """What could not be seen, and what follows from that: a sentence each."""
+
+
+async def look(client: Client) -> Look:
+    """Ask for everything. Raises KubeError, NotFoundError when Laneway is not installed."""
+    unknown: list[str] = []
+    (claims, vgpus, usb_claims), (machines, instances, pods, found) = await asyncio.gather(
+        asyncio.gather(
+            _all(client, served(PCIDeviceClaim), unknown),
+            _all(client, VGPUS, unknown),
+            _all(client, served(USBDeviceClaim), unknown),
+        ),
+        asyncio.gather(
+            _perhaps(client, VIRTUAL_MACHINES, unknown),
+            _perhaps(client, INSTANCES, unknown),
+            _perhaps(client, PODS, unknown),
+            _perhaps(client, served(CoreNode), unknown),
+        ),
+    )
+    facts = [
+        *map(devices.of_claim, claims),
+        *map(devices.of_vgpu, vgpus),
+        *map(devices.of_usb_claim, usb_claims),
+    ]
+    there = tuple(fact for fact in facts if fact is not None)
+    asking = (
+        *demands.of_machines(machines or (), instances or (), pods or ()),
+        *_of_pods(pods or (), {device.resource for device in there}),
+    )
+    seen = None if found is None else tuple(map(nodes.of_node, found))
+    return Look(Facts(there, asking, seen), tuple(unknown))
+
+
+def _of_pods(pods: Iterable[Pod], resources: set[str]) -> Iterable[Demand]:
+    return (one for pod in pods if (one := demands.of_pod(pod, resources)) is not None)
+
+
+async def _all(client: Client, resource: Resource[T], unknown: list[str]) -> list[T]:
+    found = []
+    async for page in client.list(resource):
+        for item in page.items:
+            try:
+                found.append(resource.decode(item))
+            except ValueError as error:
+                unknown.append(f"{error}; it is not counted")
+    return found
+
+
+async def _perhaps(client: Client, resource: Resource[T], unknown: list[str]) -> list[T] | None:
+    try:
+        return await _all(client, resource, unknown)
+    except ForbiddenError:
+        unknown.append(f"you may not list {resource}; what follows from them is not counted")
+        return None
+    except NotFoundError:
+        return []

@@ -1,0 +1,291 @@
+"""Objects of vSphere's inventory and promises as facts of the core, and back.
+
+Whoever places, admits or counts reads the same objects by the same rules. What stands in an object
+may have been written by anybody: an odd text is read as something that nothing fits, never as an
+error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from laneway.api.meta import ObjectMeta
+from laneway.api.vsphere import (
+    HostBoard,
+    HostBoardUser,
+    HostDevice,
+    HostDeviceGroup,
+    HostGroupPart,
+    HostProfile,
+    PromisedSeat,
+    VCenter,
+    VSphereHost,
+    VSphereHostSpec,
+    VSphereHostStatus,
+    VSphereReservation,
+    VSphereReservationSpec,
+)
+from laneway.core import names
+from laneway.core.vsphere.asked import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.inventory import (
+    Board,
+    BoardUser,
+    Device,
+    DeviceGroup,
+    GroupPart,
+    Host,
+    Profile,
+)
+from laneway.core.vsphere.promise import Promise, Seat
+
+VGPU = "vGPU"
+DEVICE = "Device"
+GROUP = "Group"
+"""Types of what is asked for, as a reservation names them."""
+
+_HTTPS = "443"
+_SERVER = re.compile(
+    r"(?:https://)?(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]+))?(?:/.*)?"
+)
+_ANY = "*"
+_OR = ", "
+
+
+def server_of(text: str) -> str:
+    """One form for every spelling of the same server: `vcenter.example.com`, `10.0.0.1:8443`."""
+    text = text.strip().lower()
+    found = _SERVER.fullmatch(text)
+    if found is None:
+        return text
+    host, port = found["host"], found["port"]
+    return host if port in (None, _HTTPS) else f"{host}:{port}"
+
+
+def vcenter_of(server: str, vcenters: Iterable[VCenter]) -> str:
+    """The name under which a server's hosts and promises are kept; the first object that has it."""
+    wanted = server_of(server)
+    named = [one.metadata.name for one in vcenters if server_of(one.spec.server) == wanted]
+    return min(named, default=names.vcenter_object_name(wanted))
+
+
+def host_of(host: VSphereHost) -> Host:
+    """A host as its object tells it."""
+    told = host.status
+    return Host(
+        ref=host.spec.ref,
+        name=told.host,
+        datacenter=told.datacenter,
+        cluster=told.cluster,
+        cluster_ref=told.cluster_ref,
+        drs=told.drs,
+        groups_of=tuple(told.host_groups),
+        connected=told.connected,
+        maintenance=told.maintenance,
+        shared_direct=told.shared_direct,
+        devices=tuple(map(_device_of, told.devices)),
+        boards=tuple(map(_board_of, told.boards)),
+        device_groups=tuple(map(_group_of, told.device_groups)),
+    )
+
+
+def _device_of(told: HostDevice) -> Device:
+    return Device(
+        id=told.id,
+        ids=PciIds(
+            told.vendor_id, told.device_id, told.sub_vendor_id or None, told.sub_device_id or None
+        ),
+        name=told.name,
+        label=told.label,
+        display=told.display,
+        active=told.active,
+        holder=told.vm,
+    )
+
+
+def _board_of(told: HostBoard) -> Board:
+    return Board(
+        id=told.id,
+        name=told.name,
+        memory_gib=told.memory_gib,
+        mode=told.mode,
+        profiles=tuple(
+            Profile(one.name, one.memory_gib, one.mig, one.compute, one.migrates)
+            for one in told.profiles
+        ),
+        users=tuple(BoardUser(one.vm, one.profile) for one in told.users),
+    )
+
+
+def _group_of(told: HostDeviceGroup) -> DeviceGroup:
+    return DeviceGroup(told.name, told.description, tuple(map(_part_of, told.parts)))
+
+
+def _part_of(told: HostGroupPart) -> GroupPart:
+    ids = PciIds(told.vendor_id, told.device_id) if told.vendor_id or told.device_id else None
+    return GroupPart(told.type, told.name, ids, told.profile, told.label)
+
+
+def host_object(vcenter: str, host: Host) -> VSphereHost:
+    """The object that tells of a host."""
+    return VSphereHost(
+        metadata=ObjectMeta(name=names.vsphere_host_object_name(vcenter, host.ref)),
+        spec=VSphereHostSpec(vcenter=vcenter, ref=host.ref),
+        status=status_of(host),
+    )
+
+
+def status_of(host: Host) -> VSphereHostStatus:
+    """What the object of a host says."""
+    return VSphereHostStatus(
+        host=host.name,
+        datacenter=host.datacenter,
+        cluster=host.cluster,
+        cluster_ref=host.cluster_ref,
+        drs=host.drs,
+        host_groups=list(host.groups_of),
+        connected=host.connected,
+        maintenance=host.maintenance,
+        shared_direct=host.shared_direct,
+        devices=[
+            HostDevice(
+                id=one.id,
+                vendor_id=one.ids.vendor,
+                device_id=one.ids.device,
+                sub_vendor_id=one.ids.sub_vendor or 0,
+                sub_device_id=one.ids.sub_device or 0,
+                name=one.name,
+                label=one.label,
+                display=one.display,
+                active=one.active,
+                vm=one.holder,
+            )
+            for one in host.devices
+        ],
+        boards=[
+            HostBoard(
+                id=one.id,
+                name=one.name,
+                memory_gib=one.memory_gib,
+                mode=one.mode,
+                profiles=[
+                    HostProfile(
+                        name=profile.name,
+                        memory_gib=profile.memory_gib,
+                        mig=profile.mig,
+                        compute=profile.compute,
+                        migrates=profile.migrates,
+                    )
+                    for profile in one.profiles
+                ],
+                users=[HostBoardUser(vm=user.vm, profile=user.profile) for user in one.users],
+            )
+            for one in host.boards
+        ],
+        device_groups=[
+            HostDeviceGroup(
+                name=group.name,
+                description=group.description,
+                parts=[
+                    HostGroupPart(
+                        type=part.kind,
+                        name=part.name,
+                        vendor_id=part.ids.vendor if part.ids else 0,
+                        device_id=part.ids.device if part.ids else 0,
+                        profile=part.profile,
+                        label=part.label,
+                    )
+                    for part in group.parts
+                ],
+            )
+            for group in host.device_groups
+        ],
+    )
+
+
+def promise_of(reservation: VSphereReservation) -> Promise:
+    """What a reservation keeps for its machine; of a refused one nothing, on no host."""
+    meta, spec = reservation.metadata, reservation.spec
+    return Promise(
+        machine=machine_name(meta),
+        host=spec.host,
+        seats=tuple(Seat(asked_of(one), tuple(one.devices)) for one in spec.seats),
+        vm=reservation.status.vm,
+    )
+
+
+def machine_name(meta: ObjectMeta) -> str:
+    """What promises call a VSphereVM."""
+    return f"{meta.namespace}/{meta.name}"
+
+
+def spec_of(
+    vcenter: str, server: str, promise: Promise, hosts: Mapping[str, str]
+) -> VSphereReservationSpec:
+    """What a reservation says of a promise; `hosts` are the names of hosts by their refs."""
+    return VSphereReservationSpec(
+        vcenter=vcenter,
+        server=server_of(server),
+        host=promise.host,
+        host_name=hosts.get(promise.host, ""),
+        seats=[seat_object(one.asked, one.devices) for one in promise.seats],
+    )
+
+
+def seat_object(asked: Asked, devices: Sequence[str] = ()) -> PromisedSeat:
+    """What a reservation says of one item of the machine's list."""
+    label = asked.label if isinstance(asked, AskedDevice) else ""
+    return PromisedSeat(
+        type=type_of(asked), asked=asked_text(asked), label=label, devices=list(devices)
+    )
+
+
+def type_of(asked: Asked) -> str:
+    """Of which type it is."""
+    match asked:
+        case AskedVgpu():
+            return VGPU
+        case AskedGroup():
+            return GROUP
+        case AskedDevice():
+            return DEVICE
+
+
+def asked_text(asked: Asked) -> str:
+    """`grid_t4-16q`, `10de:1eb8`, or the name of a group; devices with further ids show them."""
+    match asked:
+        case AskedVgpu(profile):
+            return profile
+        case AskedGroup(name):
+            return name
+        case AskedDevice(allowed):
+            return _OR.join(map(_ids_text, allowed))
+
+
+def _ids_text(ids: PciIds) -> str:
+    further = [ids.sub_vendor, ids.sub_device, ids.revision]
+    while further and further[-1] is None:
+        further.pop()
+    shown = [_ANY if one is None else f"{one:04x}" for one in further]
+    return ":".join([f"{ids.vendor:04x}", f"{ids.device:04x}", *shown])
+
+
+def asked_of(seat: PromisedSeat) -> Asked:
+    """What a seat was asked for."""
+    if seat.type == DEVICE:
+        ids = (_ids_of(one) for one in seat.asked.split(_OR))
+        return AskedDevice(tuple(one for one in ids if one is not None), seat.label)
+    return AskedGroup(seat.asked) if seat.type == GROUP else AskedVgpu(seat.asked)
+
+
+def _ids_of(text: str) -> PciIds | None:
+    try:
+        numbers = [None if one == _ANY else int(one, 16) for one in text.split(":")]
+    except ValueError:
+        return None
+    match numbers:
+        case [int() as vendor, int() as device, *further] if len(further) <= len(PciIds._fields):
+            sub_vendor, sub_device, revision = (*further, None, None, None)[:3]
+            return PciIds(vendor, device, sub_vendor, sub_device, revision)
+        case _:
+            return None

@@ -1,0 +1,83 @@
+"""Keeps which GPUs of one host reported an error after which nobody may be given them.
+
+The kernel's log of this boot is read from its beginning, so an agent that starts anew knows what
+its predecessor knew. What was reported is over when the card has been reset, when its driver says
+so, or with the boot. A card that is passed through reports to the guest's driver and not to this
+one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from laneway.core.kernel_log import CAUGHT_UP
+from laneway.core.pci import PciAddress
+from laneway.core.xids import Fault, after, words
+from laneway.host.port import Host, KernelLogUnavailableError
+from laneway.host.xids import parse_reset, parse_xid
+
+log = logging.getLogger(__name__)
+
+
+class Xids:
+    """The faulty GPUs of one host. Run `run` in a task; ask at any time."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._faults: dict[PciAddress, Fault] = {}
+        self._told: dict[PciAddress, Fault] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self.caught_up = asyncio.Event()
+        """Set once all that was in the log has been read, or when it cannot be read."""
+        self.unavailable = ""
+        """Why the log cannot be read here; empty when it can."""
+
+    @property
+    def faults(self) -> Mapping[PciAddress, str]:
+        """What is wrong, in words, by function 0 of the card."""
+        return {card: words(card, fault) for card, fault in self._faults.items()}
+
+    def of(self, address: PciAddress) -> str:
+        """What is wrong with the card that has a function in this slot, in words; or empty."""
+        return self.faults.get(address._replace(function=0), "")
+
+    def subscribe(self, call: Callable[[], None]) -> None:
+        """Have something called whenever faults came or went."""
+        self._listeners.append(call)
+
+    async def run(self) -> None:
+        """Read the log; ends only where it cannot be read."""
+        try:
+            async with self._host.kernel_messages() as messages:
+                async for message in messages:
+                    if message == CAUGHT_UP:
+                        self._tell()
+                        self.caught_up.set()
+                    else:
+                        self._take(message)
+        except KernelLogUnavailableError as error:
+            self.unavailable = str(error)
+            log.warning("errors that GPUs report cannot be seen: %s", error)
+            self.caught_up.set()
+
+    def _take(self, message: str) -> None:
+        if xid := parse_xid(message):
+            fault = after(self._faults.pop(xid.card, None), xid)
+            if fault is not None:
+                self._faults[xid.card] = fault
+        elif function := parse_reset(message):
+            self._faults.pop(function, None)
+
+    def _tell(self) -> None:
+        if self._faults == self._told:
+            return
+        for card, fault in self._faults.items():
+            if self._told.get(card) != fault:
+                log.warning("%s; nobody is given it until then", words(card, fault))
+        for card in self._told.keys() - self._faults:
+            log.info("%s has recovered", card)
+        self._told = dict(self._faults)
+        for call in self._listeners:
+            call()

@@ -1,0 +1,1 @@
+"""Takes over from Harvester's controller, and gives way to it again."""

@@ -1,0 +1,1 @@
+"""Whether claims are carried out, and how: decisions, no input or output."""

@@ -1,0 +1,200 @@
+"""What is to be done for the claim of a PCI device, and for its end.
+
+A claim counts when it has the name of the device's PCIDevice, which makes it the only one of its
+device. It is about the device that was at the address when it was first seen: another one that is
+there later is never taken. While any claim of an IOMMU group stands, the group stays with vfio-pci;
+with the last one everything that Laneway took along goes back, though the claimed device itself be
+gone. What is in quarantine stays as it is, with its group: nobody gets it, so no claim waits for
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from laneway.core import ids, names, passthrough
+from laneway.core.decision import Decision
+from laneway.core.fitness import unfit
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import ClaimMisnamed, DuplicateClaim, NotForVms, OtherDevice, Refusal
+from laneway.core.situation import Situation
+from laneway.core.usability import VFIO_DRIVER
+
+Judgement = Satisfied | tuple[Refusal, ...] | None
+"""What an inventory alone says; None where something is to be done."""
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells a device from another one at its address; empty where nobody knows."""
+
+    vendor: str = ""
+    device: str = ""
+    card: str = ""
+    """UUID of a GPU."""
+
+
+class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claim asks for."""
+
+    address: PciAddress
+    claimed: bool
+    """False once it is being deleted."""
+    binds: bool = True
+    """False: its driver is left alone, because others see to it."""
+    identity: Identity = Identity()
+    group: str = ""
+    """The IOMMU group that was taken for it, as text."""
+    kept_by: tuple[str, ...] = ()
+    """Other claims that stand and need the group."""
+
+
+def misplaced(
+    name: str, address: str, of_node: str, claims: Collection[tuple[str, str]]
+) -> ClaimMisnamed | DuplicateClaim | None:
+    """What is wrong where a claim's name does not stand for its device.
+
+    `claims`: name and address of every claim of the node.
+    """
+    try:
+        expected = names.pci_object_name(of_node, PciAddress.parse(address))
+    except ValueError:
+        return ClaimMisnamed(name, address, of_node, "")
+    if name == expected:
+        return None
+    if (expected, address) in claims:
+        return DuplicateClaim(name, expected)
+    return ClaimMisnamed(name, address, of_node, expected)
+
+
+def keepers(
+    name: str, address: PciAddress, inventory: Inventory, claims: Iterable[tuple[str, PciAddress]]
+) -> tuple[str, ...]:
+    """The other standing claims that need the IOMMU group of a function."""
+    function = inventory.function(address)
+    group = None if function is None else function.iommu_group
+    if group is None:
+        return ()
+    there = {one.address for one in inventory.functions if one.iommu_group == group}
+    return tuple(sorted(other for other, of in claims if other != name and of in there))
+
+
+def identity(address: PciAddress, inventory: Inventory) -> Identity:
+    """What is at an address."""
+    function = inventory.function(address)
+    if function is None:
+        return Identity()
+    card = inventory.identities.get(address, "")
+    return Identity(vendor=function.vendor, device=function.device, card=card)
+
+
+def judge(
+    wish: ClaimWish,
+    node: str,
+    inventory: Inventory,
+    *,
+    taken: Collection[PciAddress] = (),
+    quarantined: Collection[PciAddress] = (),
+) -> Judgement:
+    """What the inventory says to a wish.
+
+    `taken`: what Laneway gave to vfio-pci in this boot. `quarantined`: what failed its reset.
+    """
+    situation = Situation(node=node, inventory=inventory)
+    if not wish.claimed:
+        left = _left(wish, situation, taken)
+        if not left or any(one.address in quarantined for one in left):
+            return Satisfied()
+        return None
+    decision = decide(wish, situation)
+    return None if isinstance(decision, Plan) else decision
+
+
+def decide(wish: ClaimWish, situation: Situation) -> Decision:
+    """What is to be done for a wish, by a close look."""
+    if wish.claimed:
+        return _take(wish, situation)
+    left = _left(wish, situation, situation.originals)
+    return passthrough.release(left[0].address, situation) if left else Satisfied()
+
+
+def places(
+    wish: ClaimWish, inventory: Inventory, taken: Collection[PciAddress]
+) -> tuple[PciAddress, ...]:
+    """The functions that a plan for a wish is about."""
+    situation = Situation(node="", inventory=inventory)
+    function = inventory.function(wish.address)
+    if function is not None:
+        found = passthrough.group_members(function, situation)
+    else:
+        found = _left(wish, situation, taken)
+    return tuple(one.address for one in found)
+
+
+def is_for_vms(function: PciFunction, inventory: Inventory) -> bool:
+    """Whether a function is as virtual machines use it: on a VFIO driver, or with a vGPU on it.
+
+    Drivers for VFIO are called so: vfio-pci, mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
+    """
+    vgpu = inventory.vgpu(function.address)
+    if vgpu is not None and vgpu.framework == "vendor-vfio":
+        return vgpu.configured is not None
+    return "vfio" in function.driver.replace("_", "-").split("-")
+
+
+def _take(wish: ClaimWish, situation: Situation) -> Decision:
+    inventory = situation.inventory
+    function = inventory.function(wish.address)
+    if function is None:
+        return unfit(wish.address, situation)
+    now = identity(wish.address, inventory)
+    if _differ(wish.identity, now):
+        device = str(wish.address)
+        return (OtherDevice(device, _words(wish.identity), _words(now)),)
+    if wish.binds:
+        return passthrough.bind(wish.address, situation)
+    if is_for_vms(function, inventory):
+        return Satisfied()
+    return (NotForVms(str(wish.address), function.driver),)
+
+
+def _left(
+    wish: ClaimWish, situation: Situation, taken: Collection[PciAddress]
+) -> list[PciFunction]:
+    """What is still taken for a claim that ends, and what goes back with it."""
+    if wish.kept_by or not wish.binds:
+        return []
+    inventory = situation.inventory
+    function = inventory.function(wish.address)
+    if function is not None:
+        if _differ(wish.identity, identity(wish.address, inventory)):
+            return []
+        members = passthrough.group_members(function, situation)
+    else:
+        # Groups are numbered anew by a boot, and so is what is taken.
+        members = [
+            one
+            for one in inventory.functions
+            if str(one.iommu_group) == wish.group and one.address in taken
+        ]
+    return [
+        one
+        for one in members
+        if one.driver == VFIO_DRIVER or (not one.driver and one.address in taken)
+    ]
+
+
+def _differ(claimed: Identity, found: Identity) -> bool:
+    """Whether a device is another one, as far as both are known."""
+    pairs = zip(msgspec.structs.astuple(claimed), msgspec.structs.astuple(found), strict=True)
+    return any(one and other and one != other for one, other in pairs)
+
+
+def _words(one: Identity) -> str:
+    vendor = ids.pci_vendor(one.vendor) or "an unknown vendor's"
+    device = ids.pci_device(one.vendor, one.device) or "device"
+    card = f", {one.card}" if one.card else ""
+    return f"{vendor} {device} ({one.vendor}:{one.device}{card})"

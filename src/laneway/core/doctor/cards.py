@@ -1,0 +1,245 @@
+"""What stands against cards being passed through or shared, as far as the node shows it.
+
+Of single devices only those are told that people mean to give away: GPUs, and cards with virtual
+functions. `laneway devices` and `laneway explain` tell about any other, by the same judgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laneway.core import ids
+from laneway.core.doctor.finding import Finding, advice, ok, problem
+from laneway.core.doctor.node_facts import NodeFacts
+from laneway.core.inventory import Inventory
+from laneway.core.pci import NVIDIA, PciFunction
+from laneway.core.sriov import NVIDIA_DRIVER
+from laneway.core.usability import Reason, ReasonKind, judge_all, remedy, text
+from laneway.core.vgpu.offer import sriov_off
+
+_NOUVEAU = ("nouveau", "nova_core", "nova")
+"""Drivers of the kernel's own that take NVIDIA's cards."""
+_GROUP = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
+_FRAMEWORKS = {"mdev": "mediated devices", "vendor-vfio": "NVIDIA's own VFIO driver"}
+_FIRST_VFS = 7
+"""So many virtual functions have numbers beside function 0 without ARI."""
+_LAST_OWN = 6
+"""The last line of `resource` that is the function's own, its ROM; those of its VFs follow."""
+_HUGE = 16 << 30
+"""Bytes of a range from which on mapping all memory of a guest page by page is felt."""
+
+
+def judge(facts: NodeFacts) -> Iterator[Finding]:
+    """Drivers, firmware, groups, frameworks, memory."""
+    if not facts.inventory.functions:
+        yield problem(
+            "PciDevices",
+            "no PCI device can be read",
+            why="Then there is nothing to give to virtual machines.",
+            remedy="Run this on the node itself; in a container: mount the node's /sys.",
+        )
+        return
+    yield from _drivers(facts)
+    yield from _firmware(facts)
+    yield from _groups(facts.inventory)
+    yield from _frameworks(facts.inventory)
+    yield from _huge_pages(facts)
+    for error in facts.inventory.errors:
+        yield advice(
+            "Unreadable",
+            f"{error.device}: {error.message}",
+            why="Laneway leaves alone what it cannot read.",
+            remedy="Look at the kernel log; a card that fell off the bus needs a reboot.",
+        )
+    for address, said in sorted(facts.quarantined.items()):
+        yield problem(
+            "Quarantine",
+            f"{address} failed its reset and is in quarantine: {said}",
+            why="It is on no driver, and nobody gets it.",
+            remedy=(
+                f"Reboot the node, or if you know better: laneway host quarantine --lift {address}"
+            ),
+        )
+
+
+def _gpus(inventory: Inventory) -> list[PciFunction]:
+    """NVIDIA's GPUs as a whole."""
+    return [
+        one
+        for one in inventory.functions
+        if one.vendor == NVIDIA and one.is_gpu and one.physfn is None
+    ]
+
+
+def _named(function: PciFunction) -> str:
+    name = ids.pci_device(function.vendor, function.device)
+    return f"{function.address} ({name})" if name else str(function.address)
+
+
+def _drivers(facts: NodeFacts) -> Iterator[Finding]:
+    gpus = _gpus(facts.inventory)
+    if not gpus:
+        return
+    taken = [one for one in gpus if one.driver in _NOUVEAU]
+    if taken:
+        yield problem(
+            "Nouveau",
+            f"{', '.join(map(_named, taken))} on driver {taken[0].driver}",
+            why="While that driver has a GPU, NVIDIA's cannot be installed or take it.",
+            remedy=(
+                "echo 'blacklist nouveau' > /etc/modprobe.d/nouveau.conf, make the initial RAM "
+                "disk anew (update-initramfs -u or dracut -f), reboot the node."
+            ),
+        )
+    version = facts.inventory.nvidia_driver
+    shareable = [one for one in gpus if one.sriov_gpu or sriov_off(one)]
+    on = [_named(one) for one in gpus if one.driver == NVIDIA_DRIVER]
+    if not (version or on):
+        if shareable:
+            yield advice(
+                "NvidiaDriver",
+                f"NVIDIA's driver is not loaded; {', '.join(map(_named, shareable))} could be "
+                "shared with it",
+                why="vGPUs and MIG need NVIDIA's vGPU driver for hosts; whole cards need none.",
+                remedy="Install NVIDIA's vGPU driver for hosts (the -vgpu-kvm package).",
+            )
+        return
+    driver = f"driver {version or 'of an unknown version'}"
+    yield ok("NvidiaDriver", f"{driver} has {', '.join(on) or 'no GPU'}")
+    if not shareable or facts.inventory.vgpus:
+        return  # Functions that can carry vGPUs are proof enough.
+    if not (facts.vgpu_modules or facts.sriov_manage):
+        yield advice(
+            "VgpuDriver",
+            f"{driver} shows nothing of the vGPU driver for hosts: neither "
+            "nvidia_vgpu_vfio nor sriov-manage",
+            why="The plain driver serves containers; it makes no vGPUs.",
+            remedy=(
+                "Where vGPUs are wanted, install NVIDIA's vGPU driver for hosts (the -vgpu-kvm "
+                "package). Where it is in a pod, this is as it should be."
+            ),
+        )
+    elif not facts.sriov_manage:
+        yield advice(
+            "VgpuDriver",
+            "there is no sriov-manage",
+            why="Virtual functions of NVIDIA's GPUs are made by it alone.",
+            remedy=(
+                "Install the whole vGPU driver for hosts. Where it is in a pod, this is as it "
+                "should be."
+            ),
+        )
+
+
+def _firmware(facts: NodeFacts) -> Iterator[Finding]:
+    for one in facts.inventory.functions:
+        if sriov_off(one):
+            yield problem(
+                "SriovFirmware",
+                f"{_named(one)} shows no SR-IOV, though GPUs of its model have it",
+                why="Without virtual functions it can carry no vGPUs.",
+                remedy=(
+                    "Switch SR-IOV on in the firmware of machine and card; on workstation boards "
+                    "switch the card's display off with NVIDIA's displaymodeselector; reboot."
+                ),
+            )
+        elif one.total_vfs == 0:
+            yield advice(
+                "SriovFirmware",
+                f"{_named(one)} has SR-IOV, and room for 0 virtual functions",
+                why="None can be made.",
+                remedy="Switch SR-IOV on in the card's own firmware settings; reboot.",
+            )
+        elif (one.total_vfs or 0) > _FIRST_VFS and one.address in facts.no_ari:
+            yield advice(
+                "Ari",
+                f"ARI is off for {_named(one)}, which can have {one.total_vfs} virtual functions",
+                why="Those beyond the seventh need bus numbers of their own, and may be missing.",
+                remedy="Switch ARI on in the firmware of the machine, and SR-IOV with it; reboot.",
+            )
+        if lines := facts.unassigned.get(one.address):
+            of_vfs = all(line > _LAST_OWN for line in lines)
+            what = "its virtual functions" if of_vfs else "it"
+            yield problem(
+                "MemoryRanges",
+                f"{_named(one)}: the machine has no place for memory of {what} (ranges "
+                f"{', '.join(map(str, lines))})",
+                why="What has no address does not work.",
+                remedy=(
+                    "Switch 'Above 4G Decoding' (and 'SR-IOV Support') on in the firmware; if that "
+                    "is not enough: pci=realloc on the kernel command line. Reboot."
+                ),
+            )
+
+
+def _groups(inventory: Inventory) -> Iterator[Finding]:
+    judged = judge_all(inventory)
+    mixed = 0
+    for one in inventory.functions:
+        meant = (one.is_gpu and one.physfn is None) or one.total_vfs
+        if not meant or one.address in inventory.critical:
+            continue
+        for reason in judged[one.address]:
+            if reason.kind in _GROUP:
+                mixed += 1
+                yield _of_group(one, reason)
+            elif reason.kind is ReasonKind.NO_RESET and one.is_gpu:
+                yield advice(
+                    "Reset",
+                    f"{_named(one)}: {text(reason)}",
+                    why="A machine could find what the one before has left there.",
+                    remedy=remedy(reason),
+                )
+    if not mixed and any(one.iommu_group is not None for one in inventory.functions):
+        yield ok("IommuGroups", "no GPU and no card with SR-IOV shares its group with others' work")
+
+
+def _of_group(one: PciFunction, reason: Reason) -> Finding:
+    return advice(
+        "IommuGroups",
+        f"{_named(one)}: {text(reason)}",
+        why="An IOMMU group goes to a virtual machine as a whole, or not at all.",
+        remedy=remedy(reason),
+    )
+
+
+def _frameworks(inventory: Inventory) -> Iterator[Finding]:
+    found: dict[str, list[str]] = {}
+    for gpu in _gpus(inventory):
+        carriers = inventory.vgpus_of(gpu.address)
+        for framework in sorted({_FRAMEWORKS[one.framework] for one in carriers}):
+            found.setdefault(framework, []).append(_named(gpu))
+        if gpu.vfs and not carriers and gpu.driver == NVIDIA_DRIVER:
+            yield problem(
+                "Framework",
+                f"{_named(gpu)} has {len(gpu.vfs)} virtual functions, and none can carry a vGPU",
+                why="The driver serves them neither by mediated devices nor by its own VFIO.",
+                remedy=(
+                    "Install a release of NVIDIA's vGPU driver for hosts that fits the kernel, and "
+                    "see whether nvidia-vgpud and nvidia-vgpu-mgr run."
+                ),
+            )
+    for framework, gpus in found.items():
+        yield ok("Framework", f"vGPUs by {framework} on {', '.join(gpus)}")
+
+
+def _huge_pages(facts: NodeFacts) -> Iterator[Finding]:
+    large = [
+        one
+        for one in _gpus(facts.inventory)
+        if one.driver != NVIDIA_DRIVER and any(bar.size >= _HUGE for bar in one.bars)
+    ]
+    if large and facts.huge_pages == 0:
+        yield advice(
+            "HugePages",
+            f"no huge pages are set aside, and {len(large)} GPUs with much memory go to machines "
+            "whole",
+            why=(
+                "All memory of such a machine is pinned, page by page: with hundreds of GiB its "
+                "start takes minutes."
+            ),
+            remedy=(
+                "Set huge pages aside (default_hugepagesz=1G hugepagesz=1G hugepages=N on the "
+                "kernel command line), and ask for them in the machines."
+            ),
+        )

@@ -1,0 +1,170 @@
+"""What keeps devices that are ready from reaching virtual machines, or takes them from Laneway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laneway.core.doctor.finding import Finding, advice, ok, problem
+from laneway.core.doctor.node_facts import NodeFacts
+from laneway.core.pci import PciFunction
+from laneway.core.usability import VFIO_DRIVER
+
+VFIO_NODES = "/dev/vfio"
+
+_OTHER_PLUGINS = {
+    "nvidia-gpu.sock": "NVIDIA's device plugin for containers",
+    "nvidia-kata": "NVIDIA's sandbox device plugin",
+    "kubevirt-gpu": "NVIDIA's GPU device plugin for KubeVirt",
+    "intel.com": "Intel's device plugin",
+    "sriov": "the SR-IOV network device plugin",
+}
+"""By the beginning of the socket's name."""
+OTHER_PROGRAMS = {
+    "pcidevices": "Harvester's PCI devices controller",
+    "nvidia-mig-manager": "NVIDIA's MIG manager",
+    "nvidia-vgpu-dm": "NVIDIA's vGPU device manager",
+    "nvidia-kubevirt-gpu-device-plugin": "NVIDIA's GPU device plugin for KubeVirt",
+}
+"""Programs that change or hand out the same devices."""
+CLIENTS = {
+    "nv-hostengine": "NVIDIA's DCGM",
+    "dcgm-exporter": "the exporter of NVIDIA's DCGM",
+    "nvidia-persistenced": "NVIDIA's persistence daemon",
+}
+"""Programs that keep GPUs open."""
+
+
+def judge(facts: NodeFacts) -> Iterator[Finding]:
+    """Kubelet, devices on vfio-pci, other programs, and what could not be seen."""
+    yield _kubelet(facts)
+    yield from _on_vfio(facts)
+    yield from _others(facts)
+    yield from _unseen(facts)
+
+
+def _kubelet(facts: NodeFacts) -> Finding:
+    match facts.kubelet_state:
+        case "none":
+            return advice(
+                "Kubelet",
+                f"there is no kubelet at {facts.kubelet}",
+                why="Devices reach virtual machines of a cluster through the node's kubelet.",
+                remedy=(
+                    "On a node of a cluster: laneway doctor node --kubelet-dir DIR, and the same "
+                    "for the agent. On a machine without one: nothing."
+                ),
+            )
+        case "no folder":
+            return problem(
+                "Kubelet",
+                f"{facts.kubelet} has no folder device-plugins",
+                why="Laneway registers there what it hands out.",
+                remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
+            )
+        case "no socket":
+            return problem(
+                "Kubelet",
+                f"{facts.kubelet}/device-plugins has no kubelet.sock",
+                why="Laneway registers there what it hands out.",
+                remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
+            )
+        case _:
+            return ok("Kubelet", f"the kubelet at {facts.kubelet} takes device plugins")
+
+
+def _on_vfio(facts: NodeFacts) -> Iterator[Finding]:
+    there = [one for one in facts.inventory.functions if one.driver == VFIO_DRIVER]
+    lost = [one for one in there if _has_no_node(one, facts)]
+    if lost and VFIO_NODES not in facts.hidden:
+        yield problem(
+            "VfioNodes",
+            f"{_addresses(lost)} on vfio-pci without a node /dev/vfio/GROUP",
+            why="A virtual machine that gets such a device does not start.",
+            remedy=(
+                "In a container: mount the node's /dev. On the node: udevadm trigger; see the "
+                "kernel log."
+            ),
+        )
+    if facts.taken is None:
+        return
+    others = [one for one in there if str(one.address) not in facts.taken]
+    if not others:
+        return
+    at_boot = any(word.startswith("vfio-pci.ids=") for word in facts.arguments)
+    who = "the kernel command line (vfio-pci.ids=)" if at_boot else "somebody else"
+    yield advice(
+        "OnVfio",
+        f"{_addresses(others)} on vfio-pci, by {who} and not by Laneway",
+        why="Laneway leaves it there until a claim asks for it; the node itself cannot use it.",
+        remedy=(
+            "Where a PCIDeviceClaim has it: nothing, a claim adopts it. Else claim it, or give it "
+            f"back: laneway host release {others[0].address}"
+        ),
+    )
+
+
+def _has_no_node(one: PciFunction, facts: NodeFacts) -> bool:
+    return one.iommu_group is not None and str(one.iommu_group) not in facts.vfio_nodes
+
+
+def _addresses(functions: list[PciFunction]) -> str:
+    return ", ".join(str(one.address) for one in functions) + (
+        " is" if len(functions) == 1 else " are"
+    )
+
+
+def _others(facts: NodeFacts) -> Iterator[Finding]:
+    for name in facts.plugin_sockets:
+        who = next((who for start, who in _OTHER_PLUGINS.items() if name.startswith(start)), "")
+        if who:
+            yield advice(
+                "OtherPlugins",
+                f"{who} registers with the kubelet, too ({name})",
+                why="Two plugins that hand out one device give it to two users.",
+                remedy=(
+                    "Keep it off the GPUs that virtual machines get: leave this node out of its "
+                    "DaemonSet, or see that it offers other devices."
+                ),
+            )
+    for name, count in sorted(facts.programs.items()):
+        if who := OTHER_PROGRAMS.get(name, ""):
+            yield problem(
+                "OtherControllers",
+                f"{who} runs on this node ({name}, {count} {_processes(count)})",
+                why="Two controllers undo each other's work on the same devices.",
+                remedy=(
+                    "laneway doctor cluster says what of it there is. Harvester's is taken over "
+                    "with: laneway takeover. Others: leave this node out of them."
+                ),
+            )
+        elif who := CLIENTS.get(name, ""):
+            yield advice(
+                "GpuClients",
+                f"{who} keeps GPUs open ({name}, {count} {_processes(count)})",
+                why=(
+                    "A GPU that is open cannot change its mode, have virtual functions made, or "
+                    "be given away."
+                ),
+                remedy="Stop it while GPUs are set up, or leave this node out of it.",
+            )
+
+
+def _processes(count: int) -> str:
+    return "process" if count == 1 else "processes"
+
+
+def _unseen(facts: NodeFacts) -> Iterator[Finding]:
+    if facts.blind:
+        yield advice(
+            "Rights",
+            f"not all processes could be seen: {facts.blind}",
+            why="Who uses a device shows only so, and nothing is taken from unknown users.",
+            remedy="Run as root in the node's own PID namespace.",
+        )
+    if facts.hidden:
+        yield advice(
+            "Rights",
+            f"not readable without root: {', '.join(facts.hidden)}",
+            why="The findings about it are missing here.",
+            remedy="Run as root: sudo laneway doctor node",
+        )

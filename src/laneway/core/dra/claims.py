@@ -1,0 +1,53 @@
+"""What ResourceClaims have: the device plugins must not give that to anybody else.
+
+Claims are allocated by the scheduler, which asks no kubelet. So a device that a claim has is
+unhealthy for plugins, and with it what excludes it, for as long as the claim has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from laneway.core.dra.device import DRIVER, device_name
+from laneway.core.dra.sharing import exclude
+from laneway.core.handout.offer import Offer
+
+
+def allocated(status: Mapping[str, Any], node: str) -> tuple[str, ...]:
+    """Names of a node's devices that a claim of this status has."""
+    results = _get(_get(status, "allocation"), "devices").get("results")
+    return tuple(
+        str(one.get("device"))
+        for one in (results if isinstance(results, Sequence) else ())
+        if isinstance(one, Mapping)
+        and (one.get("driver"), one.get("pool")) == (DRIVER, node)
+        and not one.get("adminAccess")
+    )
+
+
+def _get(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = parent.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def without_claimed(offers: Iterable[Offer], claims: Mapping[str, str]) -> tuple[Offer, ...]:
+    """The offers as plugins may make them. `claims`: whose a device is, by its name."""
+    offers = tuple(offers)
+    if not claims:
+        return offers
+    taken = [(one, claim) for one in offers if (claim := claims.get(device_name(one))) is not None]
+
+    def holder(offer: Offer) -> str | None:
+        return claims.get(device_name(offer)) or next(
+            (claim for one, claim in taken if exclude(one, offer)), None
+        )
+
+    return tuple(
+        replace(offer, unhealthy=f"ResourceClaim {claim} has it, or what excludes it")
+        if not offer.unhealthy and (claim := holder(offer)) is not None
+        else offer
+        for offer in offers
+    )

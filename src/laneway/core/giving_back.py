@@ -1,0 +1,182 @@
+"""How everything that objects ask for is taken back, so that nodes have their devices again.
+
+What depends on something else goes before it: layouts, which would ask anew; claims and vGPUs; the
+GPU instances of MIG; virtual functions of GPUs and network cards. Each look decides anew from what
+there is, so nothing is remembered, and whoever is interrupted begins again. What somebody has stays
+with him and is not even asked back: he is told of instead. What was never asked for through its
+object stays, too: it is not Laneway's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from enum import IntEnum
+from typing import Literal
+
+import msgspec
+
+Way = Literal["delete", "disable"]
+_NAMED = 3
+"""So many are named of what has to go first."""
+
+
+class Stage(IntEnum):
+    """What goes first."""
+
+    LAYOUT = 0
+    DEVICE = 1
+    """Claims and vGPUs."""
+    MIG = 2
+    FUNCTIONS = 3
+    """Virtual functions of GPUs and network cards."""
+
+
+class Thing(msgspec.Struct, frozen=True, kw_only=True):
+    """One object that asks for something of the hardware, or shows that it is there."""
+
+    kind: str
+    name: str
+    node: str
+    """Empty for a layout."""
+    stage: Stage
+    way: Way
+    wished: bool
+    """It asks for something. What can only be deleted asks as long as nobody has deleted it."""
+    present: bool
+    """Something of it is there still."""
+    answered: bool = True
+    """What it shows is its agent's answer to what it asks for now."""
+    holder: str = ""
+    """Who has the device."""
+    words: str = ""
+    """What its agent says, where that is not yes."""
+    card: str = ""
+    """The card that it is on: equal for everything on one card."""
+    follows: bool = False
+    """It goes by itself once what it belongs to has gone."""
+    elsewhere: tuple[str, ...] = ()
+    """Of a layout: nodes that it speaks of and that are to keep their devices."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class Action(msgspec.Struct, frozen=True):
+    """What is to be done now."""
+
+    thing: Thing
+
+    @property
+    def words(self) -> str:
+        verb = "delete" if self.thing.way == "delete" else "disable"
+        return f"{verb} {self.thing.title}"
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """What is not gone yet, and why."""
+
+    thing: Thing
+    why: str
+    in_turn: bool = False
+    """Nothing is amiss: its turn comes after others that are told of, too."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.thing.title}: {self.why}"
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What is to be done, and what is waited for."""
+
+    actions: tuple[Action, ...]
+    obstacles: tuple[Obstacle, ...]
+
+    @property
+    def done(self) -> bool:
+        return not (self.actions or self.obstacles)
+
+
+def decide(things: Iterable[Thing], silent: Collection[str] = ()) -> Look:
+    """What can be done now. `silent`: nodes whose agent does not answer."""
+    there = sorted(filter(_is_there, things), key=lambda one: (one.stage, one.kind, one.name))
+    index = _Index(there)
+    actions: list[Action] = []
+    obstacles: list[Obstacle] = []
+    for thing in there:
+        if thing.follows or not thing.wished:
+            obstacles.append(Obstacle(thing, _waiting(thing, silent), in_turn=thing.follows))
+        elif why := _stands_against(thing):
+            obstacles.append(Obstacle(thing, why))
+        elif first := index.before(thing):
+            obstacles.append(Obstacle(thing, _after(first), in_turn=True))
+        else:
+            actions.append(Action(thing))
+    return Look(tuple(actions), tuple(obstacles))
+
+
+def everything(things: Iterable[Thing]) -> tuple[list[Action], list[Obstacle]]:
+    """What would be done in the end, and what is known to stand against it."""
+    found = sorted(things, key=lambda one: (one.stage, one.kind, one.name))
+    obstacles = [
+        Obstacle(one, why) for one in found if _is_there(one) and (why := _stands_against(one))
+    ]
+    held = {one.thing.title for one in obstacles}
+    actions = [
+        Action(one)
+        for one in found
+        if one.wished and not one.follows and _is_there(one) and one.title not in held
+    ]
+    return actions, obstacles
+
+
+def _is_there(thing: Thing) -> bool:
+    return thing.wished or thing.present or not thing.answered
+
+
+def _stands_against(thing: Thing) -> str:
+    if thing.holder:
+        return f"{thing.holder} has it: stop it first"
+    if thing.elsewhere:
+        return (
+            f"it speaks of {', '.join(thing.elsewhere)}, too: change its selectors, or give back "
+            "these nodes as well"
+        )
+    return ""
+
+
+class _Index:
+    """What there is, by the card that it is on, and layouts by the nodes that they speak of."""
+
+    def __init__(self, there: Iterable[Thing]) -> None:
+        self.by_card: dict[tuple[str, str], list[Thing]] = defaultdict(list)
+        self.layouts: dict[str, list[Thing]] = defaultdict(list)
+        for thing in there:
+            if thing.stage is Stage.LAYOUT:
+                for node in thing.node.split():
+                    self.layouts[node].append(thing)
+            else:
+                self.by_card[thing.node, thing.card].append(thing)
+
+    def before(self, thing: Thing) -> list[Thing]:
+        """What has to go first."""
+        if thing.stage is Stage.LAYOUT:
+            return []
+        mates = self.by_card[thing.node, thing.card]
+        earlier = [one for one in mates if one.stage < thing.stage]
+        return [*self.layouts.get(thing.node, ()), *earlier]
+
+
+def _after(first: Sequence[Thing]) -> str:
+    names = ", ".join(one.title for one in first[:_NAMED])
+    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    return f"waits for {names}{more}"
+
+
+def _waiting(thing: Thing, silent: Collection[str]) -> str:
+    if thing.node in silent:
+        return f"no agent answers on node {thing.node}; it alone can give the device back"
+    if thing.holder:
+        return f"{thing.holder} has it: stop it first"
+    return thing.words or "being given back"

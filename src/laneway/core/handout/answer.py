@@ -1,0 +1,159 @@
+"""What a container is told about the devices that the kubelet chose for it.
+
+The names of the variables and nodes are those that virt-launcher reads; they are part of the
+contract. Two laws hold for any offers and any request, because a virtual machine that starts with
+less than it asked for, or with what another one has, is worse than one that does not start:
+
+- all or nothing: an id that is not offered, or not healthy, refuses the whole request;
+- no device is told to two containers, and none twice to one.
+
+An IOMMU group can be used by one process only, so with a function its mates of the same resource
+are told as well: the virtual machine gets the group, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from laneway.core.handout.offer import Form, Offer
+
+_VARIABLES = {
+    Form.PCI: "PCI_RESOURCE",
+    Form.MDEV: "MDEV_PCI_RESOURCE",
+    Form.USB: "USB_RESOURCE",
+}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """For one container."""
+
+    environment: dict[str, str]
+    nodes: tuple[str, ...]
+    """Below /dev, the same in the container as on the host; to be read, written and made."""
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """Nothing is handed out."""
+
+    why: str
+    senseless: bool = False
+    """The request itself is wrong; else it could be fulfilled at another time."""
+
+
+def variable(resource: str, form: Form) -> str:
+    """The variable in which virt-launcher looks: `PCI_RESOURCE_NVIDIA_COM_NVIDIA_A2-2Q`."""
+    return f"{_VARIABLES[form]}_{resource.upper().replace('/', '_').replace('.', '_')}"
+
+
+def answer(
+    resource: str,
+    offers: Mapping[str, Offer],
+    requests: Sequence[Sequence[str]],
+    given: Collection[str] = (),
+) -> tuple[Answer, ...] | Denied:
+    """What each container is told, given the offers of the resource by id.
+
+    `given` are ids that were handed out a moment ago and that the kubelet does not yet say who
+    has. The kubelet may ask for these again, when the pod was not admitted after all; but what
+    shares a group with one is not for anybody else.
+    """
+    asked = [one for request in requests for one in request]
+    if twice := _repeated(asked):
+        return Denied(f"{twice[:80]!r} is asked for twice", senseless=True)
+    answers, told = [], set[str]()
+    for request in requests:
+        for one in request:
+            if why := _obstacle(resource, offers, one):
+                return why
+        devices = _with_mates(offers, request)
+        if why := _mate_obstacle(offers, devices, {*request}, told, given):
+            return why
+        told.update(devices)
+        answers.append(_told(resource, [offers[one] for one in sorted(devices)]))
+    return tuple(answers)
+
+
+def _obstacle(resource: str, offers: Mapping[str, Offer], one: str) -> Denied | None:
+    offer = offers.get(one)
+    if offer is None:
+        return Denied(f"{one[:80]!r} is no device of {resource} on this node", senseless=True)
+    if offer.unhealthy:
+        return Denied(f"{one} cannot be handed out: {offer.unhealthy}")
+    if offer.form is Form.PCI and offer.group is None:
+        return Denied(f"{one} cannot be handed out: it is in no IOMMU group")
+    if offer.form is Form.USB and offer.usb is None:
+        return Denied(f"{one} cannot be handed out: its bus and number are not known")
+    return None
+
+
+def _mate_obstacle(
+    offers: Mapping[str, Offer],
+    devices: set[str],
+    asked: set[str],
+    told: set[str],
+    given: Collection[str],
+) -> Denied | None:
+    again = {offers[one].group for one in asked if one in given}
+    for one in sorted(devices):
+        group = offers[one].group
+        if one in told:
+            return Denied(
+                f"{one} is in IOMMU group {group}, which another container of the pod gets"
+            )
+        if one in asked or group in again:
+            continue
+        if one in given:
+            return Denied(f"{one} of the same IOMMU group {group} was handed out a moment ago")
+        if why := offers[one].unhealthy:
+            return Denied(f"{one} of the same IOMMU group {group} cannot be handed out: {why}")
+    return None
+
+
+def _with_mates(offers: Mapping[str, Offer], request: Sequence[str]) -> set[str]:
+    groups = {offers[one].group for one in request if offers[one].form is Form.PCI}
+    return {
+        *request,
+        *(
+            one
+            for one, offer in offers.items()
+            if offer.form is Form.PCI and offer.group is not None and offer.group in groups
+        ),
+    }
+
+
+def _told(resource: str, devices: Sequence[Offer]) -> Answer:
+    environment: dict[str, str] = {}
+    for form in Form:
+        if values := [_value(offer) for offer in devices if offer.form is form]:
+            environment[variable(resource, form)] = ",".join(values)
+    return Answer(environment, tuple(sorted({*_nodes(devices)})))
+
+
+def _value(offer: Offer) -> str:
+    if offer.form is Form.USB and offer.usb is not None:
+        bus, number = offer.usb
+        return f"{bus}:{number}"
+    return offer.id
+
+
+def _nodes(devices: Iterable[Offer]) -> Iterable[str]:
+    for offer in devices:
+        if offer.form is Form.USB and offer.usb is not None:
+            bus, number = offer.usb
+            yield f"/dev/bus/usb/{bus:03d}/{number:03d}"
+        elif offer.form is Form.MDEV:
+            yield "/dev/vfio/"
+        else:
+            yield "/dev/vfio/vfio"
+            yield f"/dev/vfio/{offer.group}"
+
+
+def _repeated(asked: Sequence[str]) -> str:
+    seen = set[str]()
+    for one in asked:
+        if one in seen:
+            return one
+        seen.add(one)
+    return ""

@@ -1,0 +1,210 @@
+"""Which devices of a node may be handed out, as hardware, claims and wishes are now.
+
+Nothing is offered that the kernel does not show ready: a claimed function is on vfio-pci, or
+carries the vGPU that is wished of it; a claimed USB device is the one that QEMU was given. So the
+same look at a node gives the same offers, whatever an agent did before it was killed.
+
+What is ready and was given up (a claim that is being deleted, a vGPU that is to go or to become
+another) is told apart: nobody gets it any more, but somebody may have it still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from laneway.core import names
+from laneway.core.handout.offer import Form, Offer
+from laneway.core.handout.resources import Named, resource_of
+from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.refusals import InvalidResourceName
+from laneway.core.usability import VFIO_DRIVER
+
+
+class ClaimedFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim of a PCI function that has the name of the function's PCIDevice."""
+
+    address: PciAddress
+    override: str = ""
+    """The resource name that the claim asks for."""
+    pinned: bool = False
+    """The function has a resource name of its own."""
+    skip_binding: bool = False
+    """The function stays on its driver."""
+    vendor: str = ""
+    device: str = ""
+    """Ids of the function that was claimed; empty while nobody has seen it."""
+    leaving: bool = False
+    """The claim is being deleted."""
+
+
+class ClaimedUsb(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim of a USB device, and where that device was given to QEMU."""
+
+    name: str
+    port: str
+    path: str
+    """Device node; another one whenever the device was plugged in anew."""
+    leaving: bool = False
+    """The claim is being deleted."""
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the objects of a node ask for."""
+
+    functions: tuple[ClaimedFunction, ...] = ()
+    usb: tuple[ClaimedUsb, ...] = ()
+    """Those whose node is QEMU's."""
+    profiles: dict[PciAddress, str] = {}
+    """Of the vGPUs that are wished, by function."""
+    annotations: dict[PciAddress, str] = {}
+    """Resource names that PCIDevices say, by function."""
+
+
+class Offers(msgspec.Struct, frozen=True, kw_only=True):
+    """What is ready on a node, sorted, each device once."""
+
+    offered: tuple[Offer, ...] = ()
+    leaving: tuple[Offer, ...] = ()
+    """Given up, but maybe with somebody."""
+    refused: dict[str, InvalidResourceName] = {}
+    """Claimed functions without a valid name, by the PCIDevice's."""
+
+
+def offers(inventory: Inventory, node: str, wishes: Wishes) -> Offers:
+    """Everything that is ready."""
+    found: dict[tuple[str, str], tuple[Offer, bool]] = {}
+    refused: dict[str, InvalidResourceName] = {}
+    known = {function.address: function for function in inventory.functions}
+    carriers = {vgpu.address: vgpu for vgpu in inventory.vgpus}
+    for claim in sorted(wishes.functions, key=lambda one: (one.address, one.leaving)):
+        function, vgpu = known.get(claim.address), carriers.get(claim.address)
+        if function is None or function.iommu_group is None or not _ready(claim, function, vgpu):
+            continue
+        offer = _function(function, vgpu, claim, node, wishes)
+        if isinstance(offer, InvalidResourceName):
+            refused[names.pci_object_name(node, claim.address)] = offer
+        else:
+            given_up = claim.leaving or _is_unwished(vgpu, wishes)
+            found.setdefault((offer.kind, offer.id), (offer, given_up))
+    for vgpu in inventory.vgpus:
+        if mdev := _mdev(vgpu, known.get(vgpu.address), node):
+            found.setdefault((mdev.kind, mdev.id), (mdev, _is_unwished(vgpu, wishes)))
+    for offer, given_up in _usb(inventory.usb, wishes.usb):
+        found.setdefault((offer.kind, offer.id), (offer, given_up))
+    return Offers(
+        offered=_sorted(offer for offer, given_up in found.values() if not given_up),
+        leaving=_sorted(offer for offer, given_up in found.values() if given_up),
+        refused=refused,
+    )
+
+
+def vgpu_profile(vgpu: VgpuFunction | None) -> str:
+    """Profile of the vGPU that a function carries as a PCI function; empty where it does not."""
+    if vgpu is None or vgpu.configured is None or vgpu.framework != "vendor-vfio":
+        return ""
+    return vgpu.configured.type_name
+
+
+def named(
+    function: PciFunction,
+    vgpu: VgpuFunction | None,
+    node: str,
+    annotation: str,
+    claim: ClaimedFunction | None,
+) -> Named:
+    """What decides about the name of a function."""
+    return Named(
+        name=names.pci_object_name(node, function.address),
+        profile=vgpu_profile(vgpu),
+        claimed_as="" if claim is None else claim.override,
+        pinned=claim is not None and claim.pinned,
+        annotation=annotation,
+        carries=vgpu is not None,
+    )
+
+
+def _ready(claim: ClaimedFunction, function: PciFunction, vgpu: VgpuFunction | None) -> bool:
+    if (claim.vendor or function.vendor, claim.device or function.device) != (
+        function.vendor,
+        function.device,
+    ):
+        return False  # Another card is in its place, and it is on vfio-pci for somebody else.
+    if claim.skip_binding and vgpu_profile(vgpu):
+        return True
+    return function.driver == VFIO_DRIVER
+
+
+def _is_unwished(vgpu: VgpuFunction | None, wishes: Wishes) -> bool:
+    """Whether a function carries another vGPU than it should."""
+    current = vgpu.configured if vgpu else None
+    return (
+        vgpu is not None
+        and current is not None
+        and wishes.profiles.get(vgpu.address) != current.type_name
+    )
+
+
+def _function(
+    function: PciFunction,
+    vgpu: VgpuFunction | None,
+    claim: ClaimedFunction,
+    node: str,
+    wishes: Wishes,
+) -> Offer | InvalidResourceName:
+    annotation = wishes.annotations.get(function.address, "")
+    facts = named(function, vgpu, node, annotation, claim)
+    resource = resource_of(function, facts)
+    if isinstance(resource, InvalidResourceName):
+        return resource
+    return Offer(
+        resource=resource,
+        id=str(function.address),
+        form=Form.PCI,
+        kind="PCIDevice",
+        name=facts.name,
+        address=function.address,
+        card=function.physfn or function.address,
+        group=function.iommu_group,
+        numa_node=function.numa_node,
+    )
+
+
+def _mdev(vgpu: VgpuFunction, function: PciFunction | None, node: str) -> Offer | None:
+    current = vgpu.configured
+    if vgpu.framework != "mdev" or not current or not (current.uuid and current.type_name):
+        return None
+    return Offer(
+        resource=names.vgpu_resource_name(current.type_name),
+        id=current.uuid,
+        form=Form.MDEV,
+        kind="VGPUDevice",
+        name=names.pci_object_name(node, vgpu.address),
+        address=vgpu.address,
+        card=vgpu.parent,
+        group=current.iommu_group,
+        numa_node=function.numa_node if function else None,
+    )
+
+
+def _usb(
+    devices: Iterable[UsbDevice], claims: Iterable[ClaimedUsb]
+) -> Iterator[tuple[Offer, bool]]:
+    there = {(device.port, device.device_path): device for device in devices}
+    for claim in claims:
+        if device := there.get((claim.port, claim.path)):
+            offer = Offer(
+                resource=names.usb_resource_name(claim.name),
+                id=claim.name,
+                form=Form.USB,
+                kind="USBDevice",
+                name=claim.name,
+                usb=(device.bus, device.number),
+            )
+            yield offer, claim.leaving
+
+
+def _sorted(found: Iterable[Offer]) -> tuple[Offer, ...]:
+    return tuple(sorted(found, key=lambda one: (one.resource, one.address or (), one.id)))

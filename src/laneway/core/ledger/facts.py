@@ -1,0 +1,94 @@
+"""What the ledger is made from: devices, those who ask for devices, and nodes.
+
+Facts are taken as they come. Objects are written by others and read at slightly different moments,
+so they may contradict each other: two facts about one device, an owner that nobody knows, a
+machine that asks for -1 of something. The ledger is to hold for all of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+
+class WhoKind(StrEnum):
+    """What can have devices."""
+
+    MACHINE = "VirtualMachine"
+    POD = "Pod"
+
+
+class Who(NamedTuple):
+    """Somebody who has devices or wants some."""
+
+    kind: WhoKind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`default/vm-a`; a pod says that it is one."""
+        path = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"pod {path}" if self.kind is WhoKind.POD else path
+
+
+class Phase(StrEnum):
+    """How near to its devices somebody is."""
+
+    RUNNING = "running"
+    PENDING = "pending"
+    """Meant to run, and not running yet."""
+    STOPPED = "stopped"
+    """Not meant to run; its devices are kept for it."""
+
+
+class DeviceFact(msgspec.Struct, frozen=True, gc=False):
+    """A device that virtual machines can ask for. There may be a hundred thousand of them."""
+
+    node: str
+    resource: str
+    """`nvidia.com/NVIDIA_A2-2Q`"""
+    name: str
+    """Of its PCIDevice, VGPUDevice or USBDevice."""
+    unhealthy: str = ""
+    """Why nobody can get it, in words; empty: whoever asks first gets it."""
+    owner: Who | None = None
+    """To whom the kubelet gave it."""
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """A virtual machine, or another pod, that asks for devices."""
+
+    who: Who
+    phase: Phase
+    requests: Mapping[str, int]
+    """How many of each resource."""
+    node: str = ""
+    """Where it is; empty while nobody has decided that."""
+    selector: Mapping[str, str] = {}
+    """Labels that its node must have."""
+    last: tuple[str, ...] = ()
+    """Names of the devices that it had last."""
+    created: str = ""
+    """Time as Kubernetes writes it; older ones come first."""
+    labels: Mapping[str, str] = {}
+
+
+class NodeFact(msgspec.Struct, frozen=True):
+    """A node of the cluster."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+    closed: str = ""
+    """Why nothing new can start there, in words; empty: it can."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Everything that is known at one moment."""
+
+    devices: tuple[DeviceFact, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    nodes: tuple[NodeFact, ...] | None = None
+    """None: nobody may say which there are. Then every node is taken to be open."""

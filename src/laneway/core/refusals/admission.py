@@ -1,0 +1,295 @@
+"""Why admission refuses a claim, or that a device is taken from who uses it.
+
+The words begin with those that Harvester's webhook has for the same, because people search for
+them; afterwards they say what to do. A refusal that has a `field` is about what is written there.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from laneway.core.phrases import few, line, quoted, shown
+from laneway.core.refusals.base import Refusal
+from laneway.core.use import Use, told, told_shortly
+
+
+class FieldImmutable(Refusal, frozen=True):
+    """A field that says what an object is about is to be changed."""
+
+    kind: str
+    name: str
+    called: str
+    """The field in one word."""
+    field: str
+    was: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.kind} {self.name} {self.called} is immutable, and is {quoted(self.was)}. For "
+            "another one make another object."
+        )
+
+
+class PciDeviceUnknown(Refusal, frozen=True):
+    """An object is about a PCI function that there is not."""
+
+    name: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f'pcidevices.devices.harvesterhci.io "{shown(self.name)}" not found. kubectl get '
+            "pcidevices lists what there is; a claim has the name of its PCIDevice."
+        )
+
+
+class ClaimElsewhere(Refusal, frozen=True):
+    """A claim speaks of another device than its name."""
+
+    field: ClassVar[str] = "spec.address"
+    name: str
+    address: str
+    node: str
+    is_address: str
+    is_node: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.name} is {shown(self.is_address)} on node {shown(self.is_node)}, and "
+            f"not {quoted(self.address)} on node {quoted(self.node)}. Set spec.address and "
+            "spec.nodeName to what it is, or name the device that is meant."
+        )
+
+
+class IommuGroupMissing(Refusal, frozen=True):
+    """A device is claimed that the node cannot isolate."""
+
+    name: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.name} has no iommuGroup available. Switch the IOMMU on: VT-d, AMD-Vi "
+            "or SMMU in the firmware, on Intel also intel_iommu=on on the kernel command line."
+        )
+
+
+class DeviceCritical(Refusal, frozen=True):
+    """A device is claimed that its node cannot do without."""
+
+    name: str
+    why: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.name} is critical to its node: {few(self.why)}. Move the node's use "
+            "to another device first."
+        )
+
+
+class GroupOccupied(Refusal, frozen=True):
+    """A device is claimed whose IOMMU group cannot leave the node as a whole."""
+
+    name: str
+    group: str
+    why: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.name} cannot leave its node without the rest of iommuGroup "
+            f"{line(self.group)}: {line(self.why)}. Free that device first, or move the card to a "
+            "slot with a group of its own."
+        )
+
+
+class NotClaimable(Refusal, frozen=True):
+    """A device is claimed that its agent says cannot be given away."""
+
+    kind: str
+    name: str
+    why: str
+
+    @property
+    def words(self) -> str:
+        why = line(self.why).rstrip(".")
+        return f"{self.kind} {self.name} cannot be claimed: {why}. Its condition Claimable says so."
+
+
+class GpuShared(Refusal, frozen=True):
+    """A GPU is claimed as a whole while it is shared."""
+
+    gpu: str
+    functions: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.gpu} has the vGPU devices {few(self.functions)}. Disable "
+            f"sriovgpudevice {self.gpu} first, or give virtual machines its vGPUs."
+        )
+
+
+class GpusForContainers(Refusal, frozen=True):
+    """A GPU is to be for virtual machines on a node whose GPUs are for containers."""
+
+    name: str
+    node: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.name} is a GPU of node {line(self.node)}, whose GPUs are for containers: it "
+            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Take the label off first, "
+            "or use a GPU of another node."
+        )
+
+
+class ControllerClaimed(Refusal, frozen=True):
+    """A USB device is claimed whose controller is claimed as a whole."""
+
+    name: str
+    claim: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The USB controller of usbdevice {self.name} is claimed as a whole by pcideviceclaim "
+            f"{self.claim}. Delete that claim first, or use the device through the controller."
+        )
+
+
+# --------------------------------------------------------------------------------- whose it is
+
+
+class ForeignUser(Refusal, frozen=True):
+    """Somebody makes a claim in another's name."""
+
+    kind: str
+    name: str
+    user: str
+    requester: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"spec.userName of {self.kind} {self.name} is {quoted(self.user)}, and you are "
+            f"{quoted(self.requester)}. Leave it out to claim the device for yourself; to claim it "
+            f"for somebody else takes the right to administer {self.kind}s."
+        )
+
+
+class ClaimOfOther(Refusal, frozen=True):
+    """Somebody changes or deletes a claim that is another's."""
+
+    kind: str
+    name: str
+    user: str
+    done: str
+    """What is done to it: changed, deleted."""
+
+    @property
+    def words(self) -> str:
+        owner = f"user {quoted(self.user)}" if self.user else "a user who is not known"
+        return (
+            f"{self.kind} {self.name} is of {owner}, so it is not {self.done} by you. Ask that "
+            f"user, or somebody with the right to administer {self.kind}s."
+        )
+
+
+class OwnedByVgpu(Refusal, frozen=True):
+    """The claim of a vGPU is treated as if it were somebody's own."""
+
+    name: str
+    vgpu: str
+    made: bool = False
+    """Whether it is to be made, not deleted."""
+
+    @property
+    def words(self) -> str:
+        if self.made:
+            return (
+                f"pcideviceclaim {self.name} cannot be made by you: owned by VGPUDevice "
+                f"{line(self.vgpu)} are only claims that Laneway makes. Enable that VGPUDevice "
+                "instead."
+            )
+        return (
+            f"pcideviceclaim {self.name} cannot be deleted, it is owned by VGPUDevice "
+            f"{line(self.vgpu)} and goes with its vGPU: set spec.enabled of that VGPUDevice to "
+            "false instead."
+        )
+
+
+# ------------------------------------------------------------------------------- who has it
+
+
+class ClaimInUse(Refusal, frozen=True):
+    """A claim is deleted whose device somebody has or names."""
+
+    name: str
+    users: tuple[Use, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcideviceclaim {self.name} is already in use with {told(self.users)}. Take the "
+            "device out of the machine first."
+        )
+
+
+class UsbClaimInUse(Refusal, frozen=True):
+    """The same of a USB device."""
+
+    name: str
+    users: tuple[Use, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"usbdeviceclaim {self.name} is still in use by {told_shortly(self.users)}. Take the "
+            "device out of the machine first."
+        )
+
+
+class UsbDeviceInUse(Refusal, frozen=True):
+    """The object of a USB device is deleted that virtual machines can use."""
+
+    name: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"usbdevice {self.name} is still in use. Delete the usbdeviceclaim of its name first."
+        )
+
+
+class PciDeviceClaimed(Refusal, frozen=True):
+    """The object of a PCI function is deleted that is claimed; the claim would go with it."""
+
+    name: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcidevice {self.name} is still in use: the pcideviceclaim of its name would go with "
+            "it. Delete that claim first."
+        )
+
+
+class DeviceInUse(Refusal, frozen=True):
+    """A device is to go or to change that somebody has or names."""
+
+    device: str
+    users: tuple[Use, ...]
+
+    @property
+    def words(self) -> str:
+        text = told(self.users)
+        # Harvester writes VM in this message, vm in that of claims.
+        text = f"VM{text[2:]}" if text.startswith("vm ") else text
+        return (
+            f"device {self.device} is in use with {text}. Take the device out of the machine first."
+        )

@@ -1,0 +1,186 @@
+"""Why machines that ask for devices cannot all start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from laneway.core.phrases import listed
+from laneway.core.refusals.base import Refusal
+
+_NAMED = 4
+"""So many holders, or reasons, of one node are named."""
+
+
+class NodeDevices(msgspec.Struct, frozen=True):
+    """The devices of one resource on one node, and where they are; names with their counts."""
+
+    node: str
+    total: int = 0
+    free: int = 0
+    held: tuple[tuple[str, int], ...] = ()
+    reserved: tuple[tuple[str, int], ...] = ()
+    wanted: tuple[tuple[str, int], ...] = ()
+    unhealthy: tuple[tuple[str, int], ...] = ()
+    """By reason."""
+
+    @property
+    def taken(self) -> str:
+        """`3 held by default/vm-a; 1 reserved by the stopped default/vm-b`; empty for none."""
+        parts = (
+            _taken("held by", self.held),
+            _taken("reserved by the stopped", self.reserved),
+            _taken("wanted by", self.wanted),
+            _taken("not to be had:", self.unhealthy),
+        )
+        return "; ".join(filter(None, parts))
+
+    @property
+    def words(self) -> str:
+        """`node n1 has 1 free of 4 (3 held by default/vm-a)`."""
+        taken = self.taken
+        where = f"node {self.node} has {self.free} free of {self.total}"
+        return f"{where} ({taken})" if taken else where
+
+
+def _taken(how: str, names: tuple[tuple[str, int], ...]) -> str:
+    if not names:
+        return ""
+    several = len(names) > 1
+    told = [f"{name} ({count})" if several else name for name, count in names[:_NAMED]]
+    if len(names) > _NAMED:
+        told.append(f"{len(names) - _NAMED} more")
+    return f"{sum(count for _, count in names)} {how} {listed(told)}"
+
+
+def _sites(nodes: Iterable[NodeDevices]) -> str:
+    return "; ".join(node.words for node in nodes)
+
+
+def _nodes(others: int) -> str:
+    return f"{others} other nodes have" if others != 1 else "1 other node has"
+
+
+class ResourceUnknown(Refusal, frozen=True):
+    """No node has a device of this name at all."""
+
+    resource: str
+    known: tuple[str, ...]
+    """Names that there are."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.resource}: no node has such a device. There is: {listed(self.known)}. Claim a "
+            "device, make such a vGPU, or ask for another name."
+        )
+
+
+class NodeUnknown(Refusal, frozen=True):
+    """A node is asked for that is not in the cluster."""
+
+    node: str
+    known: tuple[str, ...]
+    """Nodes with devices."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The cluster has no node {self.node}. Nodes with devices: {listed(self.known)}. Name "
+            "one that there is."
+        )
+
+
+class NoNodeSelected(Refusal, frozen=True):
+    """No node has the labels that are asked for."""
+
+    labels: tuple[tuple[str, str], ...]
+
+    @property
+    def words(self) -> str:
+        asked = listed(f"{key}={value}" for key, value in self.labels)
+        return f"No node that may be used has {asked}. Label a node so, or ask for other labels."
+
+
+class DevicesShort(Refusal, frozen=True):
+    """Of one resource there is not enough, whatever else is asked for."""
+
+    resource: str
+    count: int
+    """What one machine asks for, all on one node."""
+    machines: int
+    """How many machines are still to start."""
+    possible: int
+    """For how many of them there is enough."""
+    nodes: tuple[NodeDevices, ...]
+    """Those with the most, at first what is free."""
+    others: int
+    """How many more nodes have such devices."""
+    others_free: int
+    """What is free on these."""
+    chosen: bool = False
+    """Whether only some nodes may be used."""
+
+    @property
+    def words(self) -> str:
+        asked = f"{self.resource}: {self.count} asked for on one node"
+        if self.machines != 1:
+            asked = (
+                f"{self.resource}: {self.count} asked for by each of {self.machines} machines, "
+                f"and there is enough for {self.possible}"
+            )
+        usable = "node that may be used" if self.chosen else "node"
+        if not self.nodes:
+            rest = f"no {usable} has any"
+        elif not self.others:
+            rest = f"{_sites(self.nodes)}; no other {usable} has any"
+        else:
+            rest = f"{_sites(self.nodes)}; {_nodes(self.others)} {self.others_free} free"
+        return f"{asked}; {rest}. Free some, make more of them, or ask for less."
+
+
+class DevicesApart(Refusal, frozen=True):
+    """There is enough of each resource, but not of all of them on one node."""
+
+    machines: int
+    possible: int
+    lacks: tuple[tuple[str, str, int, int], ...]
+    """A node with some of it, what is missing there, how much is asked for, and what is free."""
+    others: int
+    """How many more nodes have some of it."""
+
+    @property
+    def words(self) -> str:
+        told = listed(
+            f"node {node} has {free} free of the {count} x {resource}"
+            for node, resource, count, free in self.lacks
+        )
+        more = f"; {_nodes(self.others)} not all of it either" if self.others else ""
+        return (
+            "A machine needs all of its devices on one node, and there is room for "
+            f"{self.possible} of {self.machines}: {told}{more}. Free what is missing, or ask for "
+            "less."
+        )
+
+
+class RollOutStuck(Refusal, frozen=True):
+    """A pool cannot be replaced machine by machine; other refusals say what is missing."""
+
+    replaced: int
+    machines: int
+    running: int
+    """Old machines that may not end before a new one runs."""
+    surge: int
+    resources: tuple[tuple[str, int], ...]
+    """What one new machine asks for."""
+
+    @property
+    def words(self) -> str:
+        each = listed(f"{count} x {resource}" for resource, count in self.resources)
+        old = "1 old one keeps its" if self.running == 1 else f"{self.running} old ones keep their"
+        return (
+            f"The roll-out stops after {self.replaced} of {self.machines} machines: {old} devices "
+            f"until a new one runs beside (surge {self.surge}), which needs {each} more. Free that "
+            "much, or let one be unavailable meanwhile."
+        )

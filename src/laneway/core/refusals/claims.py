@@ -1,0 +1,159 @@
+"""Why a claim is not carried out, or its end not yet."""
+
+from __future__ import annotations
+
+from laneway.core.phrases import quoted
+from laneway.core.refusals.base import Refusal
+
+
+class ClaimMisnamed(Refusal, frozen=True):
+    """A claim does not bear the name of the PCIDevice that its spec speaks of."""
+
+    name: str
+    address: str
+    node: str
+    expected: str
+    """Name of that PCIDevice; empty where the address is none."""
+
+    @property
+    def words(self) -> str:
+        if not self.expected:
+            return (
+                f"spec.address {quoted(self.address)} is no PCI address, so nothing is claimed. "
+                "Delete this claim and claim a PCIDevice by its name."
+            )
+        return (
+            f"A claim has the name of its PCIDevice: that of {quoted(self.address)} on node "
+            f"{quoted(self.node)} is {self.expected}, not {self.name}. Delete this claim and make "
+            "one of that name."
+        )
+
+
+class ClaimOfNoNode(Refusal, frozen=True):
+    """A claim names a node that the cluster does not have."""
+
+    name: str
+    node: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The cluster has no node {quoted(self.node)}, which spec.nodeName of {self.name} "
+            "names, so nobody can carry the claim out. Delete it and claim a PCIDevice that there "
+            "is, or add the node."
+        )
+
+
+class DuplicateClaim(Refusal, frozen=True):
+    """Another claim, which has the right name, claims the same device."""
+
+    name: str
+    other: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The device is claimed by {self.other}, which has its name; {self.name} has no effect "
+            "and can be deleted without any."
+        )
+
+
+class OtherDevice(Refusal, frozen=True):
+    """Another device than the one that was claimed is at its address."""
+
+    device: str
+    claimed: str
+    found: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"What was claimed at {self.device} was {self.claimed}; now {self.found} is there, so "
+            "nothing is taken. Delete this claim and claim the device that you mean, at the "
+            "address that it has now."
+        )
+
+
+class NotForVms(Refusal, frozen=True):
+    """A claim leaves the driver alone, and the driver is none that VMs can use a device by."""
+
+    device: str
+    driver: str
+
+    @property
+    def words(self) -> str:
+        has = f"is on driver {self.driver}" if self.driver else "has no driver"
+        return (
+            f"This claim says (by annotation) to leave the driver alone, but {self.device} {has} "
+            "and carries no vGPU, so no virtual machine can use it. Give it to a VFIO driver, or "
+            "claim it without that annotation."
+        )
+
+
+class DeviceAllocated(Refusal, frozen=True):
+    """The kubelet gave the device to a pod, which has not ended."""
+
+    device: str
+    namespace: str
+    pod: str
+    virtual_machine: str = ""
+    resource_claim: str = ""
+    """Namespace and name of the ResourceClaim that has it instead."""
+
+    @property
+    def words(self) -> str:
+        if self.resource_claim:
+            return (
+                f"ResourceClaim {self.resource_claim} has {self.device}. End what uses it to go "
+                "on; nobody else gets the device meanwhile."
+            )
+        pod = f"pod {self.namespace}/{self.pod}" if self.pod else "a pod that is just starting"
+        if self.virtual_machine:
+            pod = f"virtual machine {self.namespace}/{self.virtual_machine} ({pod})"
+        return (
+            f"{pod[0].upper()}{pod[1:]} has {self.device}. Stop it to go on; nobody else gets the "
+            "device meanwhile."
+        )
+
+
+class UsbDeviceMissing(Refusal, frozen=True):
+    """What a USBDeviceClaim is about is not plugged in."""
+
+    name: str
+    port: str = ""
+    """Where it was; empty where it never was."""
+    candidates: tuple[str, ...] = ()
+    """Ports at which devices of its kind are, of which none is clearly the one."""
+
+    @property
+    def words(self) -> str:
+        where = f" at port {self.port}" if self.port else ""
+        if self.candidates:
+            return (
+                f"The USB device {self.name}{where} is gone. Devices of its kind are at "
+                f"{', '.join(self.candidates)}, but nothing tells which of them it is: plug it in "
+                "where it was, or delete this claim and claim the one that you mean."
+            )
+        if self.port:
+            return (
+                f"The USB device {self.name}{where} is gone. Plug it in again to go on, or delete "
+                "this claim to give it up."
+            )
+        return (
+            f"There is no USBDevice {self.name}. kubectl get usbdevices lists what there is; a "
+            "claim has the name of its device."
+        )
+
+
+class UsbClaimed(Refusal, frozen=True):
+    """USB devices on a controller are claimed, and would go with it."""
+
+    device: str
+    claims: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"USB devices on the controller {self.device} are claimed by themselves: "
+            f"{', '.join(self.claims)}. Delete these USBDeviceClaims first."
+        )

@@ -1,0 +1,38 @@
+"""Why a device is not handed to pods, or cannot be taken from them."""
+
+from __future__ import annotations
+
+from laneway.core.phrases import quoted
+from laneway.core.refusals.base import Refusal
+
+
+class InvalidResourceName(Refusal, frozen=True):
+    """A resource name that somebody wrote is none."""
+
+    text: str
+    where: str
+    """The object that says it."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The resource name {quoted(self.text)} that {self.where} asks for (annotation "
+            "pcidevice.harvesterhci.io/override-resource-name) cannot be one: it needs a domain, a "
+            "'/' and a name of letters, digits, '-', '_' and '.' with a letter or digit at both "
+            "ends; both together have at most 60 characters, and the domain is not "
+            "kubernetes.io. Correct or remove the annotation."
+        )
+
+
+class UsersUntold(Refusal, frozen=True):
+    """The kubelet does not tell which pods have devices."""
+
+    device: str
+    problem: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"Whether a pod has {self.device} cannot be told, so it is not taken away: "
+            f"{self.problem}. Nobody new gets it; it goes on by itself once the kubelet answers."
+        )

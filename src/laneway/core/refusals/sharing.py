@@ -1,0 +1,144 @@
+"""Why admission refuses what is wished of cards that are shared: network cards, GPUs, vGPUs.
+
+As for claims, the words begin with Harvester's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from laneway.core.phrases import few, line, listed, shown
+from laneway.core.refusals.base import Refusal
+
+
+class VfsClaimed(Refusal, frozen=True):
+    """Virtual functions are to go, or to be made anew, of which some are claimed."""
+
+    name: str
+    claims: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pcideviceclaims {few(self.claims, ',')} related to sriovnetworkdevice {self.name} in "
+            "use. Another number of virtual functions begins with none: delete these claims first."
+        )
+
+
+class GpuEnabled(Refusal, frozen=True):
+    """The object of a GPU is deleted while it is shared."""
+
+    name: str
+
+    @property
+    def words(self) -> str:
+        return f"disable gpuDevice {self.name} before deletion: set its spec.enabled to false."
+
+
+class GpusShared(Refusal, frozen=True):
+    """A node's GPUs are to be for containers while some of them carry vGPUs."""
+
+    node: str
+    gpus: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"GPUs of node {self.node} are shared by virtual machines: {few(self.gpus)}. Set "
+            "spec.enabled of these SRIOVGPUDevices to false before the node gets the label "
+            "harvesterhci.io/gpu-baremetal-workloads."
+        )
+
+
+class GpuPodsRunning(Refusal, frozen=True):
+    """A node's GPUs are to be for virtual machines while containers use them."""
+
+    node: str
+    pods: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"Pods on node {self.node} have its GPUs: {few(self.pods)}. End them before the label "
+            "harvesterhci.io/gpu-baremetal-workloads is taken off."
+        )
+
+
+class ProfileNotNamed(Refusal, frozen=True):
+    """A vGPU is enabled, and nobody said of which profile."""
+
+    field: ClassVar[str] = "spec.vGPUTypeName"
+    name: str
+    offered: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"VGPUTypeName cannot be empty for vGPU device {self.name}. Possible there now: "
+            f"{listed(self.offered)}."
+        )
+
+
+class ProfileNotOffered(Refusal, frozen=True):
+    """A vGPU is asked for that the driver would not make there now."""
+
+    field: ClassVar[str] = "spec.vGPUTypeName"
+    name: str
+    profile: str
+    why: str
+    """In whole sentences."""
+    offered: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"VGPUTypeName {shown(self.profile)} is not a valid profile for vGPU device "
+            f"{self.name}. {line(self.why)} Possible there now: {listed(self.offered)}."
+        )
+
+
+class TooManyInstances(Refusal, frozen=True):
+    """More GPU instances are requested than any GPU can have."""
+
+    field: ClassVar[str] = "spec.profileSpec"
+    name: str
+    count: int
+    most: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"MIGConfiguration {self.name} has more than {self.most} instances defined: "
+            f"{self.count}. A GPU has {self.most} at the most."
+        )
+
+
+class InstancesUnavailable(Refusal, frozen=True):
+    """More GPU instances of a profile are requested than the GPU can have of it."""
+
+    field: ClassVar[str] = "spec.profileSpec"
+    name: str
+    profile: str
+    requested: int
+    available: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"MIGConfiguration {self.name}: requested count {self.requested} of profile "
+            f"{shown(self.profile)} is more than the available count {self.available}."
+        )
+
+
+class MigHasVgpus(Refusal, frozen=True):
+    """GPU instances are to go while vGPUs in them are enabled."""
+
+    name: str
+    vgpus: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"cannot disable MIGConfiguration {self.name} as vGPU {few(self.vgpus)} is enabled. "
+            "Set spec.enabled of that VGPUDevice to false first."
+        )

@@ -1,0 +1,309 @@
+"""Whether Laneway can take over from Harvester's controller, or give way to it again.
+
+Both controllers keep the same objects, so that there is nothing to convert: what matters is that
+only one of them runs, that the one that begins finds everything as it expects, and that nobody
+touches a device that a machine has. Everything that speaks against it, or that a person should know
+beforehand, is a finding; a problem keeps the takeover from being begun.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from laneway.core.claims.pci import misplaced
+from laneway.core.doctor.cluster_facts import ClusterFacts
+from laneway.core.doctor.finding import Finding, advice, ok, problem
+from laneway.core.phrases import few
+
+KNOWN = ((1, 7), (1, 8))
+"""Releases of Harvester whose objects Laneway was made after."""
+_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?")
+
+
+class ClaimFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A PCIDeviceClaim, as its controller has left it."""
+
+    name: str
+    node: str
+    address: str
+    carried_out: bool = False
+    leaving: bool = False
+    owned: bool = False
+    """Its PCIDevice is its first owner, by which Harvester's controller finds the device."""
+
+
+class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A virtual machine that has devices, or names some."""
+
+    name: str
+    runs: bool
+    devices: tuple[str, ...]
+
+
+class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a takeover must know."""
+
+    cluster: ClusterFacts
+    claims: tuple[ClaimFact, ...] = ()
+    waiting: tuple[str, ...] = ()
+    """Wishes, by object, that nobody has carried out yet; those of claims are not among them."""
+    machines: tuple[MachineFact, ...] = ()
+    permitted: int = 0
+    """Entries among KubeVirt's permitted devices that an external plugin serves."""
+    adopted: int = 0
+    """Those of them that stand for what is claimed or configured, and are not Laneway's yet."""
+    mediated: tuple[str, ...] = ()
+    """VGPUDevices that carry a mediated device."""
+    layouts: tuple[str, ...] = ()
+
+
+def before(facts: TakeoverFacts) -> list[Finding]:
+    """What is to be said before Laneway takes over."""
+    return [
+        *_version(facts),
+        *_addon(facts),
+        *_definitions(facts),
+        *_in_use(facts),
+        *_open_wishes(facts),
+        *_names(facts),
+        _permitted(facts),
+    ]
+
+
+def before_going_back(facts: TakeoverFacts) -> list[Finding]:
+    """What is to be said before Harvester's controller takes over again."""
+    return [*_still_here(facts), *_ownerless(facts), *_lost(facts), *_in_use(facts)]
+
+
+# ------------------------------------------------------------------------------------------- there
+
+
+def _version(facts: TakeoverFacts) -> Iterator[Finding]:
+    daemon_set = facts.cluster.harvester.daemon_set
+    if daemon_set is None:
+        yield advice(
+            "HarvesterController",
+            "there is no DaemonSet of Harvester's controller, only its webhook configurations",
+            remedy="If it runs under another name, stop it by hand.",
+        )
+        return
+    said = f"{daemon_set.title}, {daemon_set.version or 'of an unknown version'}, runs on "
+    said += _many(daemon_set.present, "node")
+    found = _RELEASE.fullmatch(daemon_set.version)
+    if found is not None and (int(found[1]), int(found[2])) in KNOWN:
+        yield ok("HarvesterController", said)
+        return
+    known = " and ".join(f"v{major}.{minor}" for major, minor in KNOWN)
+    yield advice(
+        "HarvesterController",
+        said,
+        why=f"Laneway was made after the objects of {known}; it was not tried with this one.",
+        remedy="Look at the other findings with care, and try it on a cluster for tests first.",
+    )
+
+
+def _addon(facts: TakeoverFacts) -> Iterator[Finding]:
+    addon = facts.cluster.harvester.addon
+    if addon is None or not addon.enabled:
+        return
+    taken = [one.name for one in facts.cluster.definitions if one.release]
+    along = (
+        f" It would take along {few(taken)}, and with them every claim and vGPU." if taken else ""
+    )
+    yield advice(
+        "Addon",
+        "the Addon pcidevices-controller is enabled",
+        why=(
+            "Harvester installs its chart again when the Addon's version or values change, as an "
+            "upgrade of Harvester does. The node selector of a takeover should outlast that, "
+            "because the chart does not set it; this was not tried."
+        ),
+        remedy=(
+            "Leave it enabled: disabling it uninstalls the chart, after which laneway takeover "
+            f"--back has nothing to go back to.{along} After an upgrade of Harvester: laneway "
+            "doctor cluster, and laneway takeover again if it says so."
+        ),
+    )
+
+
+def _definitions(facts: TakeoverFacts) -> Iterator[Finding]:
+    gains = [one for one in facts.cluster.definitions if one.present and one.lacks]
+    drops = [one for one in facts.cluster.definitions if one.adds]
+    missing = [one.name for one in facts.cluster.definitions if not one.present]
+    if gains or missing:
+        added = sum(len(one.lacks) for one in gains)
+        new = f", and {few(missing)} come new" if missing else ""
+        yield ok(
+            "Definitions",
+            f"{_many(len(gains), 'definition')} will gain {_many(added, 'field')} from "
+            f"Laneway{new}; no field that Harvester writes changes",
+        )
+    for one in drops:
+        yield advice(
+            "Definitions",
+            f"{one.name} has {few(one.adds)}, which Laneway's lacks",
+            why="What is stored there is dropped once Laneway brings the definition up to date.",
+            remedy="Use a Laneway that is as new as Harvester, or keep a copy of these objects.",
+        )
+
+
+def _in_use(facts: TakeoverFacts) -> Iterator[Finding]:
+    for one in facts.machines:
+        state = "runs" if one.runs else "is stopped"
+        yield ok("InUse", f"{one.name} {state} and has {few(one.devices)}: not touched")
+
+
+def _open_wishes(facts: TakeoverFacts) -> Iterator[Finding]:
+    leaving = [one.name for one in facts.claims if one.leaving]
+    if leaving:
+        yield advice(
+            "OpenWishes",
+            f"claims that are being deleted: {few(leaving)}",
+            why="Laneway's agents go on where Harvester's controller stops, and give them back.",
+            remedy="Wait until they are gone, if you want to see it done by the old controller.",
+        )
+    waiting = [one.name for one in facts.claims if not (one.leaving or one.carried_out)]
+    if found := [*(f"PCIDeviceClaim {name}" for name in waiting), *facts.waiting]:
+        yield advice(
+            "OpenWishes",
+            f"asked for, and not carried out: {few(found)}",
+            why="Laneway's agents will do it as soon as they start, which changes hardware.",
+            remedy="Delete or disable what is not wanted any more before Laneway is installed.",
+        )
+
+
+def _names(facts: TakeoverFacts) -> Iterator[Finding]:
+    pairs = {(one.name, one.address) for one in facts.claims}
+    for one in facts.claims:
+        if misplaced(one.name, one.address, one.node, pairs) is not None:
+            yield advice(
+                "Claims",
+                f"PCIDeviceClaim {one.name} does not bear the name of the device {one.address} of "
+                f"{one.node}",
+                why="Laneway does nothing for it; its device stays as it is.",
+                remedy="Delete it once the device is free, and claim the device anew.",
+            )
+    standing = [one for one in facts.claims if one.carried_out and not one.leaving]
+    if standing:
+        count = _many(len(standing), "claim")
+        yield ok("Claims", f"{count} carried out; Laneway's agents adopt the devices")
+        yield advice(
+            "Claims",
+            "Harvester's controller has told vfio-pci the ids of their devices (new_id)",
+            why=(
+                "Until a node reboots, its kernel may give any device of these models to vfio-pci, "
+                "one that is released included."
+            ),
+            remedy=(
+                "Reboot each node once when it suits; or on the node, for each model: "
+                "echo 'VENDOR DEVICE' > /sys/bus/pci/drivers/vfio-pci/remove_id"
+            ),
+        )
+
+
+def _permitted(facts: TakeoverFacts) -> Finding:
+    count = _many(facts.permitted, "entry", "entries")
+    return ok(
+        "PermittedDevices",
+        f"{count} of external plugins among KubeVirt's permitted devices; {facts.adopted} of them "
+        "stand for what is claimed and become Laneway's, which removes them with the last claim; "
+        "no entry changes now",
+    )
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count} {one if count == 1 else more or f'{one}s'}"
+
+
+# -------------------------------------------------------------------------------------------- back
+
+
+def _still_here(facts: TakeoverFacts) -> Iterator[Finding]:
+    cluster = facts.cluster
+    parts = [
+        part.title
+        for part in (cluster.agents, cluster.managers, cluster.webhooks)
+        if part is not None
+    ]
+    if parts:
+        yield problem(
+            "Laneway",
+            f"Laneway is still installed: {few(parts)}",
+            why="Only one controller may look after the devices.",
+            remedy=(
+                "Uninstall it first; devices stay as they are: helm uninstall laneway --namespace "
+                "harvester-system"
+            ),
+        )
+    hooks = list(dict.fromkeys(hook.configuration for hook in cluster.hooks))
+    if hooks:
+        yield problem(
+            "Laneway",
+            f"webhook configurations of Laneway's are left: {few(hooks)}",
+            why="Without their server every change of a device would be refused.",
+            remedy=f"kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration "
+            f"{' '.join(hooks)}",
+        )
+
+
+def _ownerless(facts: TakeoverFacts) -> Iterator[Finding]:
+    found = [one.name for one in facts.claims if not one.owned]
+    if found:
+        yield problem(
+            "Claims",
+            f"claims without their PCIDevice as first owner: {few(found)}",
+            why=(
+                "When Harvester's controller starts, one such claim makes it take all devices of "
+                "the node from vfio-pci, those of running machines included."
+            ),
+            remedy=(
+                "Delete them, or give each its owner: metadata.ownerReferences with the PCIDevice "
+                "of the same name and its uid."
+            ),
+        )
+
+
+def _lost(facts: TakeoverFacts) -> Iterator[Finding]:
+    harvester = facts.cluster.harvester
+    if harvester.daemon_set is None:
+        yield problem(
+            "HarvesterController",
+            "there is no DaemonSet of Harvester's controller any more",
+            why="There is nothing to go back to.",
+            remedy="Enable the Addon pcidevices-controller in Harvester, then ask again.",
+        )
+    elif not harvester.saved:
+        yield advice(
+            "HarvesterController",
+            "there is no record of the takeover",
+            why="Its webhook configurations cannot be restored; its controller makes new ones.",
+        )
+    if facts.mediated:
+        yield advice(
+            "MediatedDevices",
+            f"vGPUs that are mediated devices: {few(facts.mediated)}",
+            why="Harvester's controller of v1.8 and newer knows none and leaves them alone.",
+            remedy="Stop their machines and disable them first, if they are to go.",
+        )
+    if facts.layouts:
+        yield advice(
+            "Layouts",
+            f"VGPULayouts that nobody looks after then: {few(facts.layouts)}",
+            remedy="Delete them, if Laneway is not to come back: kubectl delete vgpulayouts --all",
+        )
+
+
+def steps(harvester_hooks: Iterable[str], *, parked: bool) -> list[str]:
+    """What a takeover does, in words and in this order."""
+    hooks = list(harvester_hooks)
+    found = ["save what is changed in the ConfigMap harvester-system/laneway-takeover"]
+    if not parked:
+        found.append("keep the DaemonSet from every node by a node selector that none meets")
+    found.append("wait until its pods are gone; devices stay as they are")
+    if hooks:
+        found.append(f"remove {few(hooks)}")
+    found.append("note on the KubeVirt which of its entries are Laneway's from now on")
+    return found

@@ -1,0 +1,58 @@
+"""How much of a host's processors and memory a machine is kept, may take, and is preferred for.
+
+`resources` of a spec, as CAPV reads it: processors in hertz, memory in bytes, each rounded up to
+the million or the MiB that vCenter counts in. What is zero or left out is left to the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from laneway.core import quantity
+
+_MHZ = 10**6
+_MIB = 2**20
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """Of processors in MHz, or of memory in MiB; None: as the template has it."""
+
+    reservation: int | None = None
+    limit: int | None = None
+    shares: int | None = None
+
+
+def allocations(resources: Any) -> tuple[Allocation, Allocation]:
+    """Of processors and of memory. Raises ValueError, with the path of what is wrong."""
+    return _allocation(resources, "cpu", _MHZ), _allocation(resources, "memory", _MIB)
+
+
+def _allocation(resources: Any, name: str, unit: int) -> Allocation:
+    said = {
+        part: (_part(resources, part) or {}).get(name) for part in ("requests", "limits", "shares")
+    }
+    return Allocation(
+        _amount(f"requests.{name}", said["requests"], unit),
+        _amount(f"limits.{name}", said["limits"], unit),
+        _amount(f"shares.{name}", said["shares"], 1),
+    )
+
+
+def _part(resources: Any, part: str) -> Mapping[str, Any] | None:
+    found = resources.get(part) if isinstance(resources, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _amount(path: str, value: Any, unit: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        nanos = quantity.value(str(value))
+    except ValueError:
+        raise ValueError(f"resources.{path}: {value!r}: should be a quantity") from None
+    if nanos < 0:
+        raise ValueError(f"resources.{path}: {value!r}: should not be negative")
+    return -(-nanos // (unit * quantity.NANO)) or None

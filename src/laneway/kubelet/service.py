@@ -1,0 +1,162 @@
+"""What a kubelet can call at a plugin: the list of devices, and handing them out.
+
+The list of a resource is kept as the message that is sent, so what need not be told is not told:
+a stream gets the present list at once and then each different one. Whatever is asked is answered
+from the offers as they are at that moment, not from what some stream was told, so a device that
+is no longer offered is refused although the kubelet has not heard of it yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from grpclib.server import Stream
+
+from laneway.api.kubelet import deviceplugin_pb2 as pb
+from laneway.api.kubelet.deviceplugin_grpc import DevicePluginBase
+from laneway.core.handout.answer import Answer, Denied, answer
+from laneway.core.handout.offer import Offer
+from laneway.core.handout.preference import prefer
+from laneway.kubelet.handed import Handed
+from laneway.kubelet.registration import OPTIONS
+from laneway.kubelet.serving import received
+
+
+class Signal:
+    """Wakes everybody who waits until something holds, so that they look again."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def give(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def until(self, holds: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Whether it came to hold in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Service(DevicePluginBase):
+    """The devices of one resource."""
+
+    def __init__(self, resource: str, handed: Handed, signal: Signal) -> None:
+        self._resource = resource
+        self._handed = handed
+        self._signal = signal
+        self._offers: Mapping[str, Offer] = {}
+        self._list = pb.ListAndWatchResponse()
+        self._told: dict[object, pb.ListAndWatchResponse | None] = {}
+        """By stream, what it was sent last."""
+
+    def offer(self, offers: Sequence[Offer]) -> None:
+        self._offers = {offer.id: offer for offer in offers}
+        devices = [_device(offer) for _, offer in sorted(self._offers.items())]
+        present = pb.ListAndWatchResponse(devices=devices)
+        if present != self._list:
+            self._list = present
+            self._signal.give()
+
+    @property
+    def empty(self) -> bool:
+        return not self._offers
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody listens, and has been sent a list."""
+        return any(told is not None for told in self._told.values())
+
+    @property
+    def sent(self) -> bool:
+        """Whether everybody who listens has been sent the present list."""
+        return all(told is self._list for told in self._told.values())
+
+    async def GetDevicePluginOptions(
+        self, stream: Stream[pb.Empty, pb.DevicePluginOptions]
+    ) -> None:
+        await received(stream)
+        await stream.send_message(OPTIONS)
+
+    async def ListAndWatch(self, stream: Stream[pb.Empty, pb.ListAndWatchResponse]) -> None:
+        await received(stream)
+        self._told[stream] = None
+        try:
+            while True:
+                present = self._list
+                await stream.send_message(present)
+                self._told[stream] = present
+                self._signal.give()
+                await self._signal.until(lambda: self._told[stream] is not self._list)
+        finally:
+            del self._told[stream]
+            self._signal.give()
+
+    async def GetPreferredAllocation(
+        self, stream: Stream[pb.PreferredAllocationRequest, pb.PreferredAllocationResponse]
+    ) -> None:
+        request = await received(stream)
+        chosen = [
+            prefer(
+                self._offers,
+                one.available_deviceIDs,
+                one.must_include_deviceIDs,
+                one.allocation_size,
+            )
+            for one in request.container_requests
+        ]
+        await stream.send_message(
+            pb.PreferredAllocationResponse(
+                container_responses=[
+                    pb.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in chosen
+                ]
+            )
+        )
+
+    async def Allocate(self, stream: Stream[pb.AllocateRequest, pb.AllocateResponse]) -> None:
+        request = await received(stream)
+        asked = [[*one.devicesIDs] for one in request.container_requests]
+        result = answer(self._resource, self._offers, asked, self._handed.of(self._resource))
+        if isinstance(result, Denied):
+            self._handed.refused[self._resource] += 1
+            raise GRPCError(
+                Status.INVALID_ARGUMENT if result.senseless else Status.FAILED_PRECONDITION,
+                result.why,
+            )
+        # Noted before it is told: from the first byte of the answer on, the devices are taken.
+        self._handed.note((self._resource, one) for ids in asked for one in ids)
+        await stream.send_message(
+            pb.AllocateResponse(container_responses=[_container(one) for one in result])
+        )
+
+    async def PreStartContainer(
+        self, stream: Stream[pb.PreStartContainerRequest, pb.PreStartContainerResponse]
+    ) -> None:
+        await received(stream)
+        await stream.send_message(pb.PreStartContainerResponse())
+
+
+def _device(offer: Offer) -> pb.Device:
+    health = "Unhealthy" if offer.unhealthy else "Healthy"
+    if offer.numa_node is None:
+        return pb.Device(ID=offer.id, health=health)
+    node = pb.NUMANode(ID=offer.numa_node)
+    return pb.Device(ID=offer.id, health=health, topology=pb.TopologyInfo(nodes=[node]))
+
+
+def _container(told: Answer) -> pb.ContainerAllocateResponse:
+    return pb.ContainerAllocateResponse(
+        envs=told.environment,
+        devices=[
+            pb.DeviceSpec(container_path=node, host_path=node, permissions="mrw")
+            for node in told.nodes
+        ],
+    )

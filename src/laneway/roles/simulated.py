@@ -1,0 +1,61 @@
+"""What simulated nodes need beside agents: kubelets, and for all of them a scheduler and KubeVirt.
+
+They reach the API server as they would on a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from laneway.kube.client import Client
+from laneway.kube.cluster import ClusterConfig
+from laneway.roles.hosts import NodeHost
+from laneway.sim.kubelet.kubelet import Kubelet
+from laneway.simcluster.kubevirt.controller import KubeVirt
+from laneway.simcluster.node import NodeKubelet
+from laneway.simcluster.scheduler import Scheduler
+
+
+@contextlib.asynccontextmanager
+async def simulated_cluster(
+    config: ClusterConfig, hosts: Sequence[NodeHost]
+) -> AsyncIterator[None]:
+    """Run them until the block ends; it begins once every kubelet takes pods."""
+    runtimes = {host.node: host.runtime for host in hosts if host.runtime is not None}
+    if not runtimes:
+        yield
+        return
+    folders = {host.node: host.kubelet for host in hosts}
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(_remove_sockets, [folders[node] for node in runtimes])
+
+        async def client() -> Client:
+            """One for each, whose watches leave connections to write with."""
+            return await stack.enter_async_context(Client(config))
+
+        kubelets = [
+            NodeKubelet(node, await client(), Kubelet(folders[node]), runtime)
+            for node, runtime in runtimes.items()
+        ]
+        scheduler, kubevirt = Scheduler(await client()), KubeVirt(await client(), runtimes)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        work = [scheduler.run(), kubevirt.run(), *(kubelet.run() for kubelet in kubelets)]
+        running = [tasks.create_task(one) for one in work]
+        for kubelet in kubelets:
+            await kubelet.ready.wait()
+        try:
+            yield
+        finally:
+            for task in running:
+                task.cancel()
+
+
+def _remove_sockets(folders: Sequence[str]) -> None:
+    """Leave a data directory of plain files, which any program can copy."""
+    for folder in folders:
+        for path in Path(folder).rglob("*"):
+            if path.is_socket():
+                path.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""The manager's parts for vSphere, beside CAPV or in its place.
+
+This module is loaded only by a manager that has them: pyVmomi is large and slow to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from laneway.controllers.cluster.leading import Leading
+from laneway.kube.client import Client
+from laneway.kube.events import EventRecorder
+from laneway.kube.informer import Informer
+from laneway.vsphere import machines
+from laneway.vsphere.beside.beside import Beside
+from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.fleet import Fleet
+from laneway.vsphere.fleet.link import Timing
+from laneway.vsphere.fleet.metrics import FleetMetrics
+from laneway.vsphere.fleet.promises import Promises
+from laneway.vsphere.fleet.publishing import Publishing
+from laneway.vsphere.templates import Templates
+from laneway.vsphere.vcenter import connect
+from laneway.vsphere.workload import NodeChecks
+
+_OWN = ("vcenters", "hosts", "reservations")
+"""Caches of Laneway's kinds; those of Cluster API's a cluster need not have."""
+
+
+class Vsphere:
+    """Caches, and what is done with them by the manager that leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        registry: CollectorRegistry,
+        recorder: EventRecorder,
+        *,
+        standalone: bool = False,
+        check_nodes: bool = False,
+        check_image: str = "",
+        timing: Timing | None = None,
+    ) -> None:
+        """`standalone`: in CAPV's place, else beside it; `check_nodes`: look at nodes, too.
+
+        `check_image`: what adds vectors there; empty: NVIDIA's own.
+        """
+        self.caches = VsphereCaches.of(client)
+        metrics = FleetMetrics(registry)
+        self.fleet = Fleet(client, self.caches, connect, timing=timing)
+        self.promises = Promises(client, self.caches, self.fleet, metrics)
+        self.parts: list[Leading[Any]] = [
+            self.fleet,
+            Publishing(client, self.caches, self.fleet, metrics),
+            self.promises,
+            Templates(client, self.caches, self.fleet),
+        ]
+        if standalone:
+            self.parts += machines.parts(client, self.caches, self.fleet, self.promises, recorder)
+        else:
+            self.parts.append(Beside(client, self.caches, self.fleet, self.promises, recorder))
+        if check_nodes:
+            self.parts.append(NodeChecks(client, self.caches, recorder, image=check_image))
+
+    @property
+    def needed(self) -> Mapping[str, Informer[Any]]:
+        """The caches that a manager must have to be ready."""
+        return {name: self.caches.all[name] for name in _OWN}

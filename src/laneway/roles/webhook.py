@@ -1,0 +1,163 @@
+"""The webhook: answers the API server's questions about what is to be written. It never writes.
+
+Any number of them may run, all alike. One is ready once it knows the cluster and has a certificate;
+it stops being ready before it stops listening, so that the API server has gone elsewhere by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from laneway.admission.access import AccessReviews
+from laneway.admission.judging import Judging
+from laneway.admission.kinds import KINDS
+from laneway.admission.metrics import AdmissionMetrics
+from laneway.admission.server import KEEP_ALIVE_SECONDS, application
+from laneway.admission.tls import TlsFiles
+from laneway.admission.world import World
+from laneway.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+AGENT = "laneway-agent"
+MANAGER = "laneway-manager"
+"""Service accounts of Laneway's own, which keep objects in step with hardware."""
+
+DRAIN_SECONDS = 8.0
+"""How long a replica of several goes on answering when it is to stop: until everybody knows."""
+FINISH_SECONDS = 10.0
+"""To answer what has been asked by then; the API server would not wait longer."""
+LOOK_SECONDS = 0.05
+
+
+class ListenError(Exception):
+    """The address cannot be listened on."""
+
+
+class Caches(Protocol):
+    """What keeps the world (`admission.caches.AdmissionCaches`)."""
+
+    @property
+    def world(self) -> World: ...
+
+    def waiting_for(self) -> list[str]: ...
+
+    async def run(self) -> None: ...
+
+
+def trusted(namespace: str) -> frozenset[str]:
+    """The usernames of Laneway's own agent and manager, installed in a namespace."""
+    return frozenset(f"system:serviceaccount:{namespace}:{name}" for name in (AGENT, MANAGER))
+
+
+class Webhook:
+    """One webhook. Run `run` in a task."""
+
+    def __init__(
+        self,
+        client: Client,
+        registry: CollectorRegistry,
+        caches: Caches,
+        *,
+        cert_file: str,
+        key_file: str,
+        host: str,
+        port: int,
+        drain_seconds: float = 0.0,
+        alone: bool = False,
+    ) -> None:
+        """`port` 0 leaves it to the kernel. The files are followed: they may change, or come late.
+
+        Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
+        after it was cancelled, a webhook is not ready but answers. `alone`: nobody else lives in
+        this process, so what it knows once it is ready is kept from the garbage collector.
+        """
+        self.ready = asyncio.Event()
+        """Set once it listens and nothing is waited for any more."""
+        self.port = port
+        """The one that it listens on, once it is ready."""
+        metrics = AdmissionMetrics(registry)
+        self._caches = caches
+        self._host = host
+        self._drain_seconds = drain_seconds
+        self._alone = alone
+        self._listening = False
+        self._stopping = asyncio.Event()
+        self._tls = TlsFiles(cert_file, key_file, metrics)
+        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics)
+        self._app = application(judging, metrics, caches.waiting_for, self._stopping)
+
+    def waiting_for(self) -> list[str]:
+        """What is not there yet: names of caches, `certificate`, and `stopping` at the end."""
+        missing = self._caches.waiting_for()
+        if not self._listening:
+            missing = [*missing, "listener" if self._tls.loaded.is_set() else "certificate"]
+        return [*missing, "stopping"] if self._stopping.is_set() else missing
+
+    async def run(self) -> None:
+        """Serve until cancelled; what is being answered by then is still answered.
+
+        Raises ListenError when the address is taken.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._caches.run())
+            tasks.create_task(self._tls.run())
+            await self._tls.loaded.wait()
+            async with self._served():
+                while self.waiting_for():  # noqa: ASYNC110 - caches tell what they lack, not when
+                    await asyncio.sleep(LOOK_SECONDS)
+                if self._alone:
+                    _spare_the_collector()
+                self.ready.set()
+                log.info("the webhook knows its cluster, and answers on port %d", self.port)
+                await asyncio.Event().wait()
+
+    @contextlib.asynccontextmanager
+    async def _served(self) -> AsyncIterator[None]:
+        """Listen for the block. Caches and certificates are kept until it has ended."""
+        runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            auto_decompress=False,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            shutdown_timeout=FINISH_SECONDS,
+        )
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, self._host, self.port, ssl_context=self._tls.context)
+            try:
+                await site.start()
+            except OSError as error:
+                words = os.strerror(error.errno) if error.errno else str(error)
+                raise ListenError(
+                    f"cannot serve reviews on {self._host} port {self.port}: {words}; choose "
+                    "another address"
+                ) from error
+            self.port = runner.addresses[0][1]
+            self._listening = True
+            try:
+                yield
+            finally:
+                self._stopping.set()
+                await asyncio.sleep(self._drain_seconds)
+        finally:
+            await runner.cleanup()
+
+
+def _spare_the_collector() -> None:
+    """Never look through what there is by now for garbage again.
+
+    The objects of a large cluster take the collector most of a second, in which no review is
+    answered. They refer to nothing that refers back to them, so they go without it when replaced.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,22 @@
+"""Puts the kinds of Cluster API, and of its provider for vSphere, on an API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laneway.kube import capv
+from laneway.kube.client import Client
+from laneway.simcluster.definitions import install_missing, shipped
+
+
+async def install(client: Client) -> None:
+    """Create what is missing. Raises KubeError.
+
+    A server serves a new kind a moment later; informers ask again until it does.
+    """
+    await install_missing(client, __package__)
+
+
+def provider_definitions() -> list[dict[str, Any]]:
+    """The definitions of the provider's kinds, with the fields that Laneway adds."""
+    return [crd for crd in shipped(__package__) if crd["spec"]["group"] == capv.GROUP]

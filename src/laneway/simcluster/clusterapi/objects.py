@@ -1,0 +1,223 @@
+"""Cluster API's objects as its own controllers see them; what they only pass on stays JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from laneway.api import Condition, ConditionStatus, ObjectMeta
+from laneway.kube.capv import GROUP as PROVIDER
+from laneway.kube.capv import VERSION as PROVIDER_VERSION
+from laneway.kube.clusterapi import GROUP, VERSION, Bootstrap, Initialization, Reference, Rollout
+from laneway.kube.resource import Resource
+
+LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
+LABEL_SET = "cluster.x-k8s.io/set-name"
+LABEL_TEMPLATE = "machine-template-hash"
+ANNOTATION_DELETE = "cluster.x-k8s.io/delete-machine"
+ANNOTATION_FROM = "cluster.x-k8s.io/cloned-from-name"
+ANNOTATION_FROM_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
+ANNOTATION_NODE_OF = "cluster.x-k8s.io/machine"
+"""On a node: its Machine."""
+ANNOTATION_NODE_IN = "cluster.x-k8s.io/cluster-namespace"
+"""On a node: the namespace of its Machine."""
+SECRET_TYPE = "cluster.x-k8s.io/secret"  # noqa: S105 - a type, no secret
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object."""
+
+
+class Address(_Part, frozen=True, kw_only=True):
+    """One address of a machine."""
+
+    type: str = ""
+    address: str = ""
+
+
+class Status(_Part, frozen=True, kw_only=True):
+    """What these controllers say; what of it a kind does not have stays as it is here."""
+
+    phase: str = ""
+    initialization: Initialization = Initialization()
+    conditions: Sequence[Condition] = ()
+    node_ref: Mapping[str, str] | None = None
+    replicas: int | None = None
+    ready_replicas: int | None = None
+    available_replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    selector: str = ""
+    addresses: Sequence[Address] = []
+    observed_generation: int = 0
+
+
+class ClusterSpec(_Part, frozen=True, kw_only=True):
+    """What is wished of a cluster."""
+
+    paused: bool = False
+    infrastructure_ref: Reference = Reference()
+    control_plane_endpoint: Mapping[str, Any] = {}
+
+
+class Cluster(_Part, frozen=True, kw_only=True):
+    """A workload cluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ClusterSpec = ClusterSpec()
+    status: Status = Status()
+
+
+class MachineSpec(_Part, frozen=True, kw_only=True):
+    """What is wished of a machine."""
+
+    cluster_name: str = ""
+    bootstrap: Bootstrap = Bootstrap()
+    infrastructure_ref: Reference = Reference()
+    provider_id: str = field(default="", name="providerID")
+
+
+class Machine(_Part, frozen=True, kw_only=True):
+    """A machine."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MachineSpec = MachineSpec()
+    status: Status = Status()
+
+
+class MachineTemplate(_Part, frozen=True, kw_only=True):
+    """What machines are made of."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+
+
+class Selector(_Part, frozen=True, kw_only=True):
+    """Which machines belong to a set."""
+
+    match_labels: Mapping[str, str] = {}
+
+
+class Deletion(_Part, frozen=True, kw_only=True):
+    """Which machines go first."""
+
+    order: str = ""
+
+
+class SetSpec(_Part, frozen=True, kw_only=True):
+    """What is wished of a MachineSet or a MachineDeployment."""
+
+    cluster_name: str = ""
+    replicas: int | None = None
+    paused: bool = False
+    selector: Selector = Selector()
+    template: MachineTemplate = MachineTemplate()
+    rollout: Rollout = Rollout()
+    deletion: Deletion = Deletion()
+
+
+class MachineSet(_Part, frozen=True, kw_only=True):
+    """Machines that are all alike."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SetSpec = SetSpec()
+    status: Status = Status()
+
+
+class MachineDeployment(_Part, frozen=True, kw_only=True):
+    """The same, exchanged step by step."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SetSpec = SetSpec()
+    status: Status = Status()
+
+
+class Seat(_Part, frozen=True, kw_only=True):
+    """One item of a machine's list, as its status shows it."""
+
+    asked: str = ""
+    state: str = ""
+    attached: str = ""
+    host: str = ""
+
+
+class InfraStatus(_Part, frozen=True, kw_only=True):
+    """What the provider says."""
+
+    initialization: Mapping[str, Any] = {}
+    addresses: Sequence[Address] = ()
+    conditions: Sequence[Condition] = ()
+    pci_devices: Sequence[Seat] = ()
+
+
+class Infra(_Part, frozen=True, kw_only=True):
+    """An object of the provider's: VSphereCluster, VSphereMachine or VSphereMachineTemplate."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+    status: InfraStatus = InfraStatus()
+
+    @property
+    def provisioned(self) -> bool:
+        return self.status.initialization.get("provisioned") is True
+
+
+class VmStatus(_Part, frozen=True, kw_only=True):
+    """What the provider says of a VM; its addresses are plain text, unlike a machine's."""
+
+    pci_devices: Sequence[Seat] = ()
+
+
+class Vm(_Part, frozen=True, kw_only=True):
+    """A VSphereVM."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: VmStatus = VmStatus()
+
+
+class Named(_Part, frozen=True, kw_only=True):
+    """Any object, as far as its metadata."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def _infra(plural: str, kind: str) -> Resource[Infra]:
+    return Resource(PROVIDER, PROVIDER_VERSION, plural, True, Infra, kind)
+
+
+CLUSTERS = Resource(GROUP, VERSION, "clusters", True, Cluster)
+DEPLOYMENTS = Resource(GROUP, VERSION, "machinedeployments", True, MachineDeployment)
+SETS = Resource(GROUP, VERSION, "machinesets", True, MachineSet)
+MACHINES = Resource(GROUP, VERSION, "machines", True, Machine)
+VSPHERE_CLUSTERS = _infra("vsphereclusters", "VSphereCluster")
+VSPHERE_MACHINES = _infra("vspheremachines", "VSphereMachine")
+VSPHERE_TEMPLATES = _infra("vspheremachinetemplates", "VSphereMachineTemplate")
+VSPHERE_VMS = Resource(PROVIDER, PROVIDER_VERSION, "vspherevms", True, Vm, "VSphereVM")
+SECRETS = Resource("", "v1", "secrets", True, Named, "Secret")
+
+
+def owner(resource: Resource[Any], meta: ObjectMeta, *, controls: bool = True) -> dict[str, Any]:
+    """A reference to the owner of what is made for it."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind or resource.type.__name__,
+        "name": meta.name,
+        "uid": meta.uid,
+        **({"controller": True, "blockOwnerDeletion": True} if controls else {}),
+    }
+
+
+def controlled(objects: Iterable[Any], uid: str) -> list[Any]:
+    """Those that one object controls."""
+    return [
+        one
+        for one in objects
+        if any(ref.uid == uid and ref.controller for ref in one.metadata.owner_references)
+    ]
+
+
+def condition(kind: str, holds: bool | None, reason: str, message: str = "") -> Condition:
+    status: ConditionStatus = "Unknown" if holds is None else "True" if holds else "False"
+    return Condition(type=kind, status=status, reason=reason, message=message)

@@ -1,0 +1,53 @@
+"""KubeVirt as a whole: its caches and its two controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from laneway.kube.client import Client
+from laneway.kube.controller import run_workers
+from laneway.kube.events import EventRecorder
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.pods import PODS
+from laneway.simcluster.kubevirt.instances import InstanceController
+from laneway.simcluster.kubevirt.machines import MachineController
+from laneway.simcluster.kubevirt.objects import INSTANCES, LABEL_LAUNCHER, MACHINES
+from laneway.simcluster.runtime import Runtime
+
+_WORKERS = 2
+
+
+class KubeVirt:
+    """The stand-in. Run `run` in a task; the kinds are to be on the server (see `install`)."""
+
+    def __init__(self, client: Client, runtimes: Mapping[str, Runtime]) -> None:
+        """`runtimes`: what runs on each node; looked up when it is needed."""
+        self._recorder = EventRecorder(client, "virtualmachine-controller")
+        machines = Informer(client, MACHINES)
+        instances = Informer(client, INSTANCES, indexers={"uid": lambda one: [one.metadata.uid]})
+        pods = Informer(client, PODS, label_selector=f"{LABEL_LAUNCHER}=virt-launcher")
+        installations = Informer(client, KUBEVIRTS)
+        self._informers: list[Informer[Any]] = [machines, instances, pods, installations]
+        self._machines = MachineController(client, self._recorder, machines, instances)
+        self._instances = InstanceController(
+            client,
+            self._recorder,
+            runtimes,
+            instances=instances,
+            pods=pods,
+            installations=installations,
+        )
+
+    async def run(self) -> None:
+        """Run virtual machines until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._recorder.run())
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            for informer in self._informers:
+                await informer.synced.wait()
+            for controller in (self._machines, self._instances):
+                tasks.create_task(run_workers(controller.queue, controller.reconcile, _WORKERS))

@@ -1,0 +1,177 @@
+"""VirtualMachines: an instance for each that is to run, none for the others, and what to show.
+
+An instance that ended is deleted and made anew where the wish says so; one that failed before it
+ran waits longer every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from laneway.api import Condition, set_condition, timestamp
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError
+from laneway.kube.events import EventRecorder
+from laneway.kube.informer import Informer
+from laneway.kube.queue import WorkQueue
+from laneway.kube.resource import Key, key_of
+from laneway.simcluster.kubevirt.objects import (
+    FINALIZER_INSTANCE,
+    FINALIZER_VM,
+    INSTANCES,
+    MACHINES,
+    Instance,
+    Machine,
+    MachineStatus,
+    owned_by,
+    owner,
+)
+from laneway.simcluster.kubevirt.strategy import Action, action, printable, strategy_of
+
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0
+_NOT_READY = Condition(
+    type="Ready", status="False", reason="VMINotExists", message="VMI does not exist"
+)
+
+
+class MachineController:
+    """Reconciles VirtualMachines; its informers are run by who owns it."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        machines: Informer[Machine],
+        instances: Informer[Instance],
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
+        self._client = client
+        self._recorder = recorder
+        self._machines = machines
+        self._instances = instances
+        self._failures: dict[str, tuple[int, float]] = {}
+        """By uid of the machine: how many instances failed in a row, and until when to wait."""
+        machines.subscribe(self._machine_changed)
+        instances.subscribe(self._instance_changed)
+
+    def _machine_changed(self, old: Machine | None, new: Machine | None) -> None:
+        if new is not None:
+            self.queue.add(key_of(new))
+        elif old is not None:
+            self._failures.pop(old.metadata.uid, None)
+
+    def _instance_changed(self, old: Instance | None, new: Instance | None) -> None:
+        if (instance := new or old) is None:
+            return
+        uid = owner(instance.metadata)
+        before = "" if old is None else old.status.phase
+        if instance.status.phase == "Running":
+            self._failures.pop(uid, None)
+        elif instance.status.phase == "Failed" != before:
+            count = self._failures.get(uid, (0, 0.0))[0] + 1
+            wait = min(_FIRST_WAIT * 2.0 ** min(count - 1, 16), _LONGEST_WAIT)
+            self._failures[uid] = count, asyncio.get_running_loop().time() + wait
+        self.queue.add(key_of(instance))
+
+    async def reconcile(self, key: Key) -> Retry | None:
+        """Do the next step for one machine."""
+        machine = self._machines.store.get(key.name, key.namespace)
+        if machine is None:
+            return None
+        found = self._instances.store.get(key.name, key.namespace)
+        mine = found is not None and owner(found.metadata) == machine.metadata.uid
+        instance = found if mine else None
+        meta = machine.metadata
+        with contextlib.suppress(ConflictError, NotFoundError):
+            if meta.deletion_timestamp and instance is None:
+                left = [name for name in meta.finalizers if name != FINALIZER_VM]
+                if len(left) < len(meta.finalizers):
+                    await self._set_finalizers(machine, left)
+                return None
+            if not meta.deletion_timestamp and FINALIZER_VM not in meta.finalizers:
+                await self._set_finalizers(machine, [*meta.finalizers, FINALIZER_VM])
+            await self._show(machine, instance)
+            return await self._act(machine, instance)
+        return None
+
+    async def _act(self, machine: Machine, instance: Instance | None) -> Retry | None:
+        meta = machine.metadata
+        todo = action(machine, instance)
+        if todo is Action.START:
+            _, until = self._failures.get(meta.uid, (0, 0.0))
+            wait = until - asyncio.get_running_loop().time()
+            if wait > 0:
+                return Retry(wait)
+            try:
+                await self._client.create(INSTANCES, _instance(machine), meta.namespace)
+            except AlreadyExistsError:
+                return None  # the watch will tell of it, or of whose it is
+            except InvalidError as error:
+                text = f"Error creating virtual machine instance: {error.message}"
+                self._recorder.record(MACHINES.ref(machine), "FailedCreate", text, warning=True)
+                return Retry(_LONGEST_WAIT)
+            text = (
+                "Started the virtual machine by creating the new virtual machine instance "
+                f"{meta.name}"
+            )
+            self._recorder.record(MACHINES.ref(machine), "SuccessfulCreate", text)
+        elif todo is Action.STOP and instance is not None:
+            uid = instance.metadata.uid
+            await self._client.delete(INSTANCES, meta.name, meta.namespace, uid=uid)
+            text = f"Stopped the virtual machine by deleting the virtual machine instance {uid}"
+            self._recorder.record(MACHINES.ref(machine), "SuccessfulDelete", text)
+        return None
+
+    async def _set_finalizers(self, machine: Machine, finalizers: Sequence[str]) -> None:
+        meta = machine.metadata
+        body = {
+            "metadata": {
+                "resourceVersion": meta.resource_version,
+                "finalizers": list(finalizers) or None,
+            }
+        }
+        await self._client.patch(MACHINES, meta.name, body, meta.namespace)
+
+    async def _show(self, machine: Machine, instance: Instance | None) -> None:
+        meta = machine.metadata
+        now = timestamp(datetime.now(UTC))
+        told = [_NOT_READY] if instance is None else instance.status.conditions
+        conditions: Sequence[Condition] = [
+            one for one in machine.status.conditions if one.type in {other.type for other in told}
+        ]
+        for one in told:
+            conditions = set_condition(conditions, one, now)
+        status = MachineStatus(
+            created=instance is not None,
+            ready=any(one.type == "Ready" and one.status == "True" for one in conditions),
+            printable_status=printable(machine, instance, crashing=meta.uid in self._failures),
+            run_strategy=strategy_of(machine),
+            observed_generation=meta.generation,
+            conditions=conditions,
+        )
+        if status == machine.status:
+            return
+        body = {"metadata": {"uid": meta.uid}, "status": status}
+        await self._client.patch(MACHINES, meta.name, body, meta.namespace, subresource="status")
+
+
+def _instance(machine: Machine) -> dict[str, Any]:
+    template, meta = machine.spec.template, machine.metadata
+    return {
+        "apiVersion": INSTANCES.api_version,
+        "kind": INSTANCES.kind,
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "labels": dict(template.metadata.labels),
+            "annotations": dict(template.metadata.annotations),
+            "finalizers": [FINALIZER_INSTANCE],
+            "ownerReferences": owned_by("VirtualMachine", meta),
+        },
+        "spec": dict(template.spec),
+    }

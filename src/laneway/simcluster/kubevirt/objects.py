@@ -1,0 +1,94 @@
+"""KubeVirt's objects as its own controllers see them: what they do not decide on stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from laneway.api import ObjectMeta, decode
+from laneway.kube.kubevirt import GROUP, InstanceSpec, InstanceStatus, VirtualMachineStatus
+from laneway.kube.resource import Resource
+
+FINAL = frozenset({"Succeeded", "Failed"})
+"""Phases of an instance that never runs again."""
+FINALIZER_VM = "kubevirt.io/virtualMachineControllerFinalize"
+FINALIZER_INSTANCE = "foregroundDeleteVirtualMachine"
+LABEL_LAUNCHER = "kubevirt.io"
+"""`virt-launcher` on every pod that runs an instance."""
+LABEL_NODE = "kubevirt.io/nodeName"
+"""On an instance: where it runs."""
+ANNOTATION_DOMAIN = "kubevirt.io/domain"
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object of KubeVirt's."""
+
+
+class Template(_Part, frozen=True, kw_only=True):
+    """What an instance is made of."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+
+
+class MachineSpec(_Part, frozen=True, kw_only=True):
+    """The wish."""
+
+    running: bool | None = None
+    run_strategy: str = ""
+    template: Template = Template()
+
+
+class MachineStatus(VirtualMachineStatus, frozen=True, kw_only=True):
+    """What this controller says."""
+
+    run_strategy: str = ""
+    observed_generation: int = 0
+
+
+class Machine(_Part, frozen=True, kw_only=True):
+    """A VirtualMachine."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MachineSpec = MachineSpec()
+    status: MachineStatus = MachineStatus()
+
+
+class Instance(_Part, frozen=True, kw_only=True):
+    """A VirtualMachineInstance."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+    status: InstanceStatus = InstanceStatus()
+
+
+MACHINES = Resource(GROUP, "v1", "virtualmachines", True, Machine, "VirtualMachine")
+INSTANCES = Resource(
+    GROUP, "v1", "virtualmachineinstances", True, Instance, "VirtualMachineInstance"
+)
+
+
+def wish(instance: Instance) -> InstanceSpec:
+    """The part of an instance's spec that is about devices and places."""
+    return decode(InstanceSpec, msgspec.json.encode(instance.spec))
+
+
+def owner(meta: ObjectMeta) -> str:
+    """The uid of the object that controls another; empty without one."""
+    return next((one.uid for one in meta.owner_references if one.controller), "")
+
+
+def owned_by(kind: str, meta: ObjectMeta) -> list[dict[str, Any]]:
+    """The owner references of what an object of KubeVirt's makes."""
+    return [
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": kind,
+            "name": meta.name,
+            "uid": meta.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]

@@ -1,0 +1,74 @@
+"""What a VirtualMachine's wish means for its instance, and what KubeVirt calls the outcome."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from laneway.api import find_condition
+from laneway.simcluster.kubevirt.objects import FINAL, Instance, Machine
+
+
+class Strategy:
+    """KubeVirt's names of those that decide about a start; with Manual nobody starts it here."""
+
+    ALWAYS = "Always"
+    RERUN = "RerunOnFailure"
+    HALTED = "Halted"
+
+
+class Action(Enum):
+    """What is to be done about the instance."""
+
+    NOTHING = auto()
+    START = auto()
+    STOP = auto()
+
+
+def strategy_of(machine: Machine) -> str:
+    """The wish in one word: `running` is the older way to say Always or Halted."""
+    if machine.spec.running is not None:
+        return Strategy.ALWAYS if machine.spec.running else Strategy.HALTED
+    return machine.spec.run_strategy or Strategy.HALTED
+
+
+def action(machine: Machine, instance: Instance | None) -> Action:
+    """The next step; whether to wait with a start is for the caller to say."""
+    wish = strategy_of(machine)
+    if instance is None:
+        start = wish == Strategy.ALWAYS or (wish == Strategy.RERUN and not _ended_well(machine))
+        return Action.START if start and not machine.metadata.deletion_timestamp else Action.NOTHING
+    if instance.metadata.deletion_timestamp:
+        return Action.NOTHING
+    phase = instance.status.phase
+    again = (wish == Strategy.ALWAYS and phase in FINAL) or (
+        wish == Strategy.RERUN and phase == "Failed"
+    )
+    stop = machine.metadata.deletion_timestamp or wish == Strategy.HALTED or again
+    return Action.STOP if stop else Action.NOTHING
+
+
+def printable(machine: Machine, instance: Instance | None, *, crashing: bool) -> str:
+    """The status in a word, for people."""
+    if machine.metadata.deletion_timestamp:
+        return "Terminating"
+    if instance is None:
+        wanted = action(machine, None) is Action.START
+        return ("CrashLoopBackOff" if crashing else "Starting") if wanted else "Stopped"
+    if instance.status.phase == "Succeeded":
+        return "Stopped"
+    if instance.metadata.deletion_timestamp:
+        return "Stopping"
+    scheduled = find_condition(instance.status.conditions, "PodScheduled")
+    if instance.status.phase == "Running":
+        return "Running"
+    if instance.status.phase in FINAL:
+        return "CrashLoopBackOff" if crashing else "Stopped"
+    if scheduled is not None and scheduled.reason == "Unschedulable":
+        return "ErrorUnschedulable"
+    return "Starting"
+
+
+def _ended_well(machine: Machine) -> bool:
+    """Whether the last instance is gone because its guest had shut down: it stays off."""
+    status = machine.status
+    return status.run_strategy == Strategy.RERUN and status.printable_status == "Stopped"

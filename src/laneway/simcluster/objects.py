@@ -1,0 +1,81 @@
+"""Nodes as the scheduler and the kubelet see them, and what pods ask of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from laneway.api import Condition, ObjectMeta, find_condition
+from laneway.core import quantity
+from laneway.kube.pods import Container, Pod
+from laneway.kube.resource import Resource
+
+ENDED = frozenset({"Succeeded", "Failed"})
+"""Phases of a pod that has nothing any more."""
+
+
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The wish."""
+
+    unschedulable: bool = False
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The kubelet's word on its node."""
+
+    capacity: Mapping[str, str | int] = {}
+    allocatable: Mapping[str, str | int] = {}
+    conditions: Sequence[Condition] = ()
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A node of the cluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+NODES = Resource("", "v1", "nodes", False, Node)
+
+
+def is_ready(node: Node) -> bool:
+    """Whether its kubelet takes pods."""
+    ready = find_condition(node.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def amounts(texts: Mapping[str, str | int | float]) -> Counter[str]:
+    """Quantities in billionths; one that is none counts as nothing."""
+    found: Counter[str] = Counter()
+    for name, text in texts.items():
+        try:
+            found[name] = quantity.value(str(text))
+        except ValueError:
+            continue
+    return found
+
+
+def requests(container: Container) -> Counter[str]:
+    """What a container asks for; a limit without a request is one."""
+    return amounts({**container.resources.limits, **container.resources.requests})
+
+
+def requested(pod: Pod) -> Counter[str]:
+    """What a pod takes of its node, itself included."""
+    total = Counter({"pods": quantity.NANO})
+    for container in pod.spec.containers:
+        total.update(requests(container))
+    return total
+
+
+def devices(container: Container) -> dict[str, int]:
+    """The extended resources of a container, which its kubelet hands out one by one."""
+    return {
+        name: amount // quantity.NANO
+        for name, amount in requests(container).items()
+        if "/" in name and amount > 0
+    }

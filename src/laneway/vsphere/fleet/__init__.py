@@ -1,0 +1,1 @@
+"""The vCenters that Laneway looks after: connections, inventory, and what machines are promised."""

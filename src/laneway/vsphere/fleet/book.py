@@ -1,0 +1,89 @@
+"""All reservations as of our own last write, however far the cache of the manager is behind.
+
+Who decides promises from a cache alone promises the same device twice, as a watch shows a write
+only after a moment. So what was written is entered here with the server's answer; what others
+write, such as somebody who deletes a reservation, comes from the cache.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from laneway.api.vsphere import VSphereReservation
+from laneway.controllers.ledger.vsphere import promise_of
+from laneway.core.vsphere.promise import Promise
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+from laneway.kube.resource import Key, key_of, served
+
+log = logging.getLogger(__name__)
+
+RESERVATIONS = served(VSphereReservation)
+
+
+class Book:
+    """Reservations by their keys, which are those of their VSphereVMs."""
+
+    def __init__(self, informer: Informer[VSphereReservation]) -> None:
+        self._entries: dict[Key, tuple[VSphereReservation, Promise]] = {}
+        self._removed: set[str] = set()
+        """The uids of those that we deleted and that the cache still shows."""
+        informer.subscribe(self._seen)
+
+    def get(self, key: Key) -> VSphereReservation | None:
+        entry = self._entries.get(key)
+        return entry[0] if entry is not None else None
+
+    def promise(self, key: Key) -> Promise | None:
+        """What a machine is promised; None: nothing."""
+        entry = self._entries.get(key)
+        return entry[1] if entry is not None and entry[1].host else None
+
+    def __iter__(self) -> Iterator[VSphereReservation]:
+        return iter([reservation for reservation, _ in self._entries.values()])
+
+    def put(self, written: VSphereReservation) -> None:
+        """The server's answer to a write."""
+        self._entries[key_of(written)] = written, promise_of(written)
+
+    def removed(self, reservation: VSphereReservation) -> None:
+        """We deleted it, and nothing holds it any more."""
+        key, uid = key_of(reservation), reservation.metadata.uid
+        known = self.get(key)
+        if known is not None and known.metadata.uid == uid:
+            del self._entries[key]
+            self._removed.add(uid)
+
+    async def load(self, client: Client) -> None:
+        """Learn what the last leader wrote, which the cache may not show yet."""
+        found: dict[Key, tuple[VSphereReservation, Promise]] = {}
+        async for page in client.list(RESERVATIONS):
+            for raw in page.items:
+                try:
+                    one = RESERVATIONS.decode(raw)
+                    found[key_of(one)] = one, promise_of(one)
+                except ValueError as error:
+                    # The informer names it; nobody else's machine has to wait for it.
+                    log.error("a VSphereReservation cannot be read: %s", error)  # noqa: TRY400 - its text says it all
+        self._entries = found
+
+    def _seen(self, before: VSphereReservation | None, after: VSphereReservation | None) -> None:
+        if after is None:
+            if before is not None:
+                self._removed.discard(before.metadata.uid)
+                known = self.get(key_of(before))
+                if known is not None and known.metadata.uid == before.metadata.uid:
+                    del self._entries[key_of(before)]
+            return
+        if after.metadata.uid in self._removed:
+            return
+        known = self.get(key_of(after))
+        same = known is not None and known.metadata.uid == after.metadata.uid
+        if known is None or not same or _version(known) < _version(after):
+            self.put(after)
+
+
+def _version(reservation: VSphereReservation) -> int:
+    version = reservation.metadata.resource_version
+    return int(version) if version.isascii() and version.isdecimal() else 0

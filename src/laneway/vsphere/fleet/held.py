@@ -1,0 +1,44 @@
+"""What a VM that is on has of its host, as vCenter tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.machine import Attached, DynamicBacking, VgpuBacking, VmState
+from laneway.core.vsphere.matching import match, parts_of
+from laneway.core.vsphere.promise import Seat
+
+
+def held(wanted: Wanted, state: VmState, host: Host | None) -> tuple[Seat, ...] | None:
+    """What a machine that is on has, item by item; None: not all of what it asks for."""
+    parts = parts_of(wanted, [host] if host is not None else ())
+    found = match(wanted, state.devices, parts)
+    if found.missing or not wanted.devices:
+        return None
+    return tuple(
+        Seat(asked, _places(attached, state.ref, host))
+        for asked, attached in zip(wanted.devices, found.seats, strict=True)
+        if attached is not None
+    )
+
+
+def _places(attached: Attached, vm: str, host: Host | None) -> tuple[str, ...]:
+    match attached.backing:
+        case DynamicBacking(assigned=str(assigned)) if assigned:
+            return (assigned,)
+        case VgpuBacking(profile) if host is not None:
+            users = ((board.id, user) for board in host.boards for user in board.users)
+            return tuple(at for at, user in users if (user.vm, user.profile) == (vm, profile))[:1]
+        case _:
+            return ()
+
+
+def is_on(vm: str, hosts: Iterable[Host]) -> bool:
+    """Whether a host tells of a VM as one that is on with devices."""
+    return bool(vm) and any(
+        any(device.holder == vm for device in host.devices)
+        or any(user.vm == vm for board in host.boards for user in board.users)
+        for host in hosts
+    )

@@ -1,0 +1,329 @@
+"""Who is promised which devices: decided one at a time for each vCenter, and written before told.
+
+A promise is a VSphereReservation, so it outlives whoever made it. It is written before the first
+order to vCenter, and a finalizer keeps it until vCenter says that the VM is no more: what a machine
+may still hold is promised to nobody else, whoever is killed or whatever is deleted in between. Two
+machines that race for the last device ask one after the other, and the second sees the first.
+
+DRS may start a machine where another one was promised its devices. Whoever lost its place so gets
+the one that is left instead, before anybody who asks later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from weakref import WeakValueDictionary
+
+from laneway.api.vsphere import VSphereReservation
+from laneway.controllers.cluster.leading import Leading
+from laneway.controllers.ledger.vsphere import server_of, spec_of
+from laneway.core.refusals.base import Refusal
+from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.domain import Domain
+from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.machine import Fault, VmState
+from laneway.core.vsphere.matching import parts_of
+from laneway.core.vsphere.placing import holds, place
+from laneway.core.vsphere.promise import Promise
+from laneway.kube.capv import VSPHERE_VMS, VSphereVM
+from laneway.kube.client import Client
+from laneway.kube.controller import Retry
+from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.resource import Key, key_of
+from laneway.vsphere.fleet.book import Book
+from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.fleet import Fleet
+from laneway.vsphere.fleet.held import held, is_on
+from laneway.vsphere.fleet.metrics import FleetMetrics
+from laneway.vsphere.fleet.places import domain_of
+from laneway.vsphere.fleet.reservations import Reservations, is_owned, owner_uid
+from laneway.vsphere.fleet.standing import Standing, standing
+from laneway.vsphere.port import VCenterError
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 30.0
+"""How soon vCenter is asked again for a VM whose VSphereVM is gone."""
+LOAD_SECONDS = 2.0
+GONE_SECONDS = 300.0
+"""How long a vCenter that nothing names any more may take to be named otherwise: until then what
+was promised there stays promised, whether or not anybody can ask for the VMs."""
+
+
+class Promises(Leading[Key]):
+    """The reservations. As a part of the manager it takes away those of machines that are gone."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: VsphereCaches,
+        fleet: Fleet,
+        metrics: FleetMetrics,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._caches = caches
+        self._fleet = fleet
+        self._metrics = metrics
+        self._book = Book(caches.reservations)
+        self._reservations = Reservations(client, self._book, metrics, clock)
+        self._loaded = asyncio.Event()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of the vCenters that somebody decides about; whoever makes objects makes up names."""
+        self._stirred: set[str] = set()
+        """The vCenters in which something has changed since promises were last looked over."""
+        self._unnamed: dict[str, float] = {}
+        """The servers that nothing names, and since when that is known."""
+        # Without the vCenters, what is kept in one of them would seem to be kept nowhere.
+        self.needs = (
+            caches.reservations,
+            caches.vms,
+            caches.vcenters,
+            caches.vsphere_clusters,
+        )
+        metrics.watch(fleet.ages, lambda: self._book if self._loaded.is_set() else ())
+        caches.vms.subscribe(lambda old, new: self.ask([key_of(old)] if old and not new else ()))
+        caches.reservations.subscribe(lambda _, new: self.ask([key_of(new)] if new else ()))
+        fleet.subscribe(self._inventory_changed)
+
+    def _inventory_changed(self, name: str, _hosts: frozenset[str]) -> None:
+        self._stirred.add(name)
+        for server in [one for one in self._unnamed if self._fleet.name(one) == name]:
+            del self._unnamed[server]
+        self.ask(self._amiss(name))
+
+    def of(self, namespace: str, name: str) -> Promise | None:
+        """What a machine is promised."""
+        return self._book.promise(Key(namespace, name))
+
+    def reservation(self, namespace: str, name: str) -> VSphereReservation | None:
+        """The reservation of a machine, which need not promise anything."""
+        return self._book.get(Key(namespace, name))
+
+    # ------------------------------------------------------------------------------- promising
+
+    async def keep(
+        self, vm: VSphereVM, wanted: Wanted, domain: Domain, *, struck: Collection[str] = ()
+    ) -> Promise | Refusal:
+        """What a machine is promised, or why nothing; what it was promised stays while it can.
+
+        `struck`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
+        """
+        await self._loaded.wait()
+        name = self._fleet.name(vm.spec.server)
+        async with self._lock(vm):
+            self._fleet.called(name, vm.spec.server)
+            await self._clear_of_others(vm)
+            hosts, given = self._hosts(name), self._given(name)
+            own = self._book.promise(key_of(vm))
+            if own is not None and tuple(seat.asked for seat in own.seats) == wanted.devices:
+                if own.host not in struck and is_on(own.vm, hosts):
+                    return own
+                if holds(hosts, own, given, domain=domain, struck=struck):
+                    return own
+            machine = str(key_of(vm))
+            if name in self._stirred:
+                await self._rehouse(name, hosts, but=machine)
+                given = self._given(name)
+            found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+            if own is not None and isinstance(found, Refusal):
+                await self._write(vm, name, Promise(machine, "", ()))
+                # What became free meanwhile has woken nobody: this machine did not wait yet.
+                hosts, given = self._hosts(name), self._given(name)
+                found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+            if isinstance(found, Promise):
+                promise = Promise(machine, found.host, found.seats, own.vm if own else "")
+                await self._write(vm, name, promise)
+                return promise
+            self._metrics.refused(found.reason)
+            return found
+
+    def _hosts(self, name: str) -> Sequence[Host]:
+        return tuple(self._fleet.inventory(name).values())
+
+    async def _rehouse(self, name: str, hosts: Sequence[Host], *, but: str) -> None:
+        """Find another place for machines whose promise cannot be kept any more where it is."""
+        self._stirred.discard(name)  # before, as more may change while this is written
+        for one in self._at(name):
+            key = key_of(one)
+            promise, vm = self._book.promise(key), self._cached(key)
+            if promise is None or promise.machine == but:
+                continue
+            if vm is None or not is_owned(one, vm) or is_on(promise.vm, hosts):
+                continue
+            domain, given = domain_of(vm, self._caches), self._given(name)
+            if holds(hosts, promise, given, domain=domain):
+                continue
+            wanted = Wanted(tuple(seat.asked for seat in promise.seats))
+            found = place(hosts, wanted, given, domain=domain, machine=promise.machine)
+            if isinstance(found, Promise):
+                moved = Promise(promise.machine, found.host, found.seats, promise.vm)
+                await self._write(vm, name, moved)
+
+    async def release(self, namespace: str, name: str) -> None:
+        """Take a promise back: its VM is gone for certain. Raises KubeError."""
+        await self._loaded.wait()
+        if (found := self._book.get(Key(namespace, name))) is not None:
+            await self._reservations.remove(found)
+
+    # --------------------------------------------------------------------------------- telling
+
+    async def tell(
+        self,
+        vm: VSphereVM,
+        wanted: Wanted,
+        state: VmState | None,
+        *,
+        refusal: Refusal | None = None,
+        fault: Fault | None = None,
+    ) -> Standing:
+        """Keep the reservation in step with the VM, and say how it stands. Raises KubeError.
+
+        A machine that is on holds its devices wherever vCenter put it: the promise follows it.
+        """
+        await self._loaded.wait()
+        name, key = self._fleet.name(vm.spec.server), key_of(vm)
+        hosts = self._fleet.inventory(name)
+        promise = self._book.promise(key)
+        if state is not None and state.on and (promise is None or promise.host != state.host):
+            seats = held(wanted, state, hosts.get(state.host))
+            if seats is not None:
+                async with self._lock(vm):
+                    promise = Promise(str(key), state.host, seats, state.ref)
+                    await self._write(vm, name, promise)
+        at = hosts.get(promise.host) if promise is not None else None
+        result = standing(
+            wanted,
+            promise,
+            state,
+            host_name=at.name if at is not None else "",
+            parts=parts_of(wanted, hosts.values()),
+            refusal=refusal,
+            fault=fault,
+        )
+        found = self._book.get(key)
+        if found is None and refusal is not None:
+            async with self._lock(vm):
+                await self._write(vm, name, Promise(str(key), "", ()))
+            found = self._book.get(key)
+        if found is not None:
+            await self._reservations.say(found, result, state.ref if state is not None else "")
+        return result
+
+    async def _write(self, vm: VSphereVM, vcenter: str, promise: Promise) -> None:
+        hosts = {ref: host.name for ref, host in self._fleet.inventory(vcenter).items()}
+        await self._reservations.write(vm, spec_of(vcenter, vm.spec.server, promise, hosts))
+
+    # ------------------------------------------------------------------------------ taking away
+
+    def everything(self) -> Iterable[Key]:
+        """All that is reserved."""
+        return [key_of(one) for one in self._book]
+
+    def _amiss(self, name: str) -> list[Key]:
+        """Reservations at a vCenter whose VSphereVM is gone, or that call it otherwise."""
+        return [
+            key_of(one)
+            for one in self._at(name)
+            if one.spec.vcenter != name or not is_owned(one, self._cached(key_of(one)))
+        ]
+
+    def _cached(self, key: Key) -> VSphereVM | None:
+        return self._caches.vms.store.get(key.name, key.namespace)
+
+    async def reconcile(self, key: Key) -> Retry | None:
+        """Take away a reservation whose VSphereVM and VM are gone; have the others name vCenter."""
+        found = self._book.get(key)
+        if found is None:
+            return None
+        orphan = not is_owned(found, self._cached(key))
+        if orphan and await self._collect(found):
+            return None
+        name, found = self._fleet.name(found.spec.server), self._book.get(key)
+        if found is not None and found.spec.vcenter != name and name in self._fleet.known():
+            await self._reservations.call(found, name)
+        return Retry(AGAIN_SECONDS) if orphan else None
+
+    async def _clear_of_others(self, vm: VSphereVM) -> None:
+        """Nothing may be left of a machine of the same name that was there before."""
+        found = self._book.get(key_of(vm))
+        if found is not None and not is_owned(found, vm) and not await self._collect(found):
+            raise VCenterError(
+                f"an earlier VSphereVM {key_of(vm)} was deleted, and its VM is still in vCenter: "
+                f"delete VM {found.status.vm or owner_uid(found)}, or wait until that is done"
+            )
+
+    async def _collect(self, found: VSphereReservation) -> bool:
+        """Whether it is gone now: its VSphereVM is, and so is its VM, or nobody can ever tell."""
+        meta, uid = found.metadata, owner_uid(found)
+        with contextlib.suppress(NotFoundError):
+            vm = await self._client.get(VSPHERE_VMS, meta.name, meta.namespace)
+            if is_owned(found, vm):
+                return False
+        name = self._fleet.name(found.spec.server)
+        if name not in self._fleet.known():
+            if self._may_be_named(found.spec.server):
+                log.info("VSphereReservation %s is kept: nothing names its vCenter", key_of(found))
+                return False
+        else:
+            try:
+                vcenter = self._fleet.called(name)
+                left = await vcenter.find(uid) if uid else None
+                if left is None and found.status.vm:
+                    left = (await vcenter.look([found.status.vm])).get(found.status.vm)
+            except VCenterError as error:
+                log.info("VSphereReservation %s is kept: %s", key_of(found), error)
+                return False
+            if left is not None:
+                log.warning(
+                    "VSphereReservation %s is kept: its VSphereVM is gone, but VM %s (%s) is still "
+                    "there; delete it",
+                    key_of(found),
+                    left.name,
+                    left.ref,
+                )
+                return False
+        await self._reservations.remove(found)
+        log.info("VSphereReservation %s removed: its machine is gone", key_of(found))
+        return True
+
+    # ----------------------------------------------------------------------------- by vCenters
+
+    def _given(self, name: str) -> list[Promise]:
+        """All that is promised of one vCenter."""
+        promises = (self._book.promise(key_of(one)) for one in self._at(name))
+        return [one for one in promises if one is not None]
+
+    def _at(self, name: str) -> list[VSphereReservation]:
+        return [one for one in self._book if self._fleet.name(one.spec.server) == name]
+
+    def _may_be_named(self, server: str) -> bool:
+        """Whether a vCenter that nothing names may be about to be named otherwise."""
+        now = time.monotonic()
+        return now < self._unnamed.setdefault(server, now) + GONE_SECONDS
+
+    def _lock(self, vm: VSphereVM) -> asyncio.Lock:
+        """Of its vCenter, whatever that is called meanwhile."""
+        return self._locks.setdefault(server_of(vm.spec.server), asyncio.Lock())
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        try:
+            while not self._loaded.is_set():
+                try:
+                    await self._book.load(self._client)
+                    self._loaded.set()
+                except KubeError as error:
+                    log.warning("reservations are not known yet: %s", error)
+                    await asyncio.sleep(LOAD_SECONDS)
+            await super().run()
+        finally:
+            self._loaded.clear()
+            self._unnamed.clear()

@@ -1,0 +1,150 @@
+"""How it stands with the devices of a machine: what was asked, what is there, where, and its state.
+
+One judgement for the machine's condition, the reservation's status and events. A machine that is on
+and lacks a device is not ready, whatever it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from laneway.api.vsphere import (
+    SEAT_ATTACHED,
+    SEAT_IN_USE,
+    SEAT_MISSING,
+    SEAT_REFUSED,
+    SEAT_RESERVED,
+    SeatState,
+    SeatStatus,
+)
+from laneway.controllers.ledger.vsphere import asked_text, seat_object
+from laneway.core.phrases import quoted
+from laneway.core.refusals.base import Refusal
+from laneway.core.vsphere.asked import Asked, AskedDevice, Wanted
+from laneway.core.vsphere.machine import (
+    Attached,
+    DynamicBacking,
+    Fault,
+    FixedBacking,
+    VgpuBacking,
+    VmState,
+)
+from laneway.core.vsphere.matching import NO_PARTS, match
+from laneway.core.vsphere.promise import Promise
+
+MISSING = "PCIDevicesMissing"
+UNKNOWN = "PCIDevicesUnknown"
+
+
+class Standing(NamedTuple):
+    """The devices of one machine."""
+
+    devices: tuple[SeatStatus, ...]
+    ready: bool
+    """All are attached, and can be had; of a machine that is on, in use."""
+    reason: str
+    message: str
+
+
+def standing(
+    wanted: Wanted,
+    promise: Promise | None,
+    state: VmState | None,
+    *,
+    host_name: str = "",
+    parts: Mapping[str, int] = NO_PARTS,
+    refusal: Refusal | None = None,
+    fault: Fault | None = None,
+) -> Standing:
+    """Judge. `host_name` is that of the promised host; `fault` is why a device is not attached.
+
+    `parts`: of how many devices the groups are that it asks for.
+    """
+    found = match(wanted, state.devices if state is not None else (), parts)
+    on = state is not None and state.on
+    why = fault_words(fault) if fault is not None else refusal.words if refusal is not None else ""
+    lost = on and fault is None
+    devices = tuple(
+        _seat(
+            asked,
+            attached,
+            state=_state(attached, on=on, lost=lost, promised=promise is not None and not why),
+            host=(state.host_name if state is not None and (attached or on) else host_name),
+            message=why,
+        )
+        for asked, attached in zip(wanted.devices, found.seats, strict=True)
+    )
+    refused = refusal is not None and not on
+    ready = not found.missing and not refused
+    reason, message = _summary(found.missing, found.surplus, promise, on=on, host=host_name)
+    if not ready and fault is not None:
+        reason, message = fault.type, why
+    elif refusal is not None and refused:
+        reason, message = refusal.reason, why
+    return Standing(devices, ready, reason, message)
+
+
+def fault_words(fault: Fault) -> str:
+    """What vCenter says, with the name that no language changes."""
+    return f"{fault.text} ({fault.type})" if fault.text else fault.type
+
+
+def _seat(
+    asked: Asked, attached: Attached | None, *, state: SeatState, host: str, message: str
+) -> SeatStatus:
+    label = asked.label if isinstance(asked, AskedDevice) else ""
+    return SeatStatus(
+        asked=asked_text(asked),
+        label=label,
+        state=state,
+        attached=_backing(attached) if attached is not None else "",
+        key=attached.key if attached is not None else 0,
+        host=host,
+        message=message if attached is None else "",
+    )
+
+
+def _state(attached: Attached | None, *, on: bool, lost: bool, promised: bool) -> SeatState:
+    if attached is not None:
+        return SEAT_IN_USE if on else SEAT_ATTACHED
+    if lost:
+        return SEAT_MISSING
+    return SEAT_RESERVED if promised else SEAT_REFUSED
+
+
+def _backing(attached: Attached) -> str:
+    match attached.backing:
+        case VgpuBacking(profile):
+            return profile
+        case DynamicBacking(allowed, _, assigned):
+            return assigned or asked_text(AskedDevice(allowed))
+        case FixedBacking(id):
+            return id
+
+
+def _summary(
+    missing: Sequence[Asked],
+    surplus: Sequence[Attached],
+    promise: Promise | None,
+    *,
+    on: bool,
+    host: str,
+) -> tuple[str, str]:
+    more = f"; {len(surplus)} more than it asks for" if surplus else ""
+    if not missing:
+        if on:
+            return SEAT_IN_USE, f"The machine is on with all of its devices{more}"
+        return SEAT_ATTACHED, f"All devices are attached{more}"
+    names = ", ".join(_named(one) for one in missing)
+    if on:
+        return MISSING, f"The machine is on without {names}"
+    if promise is not None and promise.host:
+        return SEAT_RESERVED, f"Kept on host {host or promise.host}, to be attached: {names}"
+    return UNKNOWN, f"Nothing is known yet of {names}"
+
+
+def _named(asked: Asked) -> str:
+    seat = seat_object(asked)
+    label = f" labelled {quoted(seat.label)}" if seat.label else ""
+    return f"{seat.type} {seat.asked}{label}"

@@ -1,0 +1,5 @@
+"""Machines on vSphere by Laneway alone: what CAPV's controllers do, with the devices they lack."""
+
+from laneway.vsphere.machines.parts import parts
+
+__all__ = ["parts"]

@@ -1,0 +1,69 @@
+"""Devices to attach, as vCenter is to be told of them.
+
+Keys are negative and differ within a request. The devices of a vendor device group carry the key of
+their group and their place in it, and are always attached together.
+
+An item without a label is attached without one, also where the device that it is promised has one.
+To name that label would make the promise exact, but it would stay with the VM when its promise
+moves to a host without such a device, and the VM could not start there. So vCenter may take another
+device than the promised one; whoever was promised that is told so when it starts, and is tried
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+
+from laneway.core.vsphere.asked import Asked, AskedDevice, AskedGroup, AskedVgpu
+from laneway.core.vsphere.inventory import DeviceGroup, GroupPart
+from laneway.core.vsphere.machine import Attached, Backing, DynamicBacking, Fault, VgpuBacking
+from laneway.vsphere.port import Addition, FaultError
+
+_FIRST_KEY = -200
+"""As CAPV: vCenter's own go upwards from 13000."""
+
+
+def additions(
+    asked: Sequence[Asked], groups: Mapping[str, DeviceGroup], there: Iterable[Attached]
+) -> tuple[Addition, ...]:
+    """What to attach for these items. Raises FaultError for a group that cannot be."""
+    keys = count(_FIRST_KEY, -1)
+    group_keys = count(max((one.group for one in there), default=0) + 1)
+    found: list[Addition] = []
+    for one in asked:
+        match one:
+            case AskedVgpu(profile):
+                found.append(Addition(next(keys), VgpuBacking(profile)))
+            case AskedDevice(allowed, label):
+                found.append(Addition(next(keys), DynamicBacking(allowed, label)))
+            case AskedGroup(name):
+                found += _of_group(name, groups.get(name), keys, next(group_keys))
+    return tuple(found)
+
+
+def _of_group(
+    name: str, group: DeviceGroup | None, keys: Iterator[int], group_key: int
+) -> Iterable[Addition]:
+    if group is None:
+        raise FaultError(
+            Fault("DeviceGroupMissing", f"the promised host offers no device group {name!r} now")
+        )
+    return [
+        Addition(next(keys), _backing(name, part), name, group_key, at)
+        for at, part in enumerate(group.parts)
+    ]
+
+
+def _backing(group: str, part: GroupPart) -> Backing:
+    if part.profile:
+        return VgpuBacking(part.profile)
+    if part.ids is not None:
+        return DynamicBacking((part.ids,), part.label)
+    raise FaultError(
+        Fault(
+            "DeviceGroupUnsupported",
+            f"device group {group!r} has a part of kind {part.kind} ({part.name}), which cannot "
+            "be attached; choose a group of GPUs and network cards",
+        )
+    )

@@ -1,0 +1,166 @@
+"""What is remembered of the attempts for one machine, beyond what its object says.
+
+Losing it, as when the manager changes, costs an attempt and nothing else. An attempt that failed is
+made again after a wait that grows, never for all machines at the same moment. One that cannot
+succeed is made again only when something has changed, and then not at once either: an inventory in
+which something changes all the time must not become a loop.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from laneway.core.refusals.base import Refusal
+from laneway.core.vsphere.machine import Fault
+from laneway.core.vsphere.steps import Past
+
+FOREVER = float("inf")
+
+
+class Pace(NamedTuple):
+    """How long is waited, in seconds."""
+
+    first: float = 2.0
+    """After the first failure; each further one doubles it."""
+    longest: float = 300.0
+    look: float = 5.0
+    """Between two looks at a guest that starts or stops, of which nobody tells."""
+    task: float = 60.0
+    """Between two looks at a task, should its end not be told."""
+    rest: float = 120.0
+    """Between two looks at a machine that is as it should be, or waits for something to change."""
+    pardon: float = 600.0
+    """Until a host that would not start a machine is tried again, though nothing is known to have
+    changed: its memory and processors are not followed."""
+    linger: float = 10.0
+    """How long a clone whose answer was lost may take to show up anywhere."""
+
+
+@dataclass
+class Memory:
+    """Of one VSphereVM, by its uid."""
+
+    uid: str
+    jitter: Callable[[], float] = random.random
+    server: str = ""
+    """Its vCenter."""
+    host: str = ""
+    """Where it is, or is promised to be."""
+    ordering: str = ""
+    """What the task in flight is for."""
+    attempts: int = 0
+    due: float = 0.0
+    """Not before this time is anything ordered."""
+    shown: tuple[float, str] = (0.0, "")
+    """The same, and as it is written for people."""
+    fault: Fault | None = None
+    """Why the last attempt failed; None: it did not."""
+    refusal: Refusal | None = None
+    """Why nothing is promised."""
+    wished: tuple[int, bool] = (0, False)
+    """Generation of the object, and whether it is to be deleted, when that was."""
+    blocked: bool = False
+    """Only a change helps."""
+    news: bool = False
+    """Something of the inventory has changed since anything was ordered."""
+    spec: Mapping[str, Any] | None = None
+    """All that the object says, read before anything is ordered for it."""
+    lingered: bool = False
+    one_by_one: bool = False
+    introduced: bool = False
+    joined: bool = False
+    given_up: bool = False
+    asked_guest: bool = False
+    guest_deaf: bool = False
+    """The guest cannot be asked to shut down."""
+    told: Sequence[Any] | None = None
+    """What was last written of its devices, which CAPV's own definitions do not keep."""
+    struck: set[str] = field(default_factory=set)
+    """Hosts that would not start it."""
+    starting: str = ""
+    """The host that was last told to start it."""
+    stirred: set[str] = field(default_factory=set)
+    """Those of these hosts where something has changed since."""
+    pardoned: float = 0.0
+    """When these are to be tried again."""
+
+    def failed(self, fault: Fault, now: float, pace: Pace, *, terminal: bool) -> float:
+        """Count a failure; how long to wait."""
+        self.fault = fault
+        self.blocked = terminal and not self.news
+        wait = self._wait(pace)
+        self.attempts += 1
+        self.due = FOREVER if self.blocked else now + wait
+        return wait
+
+    def succeeded(self) -> None:
+        """What was ordered was done: whatever comes next begins anew."""
+        self.attempts = 0
+        self.due = 0.0
+        self.fault = None
+        self.blocked = False
+
+    def order(self, host: str = "") -> None:
+        """Something is ordered; `host`: of the one that is to start it."""
+        self.news = False
+        if host:
+            self.starting = host
+            self.stirred.discard(host)
+
+    def strike(self, host: str, now: float, pace: Pace) -> None:
+        """A host would not start it."""
+        self.struck.add(host)
+        self.attempts += 1
+        self.pardoned = now + pace.pardon
+
+    def forgive(self, now: float, pace: Pace) -> bool:
+        """Whether there are hosts to try again, as something has changed there; but not at once."""
+        forgiven = self.struck & self.stirred
+        self.struck -= forgiven
+        if forgiven:
+            self.due = now + self._wait(pace)
+        return bool(forgiven)
+
+    def pardon(self, now: float) -> None:
+        """Try hosts again that would not start it long ago."""
+        if self.struck and now >= self.pardoned:
+            self.struck.clear()
+
+    def changed(self, hosts: frozenset[str], now: float, pace: Pace) -> None:
+        """Something of the inventory has changed: what could not be may be possible now."""
+        self.news = True
+        self.stirred |= hosts & {self.starting, *self.struck}
+        self.refusal = None
+        if self.blocked:
+            self.blocked = False
+            self.due = now + self._wait(pace)
+
+    def rewritten(self, wished: tuple[int, bool]) -> None:
+        """The object may have been changed, and with it what is wrong."""
+        if wished != self.wished:
+            self.wished = wished
+            self.spec = None
+            self.refusal = None
+            self.succeeded()
+
+    def past(self, *, made: bool, ordered: bool, patience: bool) -> Past:
+        """The same, as steps are decided from it."""
+        return Past(
+            made=made,
+            ordered=ordered,
+            lingered=self.lingered,
+            one_by_one=self.one_by_one,
+            introduced=self.introduced,
+            joined=self.joined,
+            struck=frozenset(self.struck),
+            given_up=self.given_up,
+            asked_guest=self.asked_guest,
+            patience=patience,
+        )
+
+    def _wait(self, pace: Pace) -> float:
+        limit = min(pace.first * 2.0 ** min(self.attempts, 16), pace.longest)
+        return limit * (1 + self.jitter()) / 2

@@ -1,0 +1,215 @@
+"""VSphereVM → VM: looks, decides one step, takes it, says so; then the same again.
+
+A worker never waits for a task of vCenter: its end has the machine looked at again, and so does
+every change of the hosts that concerns it. Orders are bounded: what failed waits longer each time,
+what cannot succeed waits for a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from laneway.controllers.cluster.leading import Leading
+from laneway.kube.capv import VSPHERE_VMS, VSphereVM
+from laneway.kube.client import Client
+from laneway.kube.clusterapi import Cluster
+from laneway.kube.controller import Retry
+from laneway.kube.errors import ConflictError, NotFoundError
+from laneway.kube.events import EventRecorder
+from laneway.kube.resource import Key, key_of
+from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.fleet import Fleet
+from laneway.vsphere.fleet.promises import Promises
+from laneway.vsphere.machines.attempt import Attempt
+from laneway.vsphere.machines.finalizers import VM as FINALIZER
+from laneway.vsphere.machines.finalizers import held
+from laneway.vsphere.machines.means import Means
+from laneway.vsphere.machines.memory import Memory, Pace
+from laneway.vsphere.machines.newest import Newest
+from laneway.vsphere.machines.news import generation_of, is_news, is_same
+from laneway.vsphere.machines.ownership import cluster_of, is_paused, of_cluster
+from laneway.vsphere.machines.whole import WHOLE_VMS
+from laneway.vsphere.port import VCenter, VCenterError
+from laneway.vsphere.status import Statuses
+
+log = logging.getLogger(__name__)
+
+CONFLICT_SECONDS = 0.2
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Vms(Leading[Key]):
+    """The machines."""
+
+    workers = 16
+
+    def __init__(
+        self,
+        client: Client,
+        caches: VsphereCaches,
+        fleet: Fleet,
+        promises: Promises,
+        recorder: EventRecorder,
+        *,
+        pace: Pace | None = None,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        super().__init__()
+        self._caches = caches
+        self._newest = Newest(caches.vms, self._read)
+        self._means = Means(
+            client,
+            caches,
+            fleet,
+            promises,
+            recorder,
+            pace or Pace(),
+            clock,
+            self._newest,
+            Statuses(client),
+            self._watch,
+        )
+        self._memories: dict[Key, Memory] = {}
+        self._watches: dict[Key, tuple[str, asyncio.Task[None]]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self.needs = (
+            caches.vms,
+            caches.vsphere_machines,
+            caches.vsphere_clusters,
+            caches.machines,
+            caches.clusters,
+            caches.zones,
+            caches.domains,
+            caches.reservations,
+        )
+        caches.vms.subscribe(self._vm_changed)
+        caches.clusters.subscribe(self._cluster_changed)
+        caches.reservations.subscribe(self._given_back)
+        fleet.subscribe(self._hosts_changed)
+
+    def everything(self) -> Iterable[Key]:
+        return self._caches.vms.store.keys()
+
+    # ------------------------------------------------------------------------------- what changes
+
+    def _vm_changed(self, before: VSphereVM | None, after: VSphereVM | None) -> None:
+        if is_news(before, after) and not self._is_own(before, after):
+            self.ask([key_of(one) for one in (after or before,) if one is not None])
+
+    def _is_own(self, before: VSphereVM | None, after: VSphereVM | None) -> bool:
+        """Whether a change of the spec is the uid that we wrote there."""
+        if before is None or after is None:
+            return False
+        memory = self._memories.get(key_of(after))
+        if memory is None or memory.uid != after.metadata.uid:
+            return False
+        return memory.wished == generation_of(after) and is_same(before, after)
+
+    def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
+        if before is None or after is None or before.spec.paused == after.spec.paused:
+            return
+        owner = key_of(after)
+        self.ask(key_of(vm) for vm in self._caches.vms.store if of_cluster(vm.metadata) == owner)
+
+    def _given_back(self, before: object, _after: object) -> None:
+        """What one machine no longer needs another may wait for."""
+        if before is not None:
+            self.ask([key for key, one in self._memories.items() if one.refusal is not None])
+
+    def _hosts_changed(self, vcenter: str, hosts: frozenset[str]) -> None:
+        now = time.monotonic()
+        for key, memory in self._memories.items():
+            if self._means.fleet.name(memory.server) != vcenter:
+                continue
+            waits = memory.blocked or memory.refusal is not None
+            if hosts:
+                memory.changed(hosts, now, self._means.pace)
+            if not hosts or waits or memory.host in hosts:
+                self.ask([key])
+
+    # ------------------------------------------------------------------------------------- working
+
+    async def reconcile(self, key: Key) -> Retry | None:
+        """Bring one machine a step further."""
+        try:
+            vm = await self._newest.get(key)
+        except NotFoundError:
+            self._memories.pop(key, None)
+            if watched := self._watches.pop(key, None):
+                watched[1].cancel()
+            return None
+        if is_paused(vm.metadata, cluster_of(vm.metadata, self._caches)):
+            return None
+        try:
+            if FINALIZER not in vm.metadata.finalizers:
+                if vm.metadata.deletion_timestamp is not None:
+                    return None
+                vm = await held(self._means.client, VSPHERE_VMS, vm, FINALIZER)
+                self._newest.wrote(vm)
+            return await Attempt(self._means, vm, self._memory(key, vm)).run()
+        except ConflictError:
+            self._newest.doubt(key)
+            return Retry(CONFLICT_SECONDS)
+
+    async def _read(self, key: Key) -> VSphereVM:
+        """All of it is needed when it is looked at for the first time."""
+        found = await self._means.client.get(WHOLE_VMS, key.name, key.namespace)
+        self._memory(key, found.known).spec = found.spec
+        return found.known
+
+    def _memory(self, key: Key, vm: VSphereVM) -> Memory:
+        meta = vm.metadata
+        memory = self._memories.get(key)
+        if memory is None or memory.uid != meta.uid:
+            memory = self._memories[key] = Memory(meta.uid)
+            memory.wished = generation_of(vm)
+            memory.due = time.monotonic() + self._still_to_wait(vm)
+        memory.server = vm.spec.server
+        memory.rewritten(generation_of(vm))
+        return memory
+
+    def _still_to_wait(self, vm: VSphereVM) -> float:
+        """Whoever leads after another waits as that one would have."""
+        try:
+            until = datetime.fromisoformat(vm.status.retry_after)
+            left = (until - self._means.clock()).total_seconds()
+        except (ValueError, TypeError):
+            return 0.0
+        return min(max(left, 0.0), self._means.pace.longest)
+
+    def _watch(self, key: Key, vcenter: VCenter, task: str) -> None:
+        """Have the machine looked at again when a task ends."""
+        watched = self._watches.get(key)
+        if self._group is None or (watched and watched[0] == task and not watched[1].done()):
+            return
+        if watched:
+            watched[1].cancel()
+        waiting = self._group.create_task(self._await_end(key, vcenter, task))
+        self._watches[key] = task, waiting
+
+    async def _await_end(self, key: Key, vcenter: VCenter, task: str) -> None:
+        try:
+            await vcenter.finished(task)
+        except VCenterError as error:
+            log.info("%s: the end of %s is not told: %s", key, task, error)
+            await asyncio.sleep(self._means.pace.look)
+        self.queue.add(key)
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                await super().run()
+        finally:
+            self._group = None
+            self._watches.clear()
+            self._memories.clear()
+            self._newest.forget()

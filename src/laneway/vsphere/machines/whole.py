@@ -1,0 +1,44 @@
+"""Objects with all that their spec says: what is handed on need not be known here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple
+
+import msgspec
+
+from laneway.api import decode
+from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS
+from laneway.kube.resource import Metadata, Resource, T
+
+
+class Whole(NamedTuple, Generic[T]):
+    """An object as it is read, and its spec as it is written."""
+
+    known: T
+    spec: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.known.metadata
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    spec: Mapping[str, Any] = {}
+
+
+def whole(resource: Resource[T]) -> Resource[Whole[T]]:
+    """The same objects with all of their spec."""
+    return Resource(
+        resource.group,
+        resource.version,
+        resource.plural,
+        resource.namespaced,
+        Whole[T],
+        resource.kind or resource.type.__name__,
+        lambda _, raw: Whole(resource.decode(raw), decode(_Spec, raw).spec),
+    )
+
+
+WHOLE_MACHINES = whole(VSPHERE_MACHINES)
+WHOLE_VMS = whole(VSPHERE_VMS)

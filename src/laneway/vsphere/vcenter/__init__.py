@@ -1,0 +1,8 @@
+"""A vCenter, by pyVmomi: the implementation of the port (`laneway.vsphere.port`).
+
+pyVmomi is imported here and nowhere else; it costs half a second.
+"""
+
+from laneway.vsphere.vcenter.connection import Connection, connect
+
+__all__ = ["Connection", "connect"]

@@ -1,0 +1,327 @@
+"""A host of vCenter as the facts that count, and these facts as a `Host`.
+
+A host tells hundreds of PCI devices, as objects of fifteen fields each. What it tells is boiled
+down as it arrives, with texts and ids shared between hosts, so that a fleet takes little memory and
+one that changes is put together anew from what is kept.
+
+Numbers come in three forms: signed 16 bits here, plain in device groups, hexadecimal text nowhere
+that is read. All are masked.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.core.vsphere.asked import PciIds
+from laneway.core.vsphere.inventory import Board, BoardUser, Device, Host, Profile
+from laneway.vsphere.vcenter.reading import ref_of
+from laneway.vsphere.vcenter.spelling import unescaped
+from laneway.vsphere.vcenter.targets import Target
+
+SHARED_DIRECT = "sharedDirect"
+_OFFERABLE = ("shared", "direct")
+"""Graphics types of GPUs that could be given away whole; `basic` is the console's."""
+
+_LABEL = "hardwareLabel"
+_DISPLAY = 0x03
+_PLUMBING = (0x06, 0x08)
+"""PCI base classes of bridges and of parts of the board, most of what a host tells."""
+
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2,3}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
+
+
+class Slot(NamedTuple):
+    """What is in a PCI slot."""
+
+    ids: PciIds
+    name: str
+    display: bool
+
+
+class Card(NamedTuple):
+    """A GPU as the host's graphics tell it."""
+
+    id: str
+    name: str
+    type: str
+    mode: str
+    memory_gib: int
+    vms: tuple[str, ...]
+
+
+class Passed(NamedTuple):
+    """How a device stands with passthrough."""
+
+    active: bool
+    label: str
+
+
+class Facts(msgspec.Struct, gc=False):
+    """All that is kept of one host; `take` changes it as vCenter tells."""
+
+    ref: str
+    name: str = ""
+    parent: str = ""
+    slots: dict[str, Slot] = {}
+    passed: dict[str, Passed] = {}
+    cards: tuple[Card, ...] = ()
+    default_type: str = ""
+    profiles: tuple[str, ...] = ()
+    migrating: frozenset[str] = frozenset()
+    bindings: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    connected: bool = False
+    maintenance: bool = False
+
+    def take(self, path: str, value: Any) -> None:
+        """One property; None: the host has no such any more."""
+        _TAKE[path](self, value)
+
+    def users(self) -> set[str]:
+        """VMs on its boards."""
+        return {vm for card in self.cards if card.type == SHARED_DIRECT for vm in card.vms}
+
+    def offers(self) -> tuple[object, ...]:
+        """What its configuration target depends on: who uses it is not among it."""
+        return (
+            self.connected,
+            tuple(card._replace(vms=()) for card in self.cards),
+            self.profiles,
+            tuple(self.passed.items()),
+            tuple(self.labels.items()),
+        )
+
+
+@lru_cache(maxsize=4096)
+def _slot(ids: PciIds, name: str, display: bool) -> Slot:
+    """One object for all equal cards of a fleet."""
+    return Slot(ids, name, display)
+
+
+def _address(text: str | None) -> str:
+    return sys.intern((text or "").lower())
+
+
+def _take_slots(facts: Facts, value: Iterable[Any] | None) -> None:
+    facts.slots = {
+        _address(one.id): _slot(
+            PciIds(
+                one.vendorId & 0xFFFF,
+                one.deviceId & 0xFFFF,
+                one.subVendorId & 0xFFFF,
+                one.subDeviceId & 0xFFFF,
+            ),
+            one.deviceName or "",
+            (one.classId & 0xFFFF) >> 8 == _DISPLAY,
+        )
+        for one in value or ()
+        if (one.classId & 0xFFFF) >> 8 not in _PLUMBING
+    }
+
+
+def _take_passed(facts: Facts, value: Iterable[Any] | None) -> None:
+    facts.passed = {
+        _address(one.id): Passed(bool(one.passthruActive), sys.intern(one.hardwareLabel or ""))
+        for one in value or ()
+        if one.passthruEnabled or one.passthruActive
+    }
+
+
+def _take_cards(facts: Facts, value: Iterable[Any] | None) -> None:
+    facts.cards = tuple(
+        Card(
+            _address(one.pciId),
+            sys.intern(one.deviceName or ""),
+            sys.intern(one.graphicsType or ""),
+            "" if one.vgpuMode in (None, "none") else sys.intern(one.vgpuMode),
+            -(-one.memorySizeInKB >> 20),
+            tuple(map(ref_of, one.vm)),
+        )
+        for one in value or ()
+        if one.pciId
+    )
+
+
+def _take_default(facts: Facts, value: Any) -> None:
+    facts.default_type = (value.hostDefaultGraphicsType or "") if value else ""
+
+
+def _take_profiles(facts: Facts, value: Iterable[str] | None) -> None:
+    facts.profiles = tuple(sys.intern(name) for name in dict.fromkeys(value or ()))
+
+
+def _take_capabilities(facts: Facts, value: Iterable[Any] | None) -> None:
+    facts.migrating = frozenset(sys.intern(one.vgpu) for one in value or () if one.migrateSupported)
+
+
+def _take_bindings(facts: Facts, value: Iterable[Any] | None) -> None:
+    facts.bindings = {
+        at: ref_of(one.vm)
+        for one in value or ()
+        if one.vm is not None and (at := address_in(one.instanceId))
+    }
+
+
+def _take_overrides(facts: Facts, value: Any) -> None:
+    facts.labels = {
+        at: sys.intern(str(one.value))
+        for one in (value.attributeOverride if value else ())
+        if one.name == _LABEL and one.value and (at := address_in(one.instanceId))
+    }
+
+
+def address_in(text: str | None) -> str:
+    """The address in `pcip:0000:3b:00.0`; empty for hardware that is no PCI device."""
+    found = _ADDRESS.search(text or "")
+    return _address(found[0]) if found else ""
+
+
+def _take_name(facts: Facts, value: str | None) -> None:
+    facts.name = unescaped(value or "")
+
+
+def _take_parent(facts: Facts, value: Any) -> None:
+    facts.parent = ref_of(value)
+
+
+def _take_connection(facts: Facts, value: str | None) -> None:
+    facts.connected = value == "connected"
+
+
+def _take_maintenance(facts: Facts, value: bool | None) -> None:
+    facts.maintenance = bool(value)
+
+
+_TAKE: Mapping[str, Callable[[Facts, Any], None]] = {
+    "name": _take_name,
+    "parent": _take_parent,
+    "hardware.pciDevice": _take_slots,
+    "config.pciPassthruInfo": _take_passed,
+    "config.graphicsInfo": _take_cards,
+    "config.graphicsConfig": _take_default,
+    "config.sharedPassthruGpuTypes": _take_profiles,
+    "config.sharedGpuCapabilities": _take_capabilities,
+    "config.assignableHardwareBinding": _take_bindings,
+    "config.assignableHardwareConfig": _take_overrides,
+    "runtime.connectionState": _take_connection,
+    "runtime.inMaintenanceMode": _take_maintenance,
+}
+
+PATHS = tuple(_TAKE)
+"""The properties of a host that are asked for."""
+
+
+class Around(NamedTuple):
+    """Where a host is."""
+
+    datacenter: str = ""
+    cluster: str = ""
+    cluster_ref: str = ""
+    drs: bool = False
+    groups_of: tuple[str, ...] = ()
+
+
+def assembled(
+    facts: Facts, around: Around, target: Target, vgpus: Mapping[str, Sequence[str]]
+) -> Host:
+    """`vgpus`: the profiles of each VM that uses a board."""
+    boards = [_board(facts, card, target) for card in facts.cards if card.type == SHARED_DIRECT]
+    using = {card.id: card.vms for card in facts.cards}
+    users = _users({board.id: using[board.id] for board in boards}, boards, vgpus)
+    return Host(
+        ref=facts.ref,
+        name=facts.name,
+        datacenter=around.datacenter,
+        cluster=around.cluster or facts.name,
+        cluster_ref=around.cluster_ref,
+        drs=around.drs,
+        groups_of=around.groups_of,
+        connected=facts.connected,
+        maintenance=facts.maintenance,
+        shared_direct=facts.default_type == SHARED_DIRECT,
+        devices=_devices(facts),
+        boards=tuple(msgspec.structs.replace(board, users=users[board.id]) for board in boards),
+        device_groups=target.groups,
+    )
+
+
+def _devices(facts: Facts) -> tuple[Device, ...]:
+    offered = dict(facts.passed)
+    for card in facts.cards:
+        if card.type in _OFFERABLE:
+            offered.setdefault(card.id, Passed(active=False, label=""))
+    using = {card.id: card.vms[0] for card in facts.cards if card.vms}
+    return tuple(
+        Device(
+            id=at,
+            ids=slot.ids,
+            name=slot.name,
+            label=facts.labels.get(at) or passed.label,
+            display=slot.display,
+            active=passed.active,
+            holder=facts.bindings.get(at) or using.get(at, ""),
+        )
+        for at, passed in sorted(offered.items())
+        if (slot := facts.slots.get(at)) is not None
+    )
+
+
+def _board(facts: Facts, card: Card, target: Target) -> Board:
+    slot = facts.slots.get(card.id)
+    kind = (slot.ids.device, slot.ids.vendor) if slot else None
+    here = {
+        (each.ids.device, each.ids.vendor)
+        for each in map(facts.slots.get, (one.id for one in facts.cards))
+        if each
+    }
+    profiles = []
+    for name in facts.profiles:
+        told = target.profiles.get(name)
+        if told is None:
+            # Before 7.0.3 profiles are names only, and any board of the host may be meant.
+            profiles.append(Profile(name, 0, migrates=name in facts.migrating))
+        elif kind in told.kinds or not told.kinds & here:
+            profiles.append(
+                Profile(name, told.memory_gib, told.mig, told.compute, name in facts.migrating)
+            )
+    largest = target.largest.get(kind, 0) if kind else 0
+    return Board(card.id, card.name, max(card.memory_gib, largest), card.mode, tuple(profiles))
+
+
+def _users(
+    using: Mapping[str, Sequence[str]], boards: Sequence[Board], vgpus: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[BoardUser, ...]]:
+    """Which board carries which vGPU of a VM.
+
+    A board names the VMs on it, not their vGPUs. A VM on several boards has at least one vGPU on
+    each; the others are taken to be where the least is used. What no profile is known of counts as
+    a vGPU of none.
+    """
+    users: dict[str, list[BoardUser]] = {board.id: [] for board in boards}
+    used: Counter[str] = Counter()
+    sizes = {one.name: one.memory_gib for board in boards for one in board.profiles}
+    offers = {board.id: {one.name for one in board.profiles} for board in boards}
+    boards_of = Counter(vm for vms in using.values() for vm in dict.fromkeys(vms))
+    for vm in sorted(boards_of, key=lambda each: (boards_of[each], each)):
+        left = sorted(vgpus.get(vm, ()), key=lambda name: -sizes.get(name, 0))
+        on = [board for board, vms in using.items() if vm in vms]
+        for board in on:
+            profile = next((name for name in left if name in offers[board]), "")
+            profile = profile or (left or [""])[0]
+            if profile:
+                left.remove(profile)
+            users[board].append(BoardUser(vm, profile))
+            used[board] += sizes.get(profile, 0) or 1
+        for profile in left:
+            fitting = [board for board in on if profile in offers[board]] or on
+            board = min(fitting, key=lambda each: used[each])
+            users[board].append(BoardUser(vm, profile))
+            used[board] += sizes.get(profile, 0) or 1
+    return {board: tuple(of) for board, of in users.items()}

@@ -1,0 +1,37 @@
+"""Names as people write them and as vCenter keeps them.
+
+vCenter keeps a slash in a name as `%2f`, a backslash as `%5c` and a percent sign as `%25`, so that
+slashes can divide the names of a path.
+"""
+
+from __future__ import annotations
+
+import re
+
+_KEPT = {"%": "%25", "/": "%2f", "\\": "%5c"}
+_ESCAPE = re.compile(r"%(25|2f|5c)", re.IGNORECASE)
+
+
+def escaped(name: str) -> str:
+    """As vCenter keeps it; what is escaped already stays so."""
+    return re.sub(
+        r"%(?:25|2f|5c)|[%/\\]",
+        lambda found: _KEPT.get(found[0], found[0].lower()),
+        name,
+        flags=re.IGNORECASE,
+    )
+
+
+def unescaped(name: str) -> str:
+    """As people write it."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+
+
+def same(wish: str, kept: str) -> bool:
+    """Whether a name that somebody wrote is that of an object."""
+    return wish == kept or escaped(wish) == escaped(kept)
+
+
+def parts(path: str) -> tuple[str, ...]:
+    """The names of an inventory path."""
+    return tuple(part for part in path.split("/") if part)

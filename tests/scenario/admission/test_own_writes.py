@@ -1,0 +1,51 @@
+"""What Laneway's own parts write is judged as well, and what is refused them is told in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.api import VGPULayout
+from laneway.controllers.layouts import controller
+from laneway.kube.resource import served
+from support.kubectl import Kubectl
+from support.worlds import World
+
+VGPU = "node1-000008004"
+SMALL = "nvidia.com/NVIDIA_A2-8Q"
+
+
+def layout(profile: str, count: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "VGPULayout",
+        "metadata": {"name": "desktops"},
+        "spec": {"vgpus": [{"profile": profile, "count": count}]},
+    }
+
+
+async def test_a_layout_takes_no_device_that_a_machine_at_rest_names(
+    world: World, admin: Kubectl, make_machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.2)
+    await world.add("node1", "a2")
+    await world.vgpu(VGPU, "NVIDIA A2-8Q")
+    await admin.apply(make_machine("desk", gpus=[(VGPU, SMALL)]))
+    await admin.apply(layout("NVIDIA A2-2Q", 4))
+
+    def refused(one: Any) -> bool:
+        return any(gpu.reason == "WriteRefused" for gpu in one.status.gpus)
+
+    stored = await world.until(served(VGPULayout), "desktops", refused)
+    [gpu] = stored.status.gpus
+    assert gpu.message.startswith(
+        f"VGPUDevice {VGPU} is not changed as the layout asks: device {VGPU} is in use with VM "
+        "desk in namespace default"
+    )
+    assert (await admin.get("vgpudevice", VGPU))["spec"]["enabled"] is True
+
+    await world.delete_vm("desk")
+    await world.until(
+        served(VGPULayout), "desktops", lambda one: [g.state for g in one.status.gpus] == ["Done"]
+    )

@@ -1,0 +1,88 @@
+"""The webhook dies while machines start and nodes come: what goes on, and what waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
+from laneway.kube.client import Client
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED
+from laneway.kube.resource import served
+from support.kubectl import Kubectl
+from support.replicas import HOOKS
+from support.worlds import World
+
+CONFIGURATIONS = {
+    "MutatingWebhookConfiguration": "laneway-mutator",
+    "ValidatingWebhookConfiguration": "laneway-validator",
+}
+NIC, OTHER = "node1-000004001", "node2-000004001"
+VGPU = "node1-000008004"
+SMALL = "nvidia.com/NVIDIA_A2-8Q"
+NOBODY = "https://127.0.0.1:1"
+
+
+@contextlib.asynccontextmanager
+async def away(client: Client) -> AsyncIterator[None]:
+    """Nobody listens where the webhook is, until the block ends."""
+    stored = {
+        kind: msgspec.json.decode(await client.raw(HOOKS[kind].path(name=name)))["webhooks"]
+        for kind, name in CONFIGURATIONS.items()
+    }
+
+    async def point(to: str) -> None:
+        for kind, hooks in stored.items():
+            changed = [
+                {**hook, "clientConfig": {**hook["clientConfig"], **({"url": to} if to else {})}}
+                for hook in hooks
+            ]
+            await client.patch(HOOKS[kind], CONFIGURATIONS[kind], {"webhooks": changed})
+
+    await point(NOBODY)
+    try:
+        yield
+    finally:
+        await point("")
+
+
+async def test_machines_start_without_it_and_everything_else_waits(
+    world: World, cluster: Any, admin: Kubectl, make_machine: Any, make_claim: Any
+) -> None:
+    await world.add("node1", "a2-vfio")
+    await world.vgpu(VGPU, "NVIDIA A2-8Q")
+    async with away(cluster.client):
+        # A machine must not depend on Laneway's health.
+        await admin.ok(
+            "create",
+            "-f",
+            "-",
+            stdin=_json(make_machine("desk", "Always", gpus=[("screen", SMALL)])),
+        )
+        await world.running("desk")
+        stored = await admin.get("vm", "desk")
+        assert ANNOTATION_ADMITTED not in stored["metadata"].get("annotations", {})
+        said = await admin.not_applied(make_claim(NIC, "0000:04:00.1"))
+        assert "failed calling webhook" in said
+        # An agent that is new, and one that is asked for something, try again until it is back.
+        coming = asyncio.create_task(world.add("node2", "a2"))
+        await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
+        assert OTHER not in await cluster.names(PCIDevice)
+    await coming
+    await world.until(served(PCIDevice), OTHER, lambda one: one is not None)
+    await world.claim(NIC)
+    await world.stop_vm("desk")
+    await world.run_vm("desk", on=True)
+    await world.running("desk")
+    await world.delete_vm("desk")
+    await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is None)
+    await admin.patch("vgpudevice", VGPU, enabled=False)
+    await world.until(served(PCIDeviceClaim), VGPU, lambda one: one is None)
+
+
+def _json(obj: Any) -> str:
+    return msgspec.json.encode(obj).decode()

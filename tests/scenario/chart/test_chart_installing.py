@@ -1,0 +1,215 @@
+"""Helm itself installs, upgrades and removes the chart; what it leaves is meant to stay.
+
+No kubelet runs the pods here, so nothing waits for them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laneway.api.registry import KINDS
+from support.administrator import SECONDS, Administrator
+from support.chart import FOLDER, VALUES, Object, helm, render
+
+NAMESPACE = f"chart-{uuid.uuid4().hex[:8]}"
+"""A real server takes longer to empty one than the tests run."""
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
+AGENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/laneway-agent"
+OLDEST = 27
+"""The Kubernetes that the chart is for, as the 27 of 1.27."""
+FOREIGN = {"Certificate", "Issuer", "PrometheusRule", "ServiceMonitor"}
+"""Kinds of others, which a cluster need not have."""
+
+
+@pytest.fixture
+def api(kubeconfig: str) -> Iterator[Administrator]:
+    """The server, with nothing of the chart's when the test is over."""
+    found = Administrator(kubeconfig)
+    found.call("/api/v1/namespaces", "POST", _object("v1", "Namespace", NAMESPACE))
+    yield found
+    found.call(f"{DEVICES}/pcidevices/kept", "DELETE")
+
+
+@pytest.fixture
+def chart(api: Administrator, tmp_path: Path) -> Path:
+    """The chart without what the server is too old for, or, being ours, has no kinds for."""
+    folder = tmp_path / "chart"
+    shutil.copytree(FOLDER, folder)
+    if "PodDisruptionBudget" not in _kinds(api, "/apis/policy/v1"):
+        (folder / "templates" / "disruption.yaml").unlink()
+    if int(api.call("/version")["minor"].rstrip("+")) < OLDEST:
+        about = yaml.safe_load((folder / "Chart.yaml").read_text())
+        del about["kubeVersion"]
+        (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
+        for path in (folder / "crds").iterdir():
+            text = yaml.safe_dump_all(map(_without_rules, yaml.safe_load_all(path.read_text())))
+            path.write_text(text)
+    return folder
+
+
+def _kinds(api: Administrator, version: str) -> set[str]:
+    return {one["kind"] for one in (api.call(version) or {"resources": []})["resources"]}
+
+
+def _without_rules(schema: Any) -> Any:
+    """A definition without rules in CEL, which apply patches of old servers stumble over."""
+    if isinstance(schema, dict):
+        return {
+            key: _without_rules(value)
+            for key, value in schema.items()
+            if key != "x-kubernetes-validations"
+        }
+    return [_without_rules(one) for one in schema] if isinstance(schema, list) else schema
+
+
+class Release:
+    """Helm with an administrator's rights, in a process of its own.
+
+    It keeps connections for as long as it lives, and the server is to end before this one does.
+    """
+
+    def __init__(self, kubeconfig: str) -> None:
+        self._kubeconfig = kubeconfig
+
+    def install(self, chart: Path, values: Object) -> Any:
+        return self._run("install", str(chart), "laneway", values)
+
+    def upgrade(self, chart: Path, values: Object) -> Any:
+        return self._run("upgrade", str(chart), "laneway", values)
+
+    def uninstall(self) -> Any:
+        return self._run("uninstall", "laneway", ignore_not_found=True)
+
+    def _run(self, action: str, *arguments: Any, **options: Any) -> Any:
+        order = [self._kubeconfig, NAMESPACE, action, arguments, options]
+        done = subprocess.run(
+            [sys.executable, "-c", HELM, json.dumps(order)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+HELM = """
+import json, sys
+from helm_python import Config
+kubeconfig, namespace, action, arguments, options = json.loads(sys.argv[1])
+config = Config(kubeconfig_path=kubeconfig, namespace=namespace)
+print(json.dumps(getattr(config, action)(*arguments, **options)))
+"""
+
+
+@pytest.fixture
+def release(api: Administrator, kubeconfig: str) -> Iterator[Release]:
+    """Of which nothing is there after the test."""
+    helm()
+    found = Release(kubeconfig)
+    yield found
+    found.uninstall()
+
+
+def _object(version: str, kind: str, name: str, **more: Any) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **more}
+
+
+@pytest.mark.realapi
+def test_it_is_installed_upgraded_and_removed(
+    release: Release, api: Administrator, chart: Path
+) -> None:
+    first = release.install(chart, {})
+    for kind in KINDS:
+        if kind.group:
+            api.until(f"{DEVICES}/{kind.plural}")
+    device = _object("devices.harvesterhci.io/v1beta1", "PCIDevice", "kept")
+    before = api.call(AGENT)
+
+    # No webhook answers here, and ours is asked about all that is written.
+    for kind, name in (("mutating", "laneway-mutator"), ("validating", "laneway-validator")):
+        path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{name}"
+        assert api.call(path, "DELETE")
+    assert api.call(f"{DEVICES}/pcidevices", "POST", device)
+
+    changed = {"agent": {"dra": True}, "networkPolicy": {"enabled": False}}
+    second = release.upgrade(chart, changed)
+    after = api.call(AGENT)
+
+    assert (first["status"], second["status"], second["revision"]) == ("deployed", "deployed", 2)
+    assert "laneway-agent" in first["notes"]
+    assert "--dra" not in _arguments(before)
+    assert "--dra" in _arguments(after)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    policies = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+    assert api.call(policies)["items"] == []
+
+    release.uninstall()
+
+    assert api.call(AGENT) is None
+    assert api.call("/apis/rbac.authorization.k8s.io/v1/clusterroles/laneway-agent") is None
+    assert api.call(f"{CRD}/pcidevices.devices.harvesterhci.io")
+    assert api.call(f"{DEVICES}/pcidevices/kept")
+
+
+@pytest.mark.realapi
+def test_it_can_be_installed_again(release: Release, api: Administrator, chart: Path) -> None:
+    release.install(chart, {})
+    release.uninstall()
+
+    again = release.install(chart, {})
+
+    assert again["status"] == "deployed"
+    assert api.call(AGENT)
+
+
+def _arguments(daemon_set: Object) -> list[str]:
+    return list(daemon_set["spec"]["template"]["spec"]["containers"][0]["args"])
+
+
+def test_the_server_takes_every_object_as_it_is(api: Administrator, kubeconfig: str) -> None:
+    """A dry run on the server, which decodes, checks and admits all of it, and stores nothing."""
+    for name in ("cattle-dashboards", "gpu-operator", "clusters", "123"):
+        api.call("/api/v1/namespaces", "POST", _object("v1", "Namespace", name))
+    tried: dict[str, str] = {}
+    for values in VALUES.values():
+        for found in render(values, namespace=NAMESPACE):
+            if found["kind"] in FOREIGN or found["kind"].startswith("ValidatingAdmissionPolicy"):
+                continue
+            if (text := json.dumps(found)) in tried:
+                continue
+            tried[text] = found["kind"]
+            taken = api.apply(found)
+            assert taken, found["metadata"]["name"]
+            assert not _lost(found, taken), found["metadata"]["name"]
+    assert {"NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Job", "DaemonSet"} <= set(
+        tried.values()
+    )
+
+
+def _lost(wanted: Any, taken: Any, path: str = "") -> list[str]:
+    """What the server does not know and has dropped; empty values are not kept by anybody."""
+    if isinstance(wanted, dict):
+        return [
+            lost
+            for key, value in wanted.items()
+            if value not in ({}, [], None, "", False, 0)
+            for lost in (
+                _lost(value, taken[key], f"{path}.{key}") if key in taken else [f"{path}.{key}"]
+            )
+        ]
+    if isinstance(wanted, list):
+        pairs = enumerate(zip(wanted, taken, strict=True))
+        return [lost for index, (a, b) in pairs for lost in _lost(a, b, f"{path}[{index}]")]
+    return []

@@ -1,0 +1,142 @@
+"""What cannot be claimed is refused in words, without a write to hardware, and can be deleted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
+from laneway.core import keys
+
+NIC, DISK, BRIDGE, GPU = "0000:17:00.1", "0000:08:00.0", "0000:00:1c.0", "0000:08:00.0"
+SKIP = {keys.ANNOTATION_SKIP_BINDING: "true"}
+
+
+class Case(NamedTuple):
+    """A claim that is refused."""
+
+    address: str
+    more: dict[str, Any]
+    reason: str
+    words: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("0000:04:00.0", {}, "DeviceUnusable", "critical to the node"),
+        Case(BRIDGE, {}, "DeviceUnusable", "bridge"),
+        Case("0000:77:00.0", {}, "DeviceMissing", "There is no device 0000:77:00.0"),
+        Case(NIC, {"annotations": SKIP}, "NotForVms", "leave the driver alone"),
+        Case(NIC, {"name": "something-else"}, "ClaimMisnamed", "node1-000017001"),
+        Case("", {"name": "no-address"}, "ClaimMisnamed", "no PCI address"),
+    ],
+    ids=lambda case: case.reason,
+)
+async def test_what_cannot_be_claimed_is_refused(
+    cluster: Any, claims: Any, simulated: Any, case: Case
+) -> None:
+    address, more, reason, words = case
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    count = host.faults.count
+    name = more.get("name", "") or claims.name(address)
+    await claims.make(address, **more)
+    claim = await claims.answer(address, reason, name)
+    assert words in cluster.message(claim)
+    assert not claim.status.passthrough_enabled
+    assert not claim.metadata.finalizers
+    await claims.delete(address, name)
+    await claims.gone(address, name)
+    assert host.faults.count == count
+
+
+async def test_a_gpu_with_virtual_functions_is_not_given_away_as_a_whole(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    await cluster.start_agent("node1", simulated("a2", "node1"))
+    await claims.make(GPU)
+    claim = await claims.answer(GPU, "DeviceUnusable")
+    assert "virtual functions are enabled on it" in cluster.message(claim)
+    device = await cluster.get(PCIDevice, claims.name(GPU))
+    assert not device.status.claimable
+
+
+async def test_a_second_claim_of_a_device_has_no_effect(
+    cluster: Any, claims: Any, simulated: Any, driver: Any
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    await claims.make(NIC, name="another", finalizers=[keys.FINALIZER_PCI_CLAIM])
+    await claims.answer(NIC, "ClaimMisnamed", "another")
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    claim = await claims.answer(NIC, "DuplicateClaim", "another")
+    assert claims.name(NIC) in cluster.message(claim)
+    await claims.delete(NIC, "another")
+    await claims.gone(NIC, "another")
+    assert driver(host, NIC) == "vfio-pci"
+
+
+async def test_a_name_that_is_no_resource_is_told(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    await cluster.start_agent("node1", simulated("plain", "node1"))
+    odd = {keys.ANNOTATION_RESOURCE_NAME: "../../etc"}
+    await claims.make(NIC, annotations=odd)
+    claim = await claims.answer(NIC, "InvalidResourceName")
+    assert claims.said(claim, "Bound")[0] == "True"
+    assert not claim.status.passthrough_enabled
+
+
+async def test_another_device_at_the_address_is_never_taken(
+    cluster: Any, claims: Any, simulated: Any, driver: Any
+) -> None:
+    host = simulated("plain", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    await cluster.stop_agent(agent)
+    other = {"status": {"vendorId": "10de", "deviceId": "25b6"}}
+    await cluster.patch(PCIDeviceClaim, claims.name(NIC), other, "status")
+    rebooted = simulated("plain", "node1")
+    before = driver(rebooted, NIC)
+    await cluster.start_agent("node1", rebooted, boot="another")
+    claim = await claims.answer(NIC, "OtherDevice")
+    assert "10de:25b6" in cluster.message(claim)
+    assert driver(rebooted, NIC) == before
+    await claims.delete(NIC)
+    await claims.gone(NIC)
+    assert driver(rebooted, NIC) == before
+
+
+async def test_what_is_refused_goes_on_when_the_reason_is_gone(
+    cluster: Any, claims: Any, simulated: Any, impatient: None
+) -> None:
+    host = simulated("workstation", "node1")
+    await cluster.start_agent("node1", host)
+    music = host.hold("/dev/snd/controlC0", "pipewire")
+    await claims.make(GPU)
+    claim = await claims.answer(GPU, "DeviceHeld")
+    assert "pipewire" in cluster.message(claim)
+    music.release()
+    await claims.bound(GPU)
+
+
+async def test_a_refused_claim_says_and_takes_nothing_of_the_mediated_device_of_its_name(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    await cluster.start_agent("node1", simulated("a2", "node1"))
+    function = "0000:08:00.4"
+    await cluster.ask(claims.name(function), "NVIDIA A2-4Q")
+    vgpu = await cluster.answer(claims.name(function), "Configured", VGPUDevice)
+    await claims.make(function)
+    claim = await claims.answer(function, "DeviceUnusable")
+    assert claims.said(claim, "Permitted") == claims.said(claim, "Advertised")
+    assert claims.said(claim, "Advertised") == ("False", "NotReady")
+    assert not claim.status.resource_name
+    await claims.delete(function)
+    await claims.gone(function)
+    after = await cluster.get(VGPUDevice, claims.name(function))
+    assert after.status.conditions == vgpu.status.conditions

@@ -1,0 +1,194 @@
+"""A claimed USB device is QEMU's to open, keeps its name when plugged in anew, and comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from laneway.api import USBDevice, USBDeviceClaim, find_condition
+from laneway.core import keys
+from laneway.core.usb_claims import QEMU
+from laneway.kube.resource import served
+
+STICK = "node1-0781-5583-001004"
+HUB = "node1-1d6b-0107-001002"
+PORT = "/sys/bus/usb/devices/1-3"
+NODE = "/dev/bus/usb/001/004"
+
+
+def said(obj: Any, what: str) -> str:
+    found = find_condition(obj.status.conditions, what)
+    return found.status if found else ""
+
+
+async def claim(cluster: Any, name: str) -> Any:
+    return await cluster.client.create(
+        served(USBDeviceClaim),
+        {
+            "apiVersion": "devices.harvesterhci.io/v1beta1",
+            "kind": "USBDeviceClaim",
+            "metadata": {"name": name},
+            "spec": {"userName": "kim"},
+        },
+    )
+
+
+async def bound(cluster: Any, name: str = STICK) -> Any:
+    return await cluster.until(
+        USBDeviceClaim, name, lambda one: one is not None and said(one, "Bound") == "True"
+    )
+
+
+async def gone(cluster: Any, cls: type[Any], name: str) -> None:
+    await cluster.until(cls, name, lambda one: one is None)
+
+
+def renumbered(blocks: list[Any], number: int) -> list[Any]:
+    """What was unplugged, as it comes back with another number on its bus."""
+
+    def changed(block: Any) -> Any:
+        if "DEVNUM" not in block.properties:
+            return block
+        properties = {**block.properties, "DEVNUM": f"{number:03d}"}
+        properties["DEVNAME"] = f"bus/usb/001/{number:03d}"
+        attributes = {**block.attributes, "devnum": f"{number}\n".encode()}
+        node = f"bus/usb/001/{number:03d}"
+        return msgspec.structs.replace(
+            block, properties=properties, attributes=attributes, node=node
+        )
+
+    return [changed(block) for block in blocks]
+
+
+async def test_a_claim_gives_the_node_to_qemu_and_its_end_gives_it_back(
+    cluster: Any, simulated: Any
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    before = host.owner(NODE)
+    await claim(cluster, STICK)
+    claimed = await bound(cluster)
+    assert host.owner(NODE) == QEMU != before
+    assert (claimed.status.node_name, claimed.status.port) == ("node1", "1-3")
+    assert list(claimed.metadata.finalizers) == [keys.FINALIZER_USB_CLAIM]
+    await cluster.until(USBDevice, STICK, lambda one: one.status.enabled)
+    await cluster.client.delete(served(USBDeviceClaim), STICK)
+    await gone(cluster, USBDeviceClaim, STICK)
+    assert host.owner(NODE) == before
+    await cluster.until(USBDevice, STICK, lambda one: not one.status.enabled)
+
+
+async def test_a_device_that_is_pulled_out_is_waited_for_and_known_again(
+    cluster: Any, simulated: Any
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    await bound(cluster)
+    pulled = host.unplug(PORT)
+    device = await cluster.until(USBDevice, STICK, lambda one: one.status.status == "orphaned")
+    assert "1-3" in device.status.message
+    await cluster.answer(STICK, "UsbDeviceMissing", USBDeviceClaim)
+    host.plug(renumbered(pulled, 9))
+    claimed = await bound(cluster)
+    assert claimed.status.device_path == "/dev/bus/usb/001/009"
+    assert host.owner("/dev/bus/usb/001/009") == QEMU
+    device = await cluster.until(USBDevice, STICK, lambda one: one.status.status == "")
+    assert device.status.device_path == "/dev/bus/usb/001/009"
+    assert "node1-0781-5583-001009" not in await cluster.names(USBDevice)
+
+
+async def test_a_claim_whose_device_is_away_can_go(cluster: Any, simulated: Any) -> None:
+    host = simulated("plain", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    await bound(cluster)
+    host.unplug(PORT)
+    await cluster.answer(STICK, "UsbDeviceMissing", USBDeviceClaim)
+    await cluster.client.delete(served(USBDeviceClaim), STICK)
+    await gone(cluster, USBDeviceClaim, STICK)
+    await gone(cluster, USBDevice, STICK)
+    await cluster.quiet(agent)
+    assert agent._hardware.state.usb_originals == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (HUB, "DeviceUnusable"),
+        ("node1-dead-beef-001099", "UsbDeviceMissing"),
+    ],
+)
+async def test_what_cannot_be_given_away_is_refused(
+    cluster: Any, simulated: Any, name: str, reason: str
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    await claim(cluster, name)
+    claimed = await cluster.answer(name, reason, USBDeviceClaim)
+    assert said(claimed, "Bound") == "False"
+    assert not claimed.metadata.finalizers
+    await cluster.client.delete(served(USBDeviceClaim), name)
+    await gone(cluster, USBDeviceClaim, name)
+
+
+async def test_a_claim_waits_while_somebody_has_the_device_open(
+    cluster: Any, simulated: Any, impatient: None
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    before = host.owner(NODE)
+    await claim(cluster, STICK)
+    await bound(cluster)
+    machine = host.hold(NODE)
+    await cluster.client.delete(served(USBDeviceClaim), STICK)
+    held = await cluster.until(
+        USBDeviceClaim, STICK, lambda one: cluster.message(one).startswith("1-3 is in use")
+    )
+    assert "qemu-system-x86" in cluster.message(held)
+    assert host.owner(NODE) == QEMU
+    machine.release()
+    await gone(cluster, USBDeviceClaim, STICK)
+    assert host.owner(NODE) == before
+
+
+async def test_a_claim_of_another_node_is_left_alone(cluster: Any, simulated: Any) -> None:
+    agent = await cluster.start_agent("node1", simulated("plain", "node1"))
+    made = await claim(cluster, "node2-0781-5583-001004")
+    await cluster.quiet(agent)
+    again = await cluster.get(USBDeviceClaim, made.metadata.name)
+    assert again.metadata.resource_version == made.metadata.resource_version
+
+
+async def test_a_controller_is_not_given_away_under_a_claimed_device(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    host = simulated("plain", "node1")
+    await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    await bound(cluster)
+    await claims.make("0000:00:14.0")
+    whole = await claims.answer("0000:00:14.0", "UsbClaimed")
+    assert STICK in cluster.message(whole)
+    await cluster.client.delete(served(USBDeviceClaim), STICK)
+    await claims.bound("0000:00:14.0")
+    await gone(cluster, USBDevice, STICK)
+
+
+async def test_an_enabled_device_stays_so_whatever_is_looked_at(
+    cluster: Any, simulated: Any
+) -> None:
+    host = simulated("plain", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    before = await cluster.until(USBDevice, STICK, lambda one: one.status.enabled)
+    await agent._observer.rescan()
+    await cluster.quiet(agent)
+    await cluster.stop_agent(agent)
+    again = await cluster.start_agent("node1", host)
+    await cluster.quiet(again)
+    after = await cluster.get(USBDevice, STICK)
+    assert after.status.enabled
+    assert after.metadata.resource_version == before.metadata.resource_version

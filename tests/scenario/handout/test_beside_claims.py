@@ -1,0 +1,99 @@
+"""A device that a ResourceClaim has is for no pod that asks the kubelet, and vice versa."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from laneway.api import VGPUDevice, find_condition
+from laneway.core.dra.device import DRIVER, TAINT_HELD
+from laneway.kube.slices import CLAIMS, SLICES
+
+NAME, PROFILE = "node1-000008004", "NVIDIA A2-4Q"
+RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
+
+
+@pytest.fixture(autouse=True)
+async def _publishing(cluster: Any, node: Any, simulated: Callable[[str, str], Any]) -> None:
+    if cluster.server is None:
+        pytest.skip("the real server of this tier is older than ResourceSlices")
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host, kubelet=node.folder, dra=True)
+    await cluster.ask(NAME, PROFILE)
+    await node.allocatable(RESOURCE, 1)
+
+
+async def device(cluster: Any, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Wait until the one published device is as a test expects."""
+    async with asyncio.timeout(60):
+        while True:
+            page = [page async for page in cluster.client.list(SLICES)][-1]
+            found = [
+                one for item in page.items for one in SLICES.decode(item).spec.get("devices") or ()
+            ]
+            if found and holds(found[0]):
+                return found[0]
+            async for _event in cluster.client.watch(
+                SLICES, resource_version=page.resource_version, server_seconds=5
+            ):
+                break
+
+
+async def claim(cluster: Any, name: str) -> None:
+    """A claim to which a scheduler has given a device."""
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "desktop", "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "v"}}]}},
+    }
+    await cluster.client.create(CLAIMS, body, "default")
+    result = {"request": "gpu", "driver": DRIVER, "pool": "node1", "device": name}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    await cluster.client.patch(
+        CLAIMS, "desktop", {"status": status}, "default", subresource="status"
+    )
+
+
+async def test_what_a_claim_has_no_pod_gets(cluster, node) -> None:
+    published = await device(cluster, lambda one: "taints" not in one)
+    await claim(cluster, published["name"])
+    await node.allocatable(RESOURCE, 0)
+    vgpu = await node.said(NAME, "Advertised", "Unhealthy")
+    words = find_condition(vgpu.status.conditions, "Advertised").message
+    assert "ResourceClaim default/desktop" in words
+    assert "taints" not in await device(cluster, lambda one: True)
+
+    await cluster.client.delete(CLAIMS, "desktop", "default")
+    await node.allocatable(RESOURCE, 1)
+
+
+async def test_what_a_pod_has_no_claim_gets(cluster, node) -> None:
+    uid, _ = await node.pod("virt-launcher-a", vm="a", **{RESOURCE: 1})
+    held = await device(
+        cluster, lambda one: any(taint.get("value") for taint in one.get("taints", ()))
+    )
+    (taint,) = held["taints"]
+    assert (taint["key"], taint["value"], taint["effect"]) == (
+        TAINT_HELD,
+        "virt-launcher-a",
+        "NoSchedule",
+    )
+    await node.end("virt-launcher-a", uid)
+    await device(cluster, lambda one: "taints" not in one)
+
+
+async def test_what_a_claim_has_is_not_taken_away(cluster, node) -> None:
+    published = await device(cluster, lambda one: "taints" not in one)
+    await claim(cluster, published["name"])
+    await node.allocatable(RESOURCE, 0)
+    await cluster.disable(NAME)
+    refused = await cluster.answer(NAME, "DeviceAllocated")
+    assert "ResourceClaim default/desktop" in cluster.message(refused)
+    assert refused.status.configure_vgpu_type_name == PROFILE
+
+    await cluster.client.delete(CLAIMS, "desktop", "default")
+    await cluster.until(VGPUDevice, NAME, lambda one: not one.status.configure_vgpu_type_name)

@@ -1,0 +1,213 @@
+"""Given a vGPU that is wished, pods get it; and while one has it, it is not taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
+from laneway.core import keys
+from laneway.kube.errors import AlreadyExistsError
+from laneway.kube.resource import served
+
+Q4 = "NVIDIA A2-4Q"
+RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
+FIRST, SECOND = "0000:08:00.4", "0000:08:00.5"
+NAMES = {FIRST: "node1-000008004", SECOND: "node1-000008005"}
+OVERRIDE = "pcidevice.harvesterhci.io/override-resource-name"
+
+
+@pytest.fixture(params=["a2", "a2-vfio"])
+def framework(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def make(cluster: Any, framework: str, address: str) -> None:
+    """A vGPU is wished, and claimed where the contract has claims for vGPUs."""
+    await cluster.ask(NAMES[address], Q4)
+    await cluster.answer(NAMES[address], "Configured")
+    if framework == "a2-vfio":
+        claim = {
+            "metadata": {"name": NAMES[address], "annotations": {keys.ANNOTATION_SKIP_BINDING: ""}},
+            "spec": {"address": address, "nodeName": "node1", "userName": "admin"},
+        }
+        body = {"apiVersion": "devices.harvesterhci.io/v1beta1", "kind": "PCIDeviceClaim"} | claim
+        with contextlib.suppress(AlreadyExistsError):
+            await cluster.client.create(served(PCIDeviceClaim), body)
+
+
+def told(grant: Any, framework: str) -> list[str]:
+    prefix = "PCI" if framework == "a2-vfio" else "MDEV_PCI"
+    return grant.envs[f"{prefix}_RESOURCE_NVIDIA_COM_NVIDIA_A2-4Q"].split(",")
+
+
+async def test_a_configured_vgpu_is_handed_to_a_pod(cluster, node, simulated, framework) -> None:
+    await node.agent(simulated(framework, "node1"))
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    vgpu = await node.said(NAMES[FIRST], "Advertised", "Advertised")
+    assert find_condition(vgpu.status.conditions, "Permitted").reason == "NoKubeVirt"
+    assert vgpu.status.resource_name == RESOURCE
+
+    _, granted = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
+    expected = FIRST if framework == "a2-vfio" else vgpu.status.uuid
+    assert told(granted["compute"], framework) == [expected]
+    held = await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    has = held.status.allocation
+    assert (has.namespace, has.pod, has.virtual_machine) == (
+        "default",
+        "virt-launcher-vm1-abc",
+        "vm1",
+    )
+
+
+async def test_what_a_pod_has_is_not_taken_away(cluster, node, simulated, framework) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
+
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert "default/vm1 (pod default/virt-launcher-vm1-abc)" in cluster.message(refused)
+    assert cluster.carried(host) == {FIRST: Q4}
+    await node.allocatable(RESOURCE, 0)
+
+    await node.end("virt-launcher-vm1-abc", uid)
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
+    assert cluster.carried(host) == {}
+    gone = await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation is None)
+    assert gone.status.resource_name == ""
+
+
+async def test_another_profile_waits_for_the_pod(cluster, node, simulated, framework) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("launcher", **{RESOURCE: 1})
+    await cluster.ask(NAMES[FIRST], "NVIDIA A2-8Q")
+    refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert "pod default/launcher has" in cluster.message(refused).lower()
+    await node.end("launcher", uid)
+    await cluster.answer(NAMES[FIRST], "Configured")
+    assert cluster.carried(host) == {FIRST: "NVIDIA A2-8Q"}
+    await node.allocatable("nvidia.com/NVIDIA_A2-8Q", 1)
+
+
+async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
+    cluster, node, simulated, framework
+) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    await node.kubelet.stop()
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "UsersUntold")
+    assert "kubelet" in cluster.message(refused)
+    assert cluster.carried(host) == {FIRST: Q4}
+    await node.kubelet.start()
+    # Anything that changes about the card has it tried again; here somebody asks for the vGPU.
+    await cluster.ask(NAMES[FIRST], Q4)
+    await node.allocatable(RESOURCE, 1)
+
+
+async def test_an_agent_that_was_killed_offers_the_same_again(
+    cluster, node, simulated, framework
+) -> None:
+    host = simulated(framework, "node1")
+    agent = await node.agent(host)
+    for address in (FIRST, SECOND):
+        await make(cluster, framework, address)
+    await node.allocatable(RESOURCE, 2)
+    await node.pod("launcher", **{RESOURCE: 1})
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    had = await node.kubelet_says()
+    await cluster.quiet(agent)
+    await cluster.stop_agent(agent)
+    written = cluster.metric("laneway_api_writes_total")
+    again = await node.agent(host)
+    await node.allocatable(RESOURCE, 2)
+    await cluster.quiet(again)
+    assert cluster.metric("laneway_api_writes_total") == written
+    assert await node.kubelet_says() == had
+    _, granted = await node.pod("another", **{RESOURCE: 1})
+    assert not set(told(granted["compute"], framework)) & {one for _, one in had}
+
+
+async def test_a_faulty_card_is_for_nobody_from_the_start(
+    cluster, node, simulated, framework, monkeypatch
+) -> None:
+    host = simulated(framework, "node1")
+    agent = await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    host.kernel_message(f"NVRM: Xid (PCI:{FIRST[:10]}): 79, pid=4711, GPU has fallen off the bus.")
+    await node.allocatable(RESOURCE, 0)
+    await cluster.stop_agent(agent)
+    at_once = host.kernel_messages
+
+    @contextlib.asynccontextmanager
+    async def later() -> AsyncIterator[AsyncIterator[str]]:
+        await asyncio.sleep(0.3)  # a kernel's log takes a moment to be read
+        async with at_once() as messages:
+            yield messages
+
+    monkeypatch.setattr(host, "kernel_messages", later)
+    counts = [0]
+    node.kubelet.subscribe(lambda: counts.append(node.kubelet.allocatable.get(RESOURCE, 0)))
+    await node.agent(host)
+    assert node.kubelet.capacity[RESOURCE] == 1
+    assert max(counts) == 0
+
+
+async def test_a_kubelet_that_was_restarted_is_told_again(
+    cluster, node, simulated, framework
+) -> None:
+    await node.agent(simulated(framework, "node1"))
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    await node.pod("launcher", **{RESOURCE: 1})
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    await node.kubelet.stop()
+    await node.kubelet.start()
+    await node.allocatable(RESOURCE, 1)
+    held = await cluster.get(VGPUDevice, NAMES[FIRST])
+    assert held.status.allocation.pod == "launcher"
+
+
+async def test_without_a_kubelet_the_object_says_so(cluster, simulated, framework) -> None:
+    await cluster.start_agent("node1", simulated(framework, "node1"))
+    await make(cluster, framework, FIRST)
+
+    def says(obj: Any) -> bool:
+        found = find_condition(obj.status.conditions, "Advertised")
+        return found is not None and found.reason == "NoKubelet"
+
+    vgpu = await cluster.until(VGPUDevice, NAMES[FIRST], says)
+    assert find_condition(vgpu.status.conditions, "Ready").status == "True"
+    await cluster.disable(NAMES[FIRST])
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
+
+
+async def test_the_function_of_a_vgpu_bears_its_name(cluster, node, simulated) -> None:
+    await node.agent(simulated("a2-vfio", "node1"))
+    before = await cluster.get(PCIDevice, NAMES[FIRST])
+    await make(cluster, "a2-vfio", FIRST)
+    named = await cluster.until(
+        PCIDevice, NAMES[FIRST], lambda obj: obj.status.resource_name == RESOURCE
+    )
+    assert named.metadata.annotations[OVERRIDE] == RESOURCE
+    await cluster.disable(NAMES[FIRST])
+    after = await cluster.until(
+        PCIDevice,
+        NAMES[FIRST],
+        lambda obj: obj.status.resource_name == before.status.resource_name,
+    )
+    assert OVERRIDE not in after.metadata.annotations

@@ -1,0 +1,244 @@
+"""Every virtual machine carries the record of its devices, and a stopped one its reservation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
+from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
+from laneway.kube.resource import served
+
+pytestmark = pytest.mark.realapi
+
+KEY = "harvesterhci.io/deviceAllocationDetails"
+A2 = "nvidia.com/GA107GL_A2"
+VGPU = "nvidia.com/NVIDIA_A2-2Q"
+STICK = "kubevirt.io/node1-046d-c52b-003011"
+HELD = {"namespace": "default", "pod": "virt-launcher-desk-x", "virtualMachine": "desk"}
+
+
+class Machine:
+    """One virtual machine, as its user and KubeVirt write it."""
+
+    def __init__(self, world: Any, name: str = "desk") -> None:
+        self.world = world
+        self.client = world.client
+        self.name = name
+
+    @staticmethod
+    def spec(*devices: str, gpus: tuple[str, ...] = ()) -> dict[str, Any]:
+        def requests(kind: str, names: tuple[str, ...]) -> list[dict[str, str]]:
+            return [{"name": f"{kind}{n}", "deviceName": name} for n, name in enumerate(names)]
+
+        asked = {"hostDevices": requests("host", devices), "gpus": requests("gpu", gpus)}
+        return {"domain": {"devices": asked}}
+
+    async def made(self, *devices: str, gpus: tuple[str, ...] = (), **meta: Any) -> None:
+        spec = {"runStrategy": "Halted", "template": {"spec": self.spec(*devices, gpus=gpus)}}
+        await self.world.make(VIRTUAL_MACHINES, self.name, "default", spec=spec, metadata=meta)
+
+    async def runs(self, *devices: str, gpus: tuple[str, ...] = ()) -> None:
+        await self.starts(*devices, gpus=gpus)
+        await self.has_started()
+
+    async def starts(self, *devices: str, gpus: tuple[str, ...] = ()) -> None:
+        spec = self.spec(*devices, gpus=gpus)
+        await self.world.make(INSTANCES, self.name, "default", spec=spec)
+
+    async def has_started(self) -> None:
+        body = {"status": {"phase": "Running"}}
+        await self.client.patch(INSTANCES, self.name, body, "default")
+
+    async def stops(self) -> None:
+        await self.client.delete(INSTANCES, self.name, "default")
+
+    async def asks(self, *devices: str) -> None:
+        body = {"spec": {"template": {"spec": self.spec(*devices)}}}
+        await self.client.patch(VIRTUAL_MACHINES, self.name, body, "default")
+
+    async def stored(self) -> Any:
+        return await self.client.get(VIRTUAL_MACHINES, self.name, "default")
+
+    async def record(self) -> Any:
+        text = (await self.stored()).metadata.annotations.get(KEY)
+        try:
+            return None if text is None else msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return text
+
+    async def until(self, expected: Any) -> None:
+        """Wait, by watching, for a record."""
+        while True:
+            version = (await self.stored()).metadata.resource_version
+            if await self.record() == expected:
+                return
+            async for _ in self.client.watch(
+                VIRTUAL_MACHINES, "default", resource_version=version, server_seconds=5
+            ):
+                break
+
+
+@pytest.fixture
+def desk(world: Any) -> Machine:
+    return Machine(world)
+
+
+async def test_the_record_says_what_the_kubelet_gave(world: Any, desk: Machine) -> None:
+    await world.manager()
+    await desk.made(A2, A2, STICK, gpus=(VGPU,))
+    await world.claim("node1-000009000")
+    await world.claim("node1-000008000")
+    await world.claim("node1-00000a000")
+    await world.stick("node1-046d-c52b-003011")
+    await world.vgpu("node1-000041004")
+    await desk.runs(A2, A2, STICK, gpus=(VGPU,))
+    await world.tell(PCIDeviceClaim, "node1-000009000", allocation=HELD)
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    await world.tell(USBDeviceClaim, "node1-046d-c52b-003011", allocation=HELD)
+    await world.tell(VGPUDevice, "node1-000041004", allocation=HELD)
+    other = HELD | {"virtualMachine": "another"}
+    await world.tell(PCIDeviceClaim, "node1-00000a000", allocation=other)
+    await desk.until(
+        {
+            "gpus": {VGPU: ["node1-000041004"]},
+            "hostdevices": {
+                A2: ["node1-000008000", "node1-000009000"],
+                STICK: ["node1-046d-c52b-003011"],
+            },
+        }
+    )
+
+
+async def test_a_vgpu_of_the_vendors_framework_is_a_host_device_once(
+    world: Any, desk: Machine
+) -> None:
+    await world.manager()
+    await desk.made(gpus=(VGPU,))
+    await world.claim("node1-000041004", resource=VGPU)
+    await world.vgpu("node1-000041004", status={"framework": "vendor-vfio"})
+    await desk.runs(VGPU)
+    await world.tell(PCIDeviceClaim, "node1-000041004", allocation=HELD)
+    await world.tell(VGPUDevice, "node1-000041004", allocation=HELD)
+    await desk.until({"hostdevices": {VGPU: ["node1-000041004"]}})
+
+
+async def test_the_users_spec_and_other_annotations_are_not_touched(
+    world: Any, desk: Machine
+) -> None:
+    await world.manager()
+    await desk.made(A2, annotations={"theirs": "1"})
+    before = (await desk.stored()).metadata
+    path = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines/desk"
+    spec = msgspec.json.decode(await world.client.raw(path))["spec"]
+    await world.claim("node1-000008000")
+    await desk.runs(A2)
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    await desk.until({"hostdevices": {A2: ["node1-000008000"]}})
+    stored = msgspec.json.decode(await world.client.raw(path))
+    assert stored["spec"] == spec
+    assert stored["metadata"]["annotations"]["theirs"] == "1"
+    assert stored["metadata"]["generation"] == before.generation
+    assert not stored["metadata"].get("finalizers")
+    instance = await world.client.get(INSTANCES, "desk", "default")
+    assert instance.metadata.finalizers in ([], ())
+
+
+async def test_a_stopped_machine_keeps_what_it_had_and_gets_another_record_when_it_runs(
+    world: Any, desk: Machine
+) -> None:
+    manager = await world.manager()
+    await desk.made(A2)
+    await world.claim("node1-000008000")
+    await world.claim("node2-000008000")
+    await desk.runs(A2)
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    first = {"hostdevices": {A2: ["node1-000008000"]}}
+    await desk.until(first)
+    await desk.stops()
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=None)
+    await world.leads(manager)
+    await world.rest(manager)
+    assert await desk.record() == first
+    await desk.runs(A2)
+    await world.rest(manager)
+    assert await desk.record() == first, "until the agents have told"
+    await world.tell(PCIDeviceClaim, "node2-000008000", allocation=HELD)
+    await desk.until({"hostdevices": {A2: ["node2-000008000"]}})
+
+
+async def test_what_a_stopped_machine_no_longer_asks_for_is_taken_off(
+    world: Any, desk: Machine
+) -> None:
+    await world.manager()
+    had = {"hostdevices": {A2: ["node1-000008000", "node1-000009000"], STICK: ["stick"]}}
+    await desk.made(A2, A2, STICK, annotations={KEY: msgspec.json.encode(had).decode()})
+    await desk.asks(A2)
+    await desk.until({"hostdevices": {A2: ["node1-000008000"]}})
+    await desk.asks()
+    await desk.until(None)
+
+
+async def test_a_machine_that_runs_is_edited_without_any_change(world: Any, desk: Machine) -> None:
+    manager = await world.manager()
+    had = {"hostdevices": {A2: ["node1-000008000"]}}
+    await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
+    await desk.runs(A2)
+    await desk.asks()
+    await world.leads(manager)
+    await world.rest(manager)
+    assert await desk.record() == had
+
+
+async def test_a_machine_that_runs_without_devices_has_no_record(world: Any, desk: Machine) -> None:
+    manager = await world.manager()
+    had = {"hostdevices": {A2: ["node1-000008000"]}}
+    await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
+    await world.leads(manager)
+    await desk.starts()
+    await world.rest(manager)
+    assert await desk.record() == had, "it does not run yet, and may never"
+    await desk.has_started()
+    await desk.until(None)
+
+
+@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"gpus":3}'])
+async def test_a_spoilt_record_stops_nobody(world: Any, desk: Machine, spoilt: str) -> None:
+    await world.manager()
+    await desk.made(A2, annotations={KEY: spoilt})
+    await world.claim("node1-000008000")
+    await desk.runs(A2)
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    await desk.until({"hostdevices": {A2: ["node1-000008000"]}})
+
+
+async def test_nothing_is_written_at_rest(
+    world: Any, desk: Machine, requests: list[tuple[str, str]]
+) -> None:
+    manager = await world.manager()
+    await desk.made(A2)
+    await world.claim("node1-000008000")
+    await desk.runs(A2)
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    await desk.until({"hostdevices": {A2: ["node1-000008000"]}})
+    await world.rest(manager)
+    requests.clear()
+    await world.rest(manager)
+    written = [path for method, path in requests if method != "GET" and "leases" not in path]
+    assert written == []
+
+
+async def test_a_claim_that_is_gone_leaves_the_record_of_a_stopped_machine(
+    world: Any, desk: Machine
+) -> None:
+    """Only its user may give a reservation up."""
+    manager = await world.manager()
+    had = {"hostdevices": {A2: ["node1-000008000"]}}
+    await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
+    await world.claim("node1-000008000", status={"allocation": HELD})
+    await world.client.delete(served(PCIDeviceClaim), "node1-000008000")
+    await world.leads(manager)
+    await world.rest(manager)
+    assert await desk.record() == had

@@ -1,0 +1,260 @@
+"""What a node offers appears in ResourceSlices, and goes from there, whatever the server lacks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from laneway.api import CoreNode
+from laneway.controllers import dra
+from laneway.controllers.dra import Slices
+from laneway.controllers.metrics import AgentMetrics
+from laneway.core.handout.offer import Form, Offer, Owner
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError
+from laneway.kube.informer import Informer
+from laneway.kube.resource import Resource, served
+from laneway.kube.slices import SLICES, ResourceSlice
+
+NODE = "node1"
+Start = Callable[..., AbstractAsyncContextManager[Slices]]
+
+
+def offer(slot: int, group: int) -> Offer:
+    address = PciAddress(0, 8, slot, 0)
+    return Offer(
+        resource="nvidia.com/GA107GL_A2",
+        id=str(address),
+        form=Form.PCI,
+        kind="PCIDevice",
+        name=f"node1-00000{slot}",
+        address=address,
+        card=address,
+        group=group,
+        numa_node=0,
+    )
+
+
+@pytest.fixture
+def start(cluster: Any) -> Start:
+    """Publish for a node until the end of the block."""
+
+    @contextlib.asynccontextmanager
+    async def publishing(*, publish: bool = True, client: Client | None = None) -> Any:
+        metrics = AgentMetrics(cluster.families, NODE)
+        nodes = Informer(cluster.client, served(CoreNode))
+        follower = asyncio.create_task(nodes.run())
+        await nodes.synced.wait()
+        found = Slices(NODE, client or cluster.client, nodes, metrics, publish=publish)
+        task = asyncio.create_task(found.run())
+        yield found
+        for one in (task, follower):
+            one.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await one
+
+    return publishing
+
+
+@pytest.fixture(autouse=True)
+def _served(cluster: Any) -> None:
+    if cluster.server is None:
+        pytest.skip("the real server of this tier is older than ResourceSlices")
+
+
+async def slices(cluster: Any) -> list[ResourceSlice]:
+    pages = [page async for page in cluster.client.list(SLICES)]
+    return [SLICES.decode(item) for page in pages for item in page.items]
+
+
+async def until(cluster: Any, holds: Callable[[list[ResourceSlice]], bool]) -> list[ResourceSlice]:
+    """Wait until the slices are as a test expects."""
+    async with asyncio.timeout(60):
+        while True:
+            page = [page async for page in cluster.client.list(SLICES)][-1]
+            found = await slices(cluster)
+            if holds(found):
+                return found
+            async for _event in cluster.client.watch(
+                SLICES, resource_version=page.resource_version, server_seconds=5
+            ):
+                break
+
+
+def devices(found: list[ResourceSlice]) -> dict[str, Any]:
+    return {one["name"]: one for it in found for one in it.spec.get("devices") or ()}
+
+
+async def test_devices_come_and_go_with_the_offers(cluster: Any, start: Start) -> None:
+    await cluster.client.create(served(CoreNode), {"metadata": {"name": NODE}})
+    async with start() as publisher:
+        pair = [offer(0, 7), offer(1, 7)]
+        publisher.offered(pair, Inventory(), {})
+        found = await until(cluster, lambda found: len(devices(found)) == 2)
+        counters = [it.spec["sharedCounters"] for it in found if "sharedCounters" in it.spec]
+        assert counters == [[{"name": "group-7", "counters": {"exclusive": {"value": "1"}}}]]
+        assert {it.spec["pool"]["resourceSliceCount"] for it in found} == {2}
+        assert [it.metadata.owner_references[0].kind for it in found] == ["Node", "Node"]
+
+        owners = {(pair[0].resource, pair[0].id): Owner(namespace="default", pod="vm-a")}
+        publisher.offered([*pair, offer(2, 8)], Inventory(), owners)
+        found = await until(cluster, lambda found: len(devices(found)) == 3)
+        held = {name: one.get("taints") for name, one in devices(found).items()}
+        assert held["pci-0000-08-02-0"] is None
+        for name in ("pci-0000-08-00-0", "pci-0000-08-01-0"):
+            assert held[name][0]["key"] == "devices.harvesterhci.io/held"
+            assert held[name][0]["value"] == "vm-a"
+        assert {it.spec["pool"]["generation"] for it in found} == {2}
+
+        publisher.offered([offer(2, 8)], Inventory(), {})
+        found = await until(cluster, lambda found: len(devices(found)) == 1)
+        await until(cluster, lambda found: len(found) == 1)
+
+
+async def test_what_is_right_is_not_written_again(cluster: Any, start: Start) -> None:
+    offers = [offer(0, 7), offer(1, 7)]
+    async with start() as publisher:
+        publisher.offered(offers, Inventory(), {})
+        before = await until(cluster, lambda found: len(found) == 2)
+    async with start() as publisher:
+        publisher.offered(offers, Inventory(), {})
+        publisher.offered(list(reversed(offers)), Inventory(), {})
+        await publisher._informer.synced.wait()
+        await publisher._queue.join()
+    assert await slices(cluster) == before
+
+
+async def test_a_slice_that_somebody_deletes_comes_back(cluster: Any, start: Start) -> None:
+    async with start() as publisher:
+        publisher.offered([offer(0, 7)], Inventory(), {})
+        (first,) = await until(cluster, lambda found: len(found) == 1)
+        await cluster.client.delete(SLICES, first.metadata.name)
+        again = await until(
+            cluster,
+            lambda found: [it.metadata.uid for it in found] != [first.metadata.uid] and bool(found),
+        )
+        assert devices(again).keys() == devices([first]).keys()
+
+
+async def test_a_node_that_does_not_publish_takes_away_its_own_alone(
+    cluster: Any, start: Start
+) -> None:
+    async with start() as publisher:
+        publisher.offered([offer(0, 7)], Inventory(), {})
+        (found,) = await until(cluster, lambda found: len(found) == 1)
+    others = []
+    for name, change in (("other-node", {"nodeName": "node2"}), ("other", {"driver": "x.io"})):
+        body = {"metadata": {"name": name}, "spec": {**found.spec, **change}}
+        others.append((await cluster.client.create(SLICES, body)).metadata.name)
+    async with start(publish=False) as publisher:
+        publisher.offered([offer(0, 7)], Inventory(), {})
+        left = await until(cluster, lambda found: len(found) == 2)
+        assert sorted(it.metadata.name for it in left) == sorted(others)
+
+
+async def test_a_server_without_the_api_is_told_of_once(
+    cluster: Any, start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = Resource("resource.example.com", "v1", "resourceslices", False, ResourceSlice)
+    monkeypatch.setattr(dra, "SLICES", missing)
+    monkeypatch.setattr(dra, "MISSING_SECONDS", 0.001)
+    asked = 0
+    often = asyncio.Event()
+    real = Client._call
+
+    async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
+        nonlocal asked
+        asked += 1
+        if asked > 5:
+            often.set()
+        return await real(self, method, path, *args)
+
+    monkeypatch.setattr(Client, "_call", call)
+    async with start() as publisher:
+        publisher.offered([offer(0, 7)], Inventory(), {})
+        async with asyncio.timeout(60):
+            await often.wait()
+    told = [one.message for one in caplog.records if one.name == dra.__name__]
+    assert len(told) == 1
+    assert "does not serve resource.k8s.io/v1" in told[0]
+
+
+class Forgetful(Client):
+    """Requests reach a server that drops what is behind feature gates."""
+
+    async def _call(
+        self, method: str, path: str, params: Any = None, body: Any = None, *more: Any
+    ) -> bytes:
+        body = copy.deepcopy(body)
+        spec = (body or {}).get("spec") or {}
+        spec.pop("sharedCounters", None)
+        for one in spec.get("devices") or ():
+            one.pop("taints", None)
+            one.pop("consumesCounters", None)
+        return await super()._call(method, path, params, body, *more)
+
+
+async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
+    cluster: Any, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    forgetful = Forgetful.__new__(Forgetful)
+    forgetful._connection = cluster.client._connection
+    offers = [offer(0, 7), offer(1, 7), offer(2, 8), offer(3, 9)]
+    owners = {(offers[3].resource, offers[3].id): Owner(namespace="default", pod="vm-a")}
+    async with start(client=forgetful) as publisher:
+        publisher.offered(offers, Inventory(), owners)
+        found = await until(cluster, lambda found: len(found) == 1)
+        assert sorted(devices(found)) == ["pci-0000-08-00-0", "pci-0000-08-02-0"]
+        await publisher._queue.join()
+        assert found[0].spec["pool"]["generation"] == 1, "the trial wrote nothing"
+    assert [one.message for one in caplog.records if "DRAPartitionableDevices" in one.message]
+
+
+async def test_an_agent_tells_of_a_vgpu_until_it_runs_without_the_flag(
+    cluster: Any, simulated: Callable[[str, str], Any]
+) -> None:
+    host = simulated("a2", NODE)
+    agent = await cluster.start_agent(NODE, host, dra=True)
+    name, profile = f"{NODE}-000008004", "NVIDIA A2-4Q"
+    await cluster.ask(name, profile)
+    vgpu = await cluster.answer(name, "Configured")
+    found = await until(cluster, lambda found: bool(devices(found)))
+    (device,) = devices(found).values()
+    said = {key: next(iter(value.values())) for key, value in device["attributes"].items()}
+    assert said["mdevUUID"] == vgpu.status.uuid
+    assert said["profile"] == profile
+    assert said["object"] == name
+    assert said["parentPCIAddress"] == "0000:08:00.0"
+    assert device["capacity"]["memory"]["value"] == "4Gi"
+    await cluster.disable(name)
+    await until(cluster, lambda found: bool(found) and not devices(found))
+
+    await cluster.stop_agent(agent)
+    await cluster.start_agent(NODE, host)
+    await until(cluster, lambda found: not found)
+
+
+async def test_who_may_not_look_has_published_nothing(
+    cluster: Any, start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A role from before this feature says nothing of slices."""
+    real = Client._call
+
+    async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
+        if "resourceslices" in path:
+            raise ForbiddenError(403, "Forbidden", "not for you")
+        return await real(self, method, path, *args)
+
+    monkeypatch.setattr(Client, "_call", call)
+    async with start(publish=False) as publisher:
+        async with asyncio.timeout(60):
+            await publisher.run()
+    assert not [one for one in caplog.records if one.name == dra.__name__]

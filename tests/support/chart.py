@@ -1,0 +1,108 @@
+"""The chart as Helm renders it, with many sets of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "charts" / "laneway"
+NAMESPACE = "harvester-system"
+RELEASE = "laneway"
+
+Object = dict[str, Any]
+
+_PLACED = {
+    "priorityClassName": "system-cluster-critical",
+    "nodeSelector": {"gpus": "yes"},
+    "affinity": {"podAntiAffinity": {}},
+    "tolerations": [{"key": "gpus", "operator": "Exists", "effect": "NoSchedule"}],
+    "resources": {"requests": {"cpu": 1}, "limits": {"memory": "2Gi"}},
+}
+
+VALUES: dict[str, Object] = {
+    "defaults": {},
+    "a digest": {"image": {"repository": "r.example:5000/a/b", "digest": f"sha256:{'0a' * 32}"}},
+    "another tag": {"image": {"tag": "2.0.0-rc.1", "pullSecrets": ["one", "two"]}},
+    "the driver's pods elsewhere": {"agent": {"driverNamespace": "gpu-operator"}},
+    "the driver on the node": {"agent": {"driver": "node"}},
+    "other folders": {"agent": {"kubeletDir": "/data/kubelet", "stateDir": "/data/laneway"}},
+    "device resource slices": {"agent": {"dra": True}},
+    "agents of any node": {"agent": {"ownNodeOnly": False}},
+    "placed otherwise": {"agent": _PLACED, "manager": _PLACED, "webhook": _PLACED},
+    "alone": {"manager": {"replicas": 1}, "webhook": {"replicas": 1}},
+    "certificates of cert-manager": {"webhook": {"certificates": "cert-manager"}},
+    "certificates of somebody": {"webhook": {"certificates": "none"}},
+    "virtual machines must be checked": {"webhook": {"virtualMachines": {"failurePolicy": "Fail"}}},
+    "machines on vSphere must be checked": {
+        "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}
+    },
+    "beside CAPV": {"manager": {"vsphere": {"mode": "beside"}}},
+    "in CAPV's place": {"manager": {"vsphere": {"mode": "standalone", "checkNodes": True}}},
+    "in some namespaces, without the internet": {
+        "manager": {
+            "vsphere": {
+                "mode": "standalone",
+                "secretNamespaces": ["clusters", "123"],
+                "checkNodes": True,
+                "vectorAddImage": "r.example:5000/cuda-sample:vectoradd",
+            }
+        }
+    },
+    "no policies of the network": {"networkPolicy": {"enabled": False}},
+    "metrics for nobody": {"networkPolicy": {"metricsFrom": []}},
+    "all of monitoring": {
+        "metrics": {
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+            "rules": {"enabled": True, "labels": {"release": "prometheus"}},
+            "dashboard": {
+                "enabled": True,
+                "namespace": "cattle-dashboards",
+                "labels": {"grafana": "yes"},
+            },
+        }
+    },
+    "devices given back": {"uninstall": {"giveBack": True}},
+    "more in the log": {"logLevel": "debug"},
+    "of a parent": {"global": {"cattle": {"systemDefaultRegistry": "r.example"}}},
+}
+"""Every value that there is, in some set."""
+
+
+def helm() -> Any:
+    """Helm as a library, or the reason why a test cannot run."""
+    return pytest.importorskip(
+        "helm_python", reason="Helm as a library is there for Linux on x86-64 only"
+    )
+
+
+def render(
+    values: Mapping[str, Any] | None = None, *, name: str = RELEASE, namespace: str = NAMESPACE
+) -> list[Object]:
+    """All objects, as parsed, in the order of their files."""
+    rendered = helm().Chart.load(FOLDER).render(dict(values or {}), name=name, namespace=namespace)
+    return [
+        found
+        for template, text in sorted(rendered.items())
+        if template.endswith(".yaml")
+        for found in yaml.safe_load_all(text)
+        if found is not None
+    ]
+
+
+def find(objects: list[Object], kind: str, name: str) -> Object:
+    """One object, which must be there."""
+    (found,) = (o for o in objects if (o["kind"], o["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def templates(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
+    """Whatever makes pods, with the template of these."""
+    for found in objects:
+        template = found.get("spec", {}).get("template") if isinstance(found, dict) else None
+        if template is not None:
+            yield found, template

@@ -1,0 +1,113 @@
+"""ValidatingAdmissionPolicies of the chart, checked and judged by our own CEL.
+
+Neither our server nor the real one of the tier has such policies. What a cluster would do with them
+is done here: types are checked with what Kubernetes declares, then the variables are worked out in
+their order, and what a validation says of a request is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laneway.apiserver.cel.checker import check
+from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
+from laneway.apiserver.cel.types import BOOL, DYN, STRING, list_of, map_of, object_of
+from support.accounts import rendered
+
+NODE_NAME = "authentication.kubernetes.io/node-name"
+
+_REQUEST = object_of(
+    {
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "subResource": STRING,
+        "resource": object_of({"group": STRING, "version": STRING, "resource": STRING}),
+        "userInfo": object_of(
+            {
+                "username": STRING,
+                "uid": STRING,
+                "groups": list_of(STRING),
+                "extra": map_of(STRING, list_of(STRING)),
+            }
+        ),
+    }
+)
+
+
+class Policy:
+    """One policy."""
+
+    def __init__(self, obj: dict[str, Any]) -> None:
+        self.name = obj["metadata"]["name"]
+        self.spec = obj["spec"]
+
+    def check(self) -> None:
+        """Raises CelSyntaxError where a cluster would not take it."""
+        variables: dict[str, Any] = {}
+        scope = {"object": DYN, "oldObject": DYN, "request": _REQUEST}
+
+        def type_of(text: str) -> Any:
+            known = {**scope, "variables": object_of(variables)}
+            return check(text, program(text).tree, known)
+
+        for one in self.spec["matchConditions"]:
+            assert type_of(one["expression"]) == BOOL
+        for one in self.spec["variables"]:
+            variables[one["name"]] = type_of(one["expression"])
+        for one in self.spec["validations"]:
+            assert type_of(one["expression"]) == BOOL
+            if "messageExpression" in one:
+                assert type_of(one["messageExpression"]) == STRING
+
+    def concerns(self, request: Mapping[str, Any]) -> bool:
+        """Whether its rules and conditions match."""
+        resource = request["resource"]
+        name = "/".join(filter(None, (resource["resource"], request.get("subResource"))))
+        patterns = {name, f"{resource['resource']}/*" if "/" in name else "*", "*/*"}
+        matches = any(
+            resource["group"] in rule["apiGroups"]
+            and request["operation"] in rule["operations"]
+            and patterns & set(rule["resources"])
+            for rule in self.spec["matchConstraints"]["resourceRules"]
+        )
+        return matches and all(
+            _value(one["expression"], request, {}) for one in self.spec["matchConditions"]
+        )
+
+    def verdict(self, request: Mapping[str, Any]) -> str:
+        """What is said against a request that it concerns; empty: nothing."""
+        variables: dict[str, Any] = {}
+        for one in self.spec["variables"]:
+            variables[one["name"]] = _value(one["expression"], request, variables)
+        for one in self.spec["validations"]:
+            if not _value(one["expression"], request, variables):
+                if "messageExpression" in one:
+                    return str(_value(one["messageExpression"], request, variables))
+                return str(one["message"])
+        return ""
+
+
+def _value(text: str, request: Mapping[str, Any], variables: dict[str, Any]) -> Any:
+    scope = {
+        "object": request.get("object"),
+        "oldObject": request.get("oldObject"),
+        "request": {key: value for key, value in request.items() if "bject" not in key},
+        "variables": variables,
+    }
+    return program(text).evaluate(scope, Budget(CALL_LIMIT))
+
+
+def policies(values: Mapping[str, Any] | None = None) -> list[Policy]:
+    """Those of the chart."""
+    found = rendered(values)
+    return [Policy(one) for one in found if one["kind"] == "ValidatingAdmissionPolicy"]
+
+
+def refusal(found: list[Policy], request: Mapping[str, Any], node: str) -> str:
+    """What policies say against a request that comes from an agent on a node."""
+    user = {**request["userInfo"], "extra": {NODE_NAME: [node]}}
+    asked = {"subResource": "", "name": "", **request, "userInfo": user}
+    said = (one.verdict(asked) for one in found if one.concerns(asked))
+    return next(filter(None, said), "")

@@ -1,0 +1,223 @@
+"""Pools, replica sets, and instances that nobody's machine starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+GPU = "nvidia.com/GA100_A100"
+LABELS = {"pool": "p"}
+
+
+def pool(
+    entries: Sequence[Mapping[str, Any]], replicas: int | None = None, strategy: str = "Always"
+) -> dict[str, Any]:
+    spec = {"domain": {"devices": {"hostDevices": list(entries)}}}
+    machine = {"runStrategy": strategy, "template": {"spec": spec}}
+    found: dict[str, Any] = {
+        "kind": "VirtualMachinePool",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": LABELS},
+            "virtualMachineTemplate": {"spec": machine},
+        },
+    }
+    if replicas is not None:
+        found["spec"]["replicas"] = replicas
+    return found
+
+
+def replica_set(entries: Sequence[Mapping[str, Any]], replicas: int) -> dict[str, Any]:
+    spec = {"domain": {"devices": {"hostDevices": list(entries)}}}
+    return {
+        "kind": "VirtualMachineInstanceReplicaSet",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": LABELS},
+            "replicas": replicas,
+            "template": {"spec": spec},
+        },
+    }
+
+
+ANY = {"name": "a", "deviceName": GPU}
+
+
+def member(cluster: Any, name: str) -> None:
+    """A machine of the pool, running."""
+    raw = cluster.vm(ANY, name=name)
+    raw["metadata"]["labels"] = LABELS
+    cluster.runs(raw, "n1")
+
+
+@pytest.mark.parametrize("kind", [pool, replica_set])
+def test_as_many_machines_as_there_are_devices_for(cluster: Any, kind: Any) -> None:
+    for number in (8, 9):
+        cluster.pci("n1", f"0000:0{number}:00.0")
+    assert cluster.judge(kind([ANY], 2)).allowed
+    verdict = cluster.judge(kind([ANY], 3))
+    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert "there is enough for 2" in verdict.refusals[0].words
+
+
+@pytest.mark.parametrize("kind", [pool, replica_set])
+def test_more_machines_ask_for_the_difference(cluster: Any, kind: Any) -> None:
+    for number in (7, 8, 9):
+        cluster.pci("n1", f"0000:0{number}:00.0")
+    for name in ("p-0", "p-1"):
+        member(cluster, name)
+    assert cluster.judge(kind([ANY], 3), kind([ANY], 2)).allowed
+    assert cluster.reasons(kind([ANY], 4), kind([ANY], 2)) == ["DevicesShort"]
+
+
+@pytest.mark.parametrize("kind", [pool, replica_set])
+def test_fewer_machines_and_other_changes_are_not_judged(cluster: Any, kind: Any) -> None:
+    cluster.node("n1")
+    assert cluster.judge(kind([ANY], 1), kind([ANY], 2)).allowed
+    assert cluster.judge(kind([ANY], 2), kind([ANY], 2)).allowed
+    assert cluster.judge(kind([ANY], 2), deleted=True).allowed
+
+
+def test_a_pool_has_one_machine_unless_told_otherwise(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    assert cluster.judge(pool([ANY])).allowed
+    cluster.runs(cluster.vm(gpu, name="other"), "n1")
+    assert cluster.reasons(pool([ANY])) == ["DevicesShort"]
+    assert cluster.judge(pool([ANY], 0)).allowed
+
+
+def test_a_pool_that_is_not_to_run_is_warned(cluster: Any) -> None:
+    cluster.pci("n1", "0000:08:00.0")
+    stopped = cluster.judge(pool([ANY], 2, "Halted"))
+    assert stopped.allowed
+    assert "2 machines" in stopped.warnings[0]
+    for paused in (pool([ANY], 2), replica_set([ANY], 2)):
+        paused["spec"]["paused"] = True
+        assert cluster.judge(paused).allowed
+
+
+def test_a_pool_of_somebody_elses_devices(cluster: Any) -> None:
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    assert cluster.reasons(pool([ANY], 1)) == ["PoolOfOthers"]
+
+
+CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
+POOL = {"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool"}
+SET = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceReplicaSet"}
+
+
+def one_of(cluster: Any, maker: dict[str, Any], **owner: Any) -> dict[str, Any]:
+    """What KubeVirt's controller makes of a pool or a replica set."""
+    raw = cluster.vm(ANY) if maker is POOL else instance(cluster, ANY)
+    raw["metadata"]["ownerReferences"] = [
+        {**maker, "name": "p", "uid": "u", "controller": True, **owner}
+    ]
+    return raw
+
+
+@pytest.mark.parametrize("maker", [POOL, SET])
+def test_what_kubevirt_makes_of_a_pool_was_granted_with_the_pool(cluster: Any, maker: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = one_of(cluster, maker)
+    verdict = cluster.judge(raw, user=CONTROLLER)
+    assert verdict.allowed
+    assert not verdict.warnings
+    assert cluster.asked == []
+
+
+@pytest.mark.parametrize("maker", [POOL, SET])
+def test_who_says_to_be_of_a_pool_is_not_believed(cluster: Any, maker: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = one_of(cluster, maker)
+    for other in ("alice", CONTROLLER.replace(":kubevirt:", ":default:")):
+        assert cluster.reasons(raw, user=other) == ["PoolOfOthers"]
+
+
+@pytest.mark.parametrize(
+    "owner", [{"controller": False}, {"kind": "ReplicaSet"}, {"apiVersion": "example.org/v1"}]
+)
+def test_what_kubevirt_makes_for_others_is_judged_for_kubevirt(cluster: Any, owner: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    assert cluster.reasons(one_of(cluster, POOL, **owner), user=CONTROLLER) == ["PoolOfOthers"]
+
+
+def test_where_kubevirt_is_not_known_nobody_is_its_controller(cluster: Any) -> None:
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = one_of(cluster, POOL)
+    assert cluster.reasons(raw, user=CONTROLLER) == ["PoolOfOthers"]
+    for namespace in ("kubevirt", "other"):
+        cluster.kubevirt(namespace)
+    assert cluster.reasons(raw, user=CONTROLLER) == ["PoolOfOthers"]
+
+
+def test_a_machine_of_a_pool_is_refused_what_is_not_there(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    cluster.runs(cluster.vm(ANY, name="other"), "n1")
+    assert cluster.reasons(one_of(cluster, POOL), user=CONTROLLER) == ["DevicesShort"]
+
+
+def test_a_pool_is_judged_for_the_mates_of_its_devices(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", group="7")
+    cluster.pci("n1", "0000:08:00.1", "nvidia.com/AUDIO", group="7", claimed="bob")
+    assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["DeviceOfAnother"]
+
+
+def instance(cluster: Any, *devices: Any, owner: dict[str, Any] | None = None) -> dict[str, Any]:
+    raw = cluster.vm(*devices)
+    meta: dict[str, Any] = dict(raw["metadata"])
+    if owner is not None:
+        meta["ownerReferences"] = [{"apiVersion": "kubevirt.io/v1", "controller": True, **owner}]
+    return {
+        "kind": "VirtualMachineInstance",
+        "metadata": meta,
+        "spec": raw["spec"]["template"]["spec"],
+    }
+
+
+def test_an_instance_that_nobodys_machine_starts_is_judged(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
+    assert cluster.reasons(instance(cluster, gpu)) == ["DeviceUnclaimed"]
+
+
+def test_the_instance_of_a_machine_was_judged_with_it(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = cluster.vm(gpu)
+    raw["metadata"]["uid"] = "u"
+    cluster.there(raw)
+    owner = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
+    assert cluster.judge(instance(cluster, gpu, owner=owner)).allowed
+
+
+def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = cluster.vm()
+    raw["metadata"]["uid"] = "u"
+    cluster.there(raw)
+    owner = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
+    assert cluster.reasons(instance(cluster, gpu, owner=owner)) == ["DeviceOfAnother"]
+
+
+def test_a_machine_that_was_made_anew_is_believed_until_it_is_seen(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    raw = cluster.vm()
+    raw["metadata"]["uid"] = "before"
+    cluster.there(raw)
+    owner = {"kind": "VirtualMachine", "name": "vm", "uid": "now"}
+    made = instance(cluster, gpu, owner=owner)
+    assert cluster.judge(made).allowed
+    # Where KubeVirt is, others cannot make up a machine that nobody knows.
+    cluster.kubevirt("kubevirt")
+    assert cluster.judge(made, user=CONTROLLER).allowed
+    assert cluster.reasons(made) == ["DeviceOfAnother"]
+
+
+def test_an_instance_is_judged_once(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
+    raw = instance(cluster, gpu)
+    assert cluster.judge(raw, instance(cluster)).allowed

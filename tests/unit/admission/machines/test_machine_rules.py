@@ -1,0 +1,472 @@
+"""What is refused of the devices of virtual machines, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from laneway.api import Condition, OwnerReference
+from laneway.kube.resource import Key
+
+GPU = "nvidia.com/GA100_A100"
+
+
+def words(verdict: Any) -> str:
+    return " ".join(one.words for one in verdict.refusals)
+
+
+def test_a_machine_gets_a_device_that_its_user_has_claimed(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert verdict.allowed
+    assert verdict.warnings == ()
+
+
+def test_a_machine_without_devices_is_nobodys_business_here(cluster: Any) -> None:
+    assert cluster.judge(cluster.vm()).allowed
+    assert cluster.asked == []
+
+
+def test_an_unknown_resource_is_refused_in_the_words_that_people_search_for(cluster: Any) -> None:
+    verdict = cluster.judge(cluster.vm(("x", "nvidia.com/NONE")))
+    assert [one.reason for one in verdict.refusals] == ["ResourceNotFound"]
+    assert "hostdevice 'x': resource name 'nvidia.com/NONE' not found in pcidevice" in words(
+        verdict
+    )
+
+
+def test_an_unknown_resource_of_gpus_is_refused_too(cluster: Any) -> None:
+    raw = cluster.vm(gpus=[{"name": "g", "deviceName": "nvidia.com/NONE"}])
+    assert cluster.reasons(raw) == ["ResourceNotFound"]
+
+
+def test_a_name_that_matches_nothing_is_free_text(cluster: Any) -> None:
+    cluster.vgpu("n1", "0000:08:00.4")
+    raw = cluster.vm(("provisioned", "nvidia.com/NVIDIA_A2-2Q"))
+    assert cluster.judge(raw).allowed
+
+
+def test_devices_of_two_nodes_are_refused(cluster: Any) -> None:
+    here, there = cluster.pci("n1", "0000:08:00.0"), cluster.pci("n2", "0000:08:00.0")
+    verdict = cluster.judge(cluster.vm(here, there))
+    assert [one.reason for one in verdict.refusals] == ["DevicesOnSeveralNodes"]
+    assert f"device pcidevice/{there} is not on the same node in" in words(verdict)
+    assert "VirtualMachine.Spec.Template.Spec.Domain.Devices.HostDevices" in words(verdict)
+
+
+def test_a_usb_device_of_another_node_is_told_as_one(cluster: Any) -> None:
+    here, there = cluster.pci("n1", "0000:08:00.0"), cluster.usb("n2", 11)
+    verdict = cluster.judge(cluster.vm(here, there))
+    assert f"device usbdevice/{there} is not on the same node in" in words(verdict)
+
+
+def test_a_device_of_a_node_that_the_selector_leaves_out(cluster: Any) -> None:
+    cluster.node("n1", zone="a")
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    assert cluster.judge(cluster.vm(gpu, selector={"zone": "a"})).allowed
+    verdict = cluster.judge(cluster.vm(gpu, selector={"zone": "b"}))
+    assert [one.reason for one in verdict.refusals] == ["NodeNotSelected"]
+    assert "zone=b" in words(verdict)
+
+
+def test_the_same_device_twice_though_not_side_by_side(cluster: Any) -> None:
+    """Row 71: only neighbours were found."""
+    first, other = cluster.pci("n1", "0000:08:00.0"), cluster.pci("n1", "0000:09:00.0")
+    assert cluster.reasons(cluster.vm(first, other, first)) == ["DeviceNamedTwice"]
+
+
+def test_one_name_in_both_lists(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    raw = cluster.vm(gpu, gpus=[{"name": gpu, "deviceName": GPU}])
+    assert cluster.reasons(raw) == ["DeviceNamedTwice"]
+
+
+def test_a_device_that_nobody_claimed(cluster: Any) -> None:
+    """Row 84: a machine waited for ever."""
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert [one.reason for one in verdict.refusals] == ["DeviceUnclaimed"]
+    assert f"pcidevice/{gpu} is not claimed" in words(verdict)
+    usb = cluster.usb("n1", 11, claimed=None)
+    assert "USBDeviceClaim" in words(cluster.judge(cluster.vm(usb)))
+
+
+def test_a_claim_that_is_not_ready_says_why(cluster: Any) -> None:
+    why = Condition(type="Ready", status="False", reason="VfioMissing", message="No vfio-pci.")
+    gpu = cluster.pci("n1", "0000:08:00.0", ready=why)
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert [one.reason for one in verdict.refusals] == ["DeviceNotReady"]
+    assert "VfioMissing" in words(verdict)
+    assert "No vfio-pci." in words(verdict)
+
+
+def test_a_stopped_machine_is_only_warned_about_what_is_to_be_waited_for(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", ready=False)
+    verdict = cluster.judge(cluster.vm(gpu, strategy="Halted"))
+    assert verdict.allowed
+    assert "The kubelet is away." in verdict.warnings[0]
+
+
+def test_a_claim_that_is_being_given_back(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.claim("n1", "0000:08:00.0", GPU, user="alice", leaving=True)
+    assert "(Releasing)" in words(cluster.judge(cluster.vm(gpu)))
+
+
+@pytest.mark.parametrize("framework", ["vendor-vfio", "mdev"])
+def test_a_vgpu_that_is_not_enabled(cluster: Any, framework: str) -> None:
+    off = cluster.vgpu("n1", "0000:08:00.5", enabled=False, framework=framework)
+    raw = cluster.vm(gpus=[{"name": off, "deviceName": "nvidia.com/NVIDIA_A2-2Q"}])
+    assert cluster.reasons(raw) == ["VgpuDisabled"]
+
+
+def test_a_vgpu_that_is_not_there_yet_says_why(cluster: Any) -> None:
+    vgpu = cluster.vgpu("n1", "0000:08:00.5", ready=False)
+    cluster.world.claims.drop(Key("", vgpu))
+    verdict = cluster.judge(cluster.vm((vgpu, "nvidia.com/NVIDIA_A2-2Q")))
+    assert [one.reason for one in verdict.refusals] == ["DeviceNotReady"]
+    assert "The kubelet is away." in words(verdict)
+
+
+def test_a_mediated_vgpu_needs_no_claim(cluster: Any) -> None:
+    vgpu = cluster.vgpu("n1", "0000:08:00.4", framework="mdev")
+    raw = cluster.vm(gpus=[{"name": vgpu, "deviceName": "nvidia.com/NVIDIA_A2-2Q"}])
+    assert cluster.judge(raw).allowed
+
+
+def test_a_mediated_vgpu_that_is_going(cluster: Any) -> None:
+    vgpu = cluster.vgpu("n1", "0000:08:00.4", framework="mdev")
+    there = cluster.world.vgpus.get(vgpu)
+    leaving = msgspec.structs.replace(there.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    cluster.world.vgpus.put(msgspec.structs.replace(there, metadata=leaving))
+    raw = cluster.vm(gpus=[{"name": vgpu, "deviceName": "nvidia.com/NVIDIA_A2-2Q"}])
+    assert "(Releasing)" in words(cluster.judge(raw))
+
+
+def test_somebody_elses_device(cluster: Any) -> None:
+    """Row 88: anybody could take any device."""
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert [one.reason for one in verdict.refusals] == ["DeviceOfAnother"]
+    assert "'bob'" in words(verdict)
+    assert f"use on pcideviceclaims {gpu}" in words(verdict)
+    cluster.granted.add(("pcideviceclaims", gpu))
+    assert cluster.judge(cluster.vm(gpu)).allowed
+
+
+def test_somebody_elses_usb_device(cluster: Any) -> None:
+    usb = cluster.usb("n1", 11, claimed="bob")
+    assert cluster.reasons(cluster.vm(usb)) == ["DeviceOfAnother"]
+    cluster.granted.add(("usbdeviceclaims", usb))
+    assert cluster.judge(cluster.vm(usb)).allowed
+
+
+def test_a_vgpu_is_for_everybody(cluster: Any) -> None:
+    vgpu = cluster.vgpu("n1", "0000:08:00.4")
+    assert cluster.judge(cluster.vm(vgpu), user="carol").allowed
+    assert cluster.asked == []
+
+
+def test_a_claim_that_only_says_that_a_vgpu_has_it_is_its_users(cluster: Any) -> None:
+    plain = cluster.pci("n1", "0000:09:00.0", claimed=None)
+    owner = OwnerReference(api_version="", kind="VGPUDevice", name=plain, uid="")
+    cluster.claim("n1", "0000:09:00.0", GPU, user="bob", owners=[owner])
+    assert cluster.reasons(cluster.vm(plain)) == ["DeviceOfAnother"]
+
+
+def test_a_claim_that_names_nobody_is_for_everybody(cluster: Any) -> None:
+    assert cluster.judge(cluster.vm(cluster.pci("n1", "0000:08:00.0", claimed=""))).allowed
+    verdict = cluster.judge(cluster.vm(("any", GPU)))
+    assert verdict.allowed
+    assert verdict.warnings == ()
+    assert cluster.asked == []
+
+
+def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster: Any) -> None:
+    cluster.pci("n1", "0000:08:00.0")
+    cluster.pci("n2", "0000:08:00.0")
+    cluster.pci("n1", "0000:09:00.0", claimed="bob")
+    one = cluster.judge(cluster.vm(("a", GPU)))
+    assert one.allowed
+    assert "bob" in one.warnings[0]
+    both = cluster.vm(("a", GPU), ("b", GPU))
+    verdict = cluster.judge(both)
+    assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
+    assert "2 asked for on one node, where 'alice' may use 1" in words(verdict)
+    cluster.granted.add(("pcideviceclaims", ""))
+    verdict = cluster.judge(both)
+    assert verdict.allowed
+    assert verdict.warnings == ()
+
+
+def test_a_right_on_the_one_claim_of_a_pool_is_enough(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    cluster.granted.add(("pcideviceclaims", gpu))
+    verdict = cluster.judge(cluster.vm(("a", GPU)))
+    assert verdict.allowed
+    assert verdict.warnings == ()
+
+
+def test_a_right_on_a_claim_of_one_pool_is_none_on_another(cluster: Any) -> None:
+    cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    other = cluster.pci("n1", "0000:09:00.0", "nvidia.com/OTHER", claimed="bob")
+    cluster.granted.add(("pcideviceclaims", other))
+    verdict = cluster.judge(cluster.vm(("a", "nvidia.com/OTHER"), ("b", GPU)))
+    assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
+    assert GPU in words(verdict)
+
+
+def test_a_right_on_all_claims_holds_beyond_those_that_are_asked_about_by_name(
+    cluster: Any,
+) -> None:
+    many = 40
+    for bus in range(many):
+        cluster.pci("n1", f"0000:{bus:02x}:00.0", claimed="bob")
+    cluster.granted.add(("pcideviceclaims", ""))
+    assert cluster.judge(cluster.vm(*((f"d{number}", GPU) for number in range(many)))).allowed
+    assert len(cluster.asked) < many
+
+
+def test_what_another_machine_has_cannot_be_had(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.runs(cluster.vm(gpu, name="other"), "n1")
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert "default/other" in words(verdict)
+    stopped = cluster.judge(cluster.vm(gpu, strategy="Halted"))
+    assert stopped.allowed
+    assert "default/other" in " ".join(stopped.warnings)
+
+
+def test_what_is_kept_for_a_stopped_machine_cannot_be_had(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.there(cluster.vm(gpu, name="other", strategy="Halted"))
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert "reserved by the stopped default/other" in words(verdict)
+
+
+def test_a_named_device_that_is_kept_for_another_is_told(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.pci("n1", "0000:09:00.0")
+    record = f'{{"hostdevices":{{"{GPU}":["{gpu}"]}}}}'
+    noted = {"harvesterhci.io/deviceAllocationDetails": record}
+    cluster.there(cluster.vm(gpu, name="other", strategy="Halted", annotations=noted))
+    verdict = cluster.judge(cluster.vm(gpu))
+    assert verdict.allowed
+    assert f"default/other is stopped and keeps pcidevice/{gpu}" in verdict.warnings[0]
+
+
+def test_a_named_device_puts_the_others_on_its_node(cluster: Any) -> None:
+    usb = cluster.usb("n1", 11)
+    cluster.pci("n2", "0000:08:00.0")
+    assert cluster.reasons(cluster.vm(usb, ("any", GPU))) == ["DevicesShort"]
+
+
+def test_room_is_looked_for_where_the_machine_may_be(cluster: Any) -> None:
+    cluster.node("n1", zone="a")
+    cluster.node("n2", zone="b")
+    cluster.pci("n1", "0000:08:00.0")
+    assert cluster.judge(cluster.vm(("any", GPU), selector={"zone": "a"})).allowed
+    assert cluster.reasons(cluster.vm(("any", GPU), selector={"zone": "b"})) == ["DevicesShort"]
+
+
+def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.pci("n1", "0000:09:00.0")
+    cluster.there(cluster.vm(gpu, name="other", strategy="Halted"))
+    record = f'{{"hostdevices":{{"{GPU}":["{gpu}"]}}}}'
+    noted = {"harvesterhci.io/deviceAllocationDetails": record}
+    old = cluster.vm((gpu, GPU), annotations=noted)
+    cluster.runs(old, "n1")
+    usb = cluster.usb("n1", 11)
+    assert (
+        cluster.judge(cluster.vm((gpu, GPU), name="third"), None)
+        .warnings[0]
+        .startswith(f"default/vm has pcidevice/{gpu}")
+    )
+    renamed = cluster.vm({"name": gpu, "deviceName": GPU, "requestName": "r"}, usb)
+    assert cluster.judge(renamed, old).warnings == ()
+
+
+def test_a_machine_does_not_stand_in_its_own_way(cluster: Any) -> None:
+    gpu, other = cluster.pci("n1", "0000:08:00.0"), cluster.pci("n1", "0000:09:00.0")
+    old = cluster.vm(gpu)
+    cluster.runs(old, "n1")
+    assert cluster.judge(cluster.vm(gpu, other), old).allowed
+
+
+def test_without_a_ledger_nothing_is_said_of_room(cluster: Any) -> None:
+    cluster.knows_ledger = False
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.runs(cluster.vm(gpu, name="other"), "n1")
+    assert cluster.judge(cluster.vm(gpu)).allowed
+
+
+def test_a_machine_whose_device_is_gone_can_be_stopped_edited_and_deleted(cluster: Any) -> None:
+    """Row 83."""
+    cluster.node("n1")
+    gone = cluster.vm(("n1-000008000", GPU))
+    stopped = cluster.vm(("n1-000008000", GPU), strategy="Halted")
+    assert cluster.judge(stopped, gone).allowed
+    assert cluster.judge(gone, stopped).allowed
+    assert cluster.judge(gone, deleted=True).allowed
+    leaving = cluster.vm(("x", "nvidia.com/NONE"))
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert cluster.judge(leaving, gone).allowed
+
+
+def test_taking_a_device_away_always_works(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob", ready=False)
+    old = cluster.vm(("n1-000009000", "nvidia.com/NONE"), gpu, (gpu, GPU))
+    assert cluster.judge(cluster.vm(("n1-000009000", "nvidia.com/NONE"), gpu), old).allowed
+    assert cluster.judge(cluster.vm(gpu), old).allowed
+    assert cluster.judge(cluster.vm(), old).allowed
+
+
+def test_only_what_is_added_is_held_against_an_edit(cluster: Any) -> None:
+    cluster.vgpu("n1", "0000:08:00.4")
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    cluster.pci("n1", "0000:0a:00.0", "nvidia.com/OTHER")
+    old = cluster.vm(gpu)
+    assert cluster.judge(cluster.vm(gpu, ("more", "nvidia.com/OTHER")), old).allowed
+
+
+def test_a_profile_that_allows_one_vgpu(cluster: Any) -> None:
+    small = "NVIDIA RTX Pro 6000 Blackwell DC-1-2Q"
+    for number in (4, 5):
+        cluster.vgpu("n1", f"0000:08:00.{number}", small)
+    resource = "nvidia.com/NVIDIA_RTX_Pro_6000_Blackwell_DC-1-2Q"
+    assert cluster.judge(cluster.vm(("a", resource))).allowed
+    verdict = cluster.judge(cluster.vm(("a", resource), ("b", resource)))
+    assert [one.reason for one in verdict.refusals] == ["VgpusPerMachine"]
+    assert "NVIDIA RTX Pro 6000 Blackwell DC-4Q" in words(verdict)
+
+
+def test_a_profile_that_allows_several(cluster: Any) -> None:
+    big = "NVIDIA RTX Pro 6000 Blackwell DC-4Q"
+    names = [cluster.vgpu("n1", f"0000:08:00.{number}", big) for number in (4, 5)]
+    assert cluster.judge(cluster.vm(*names)).allowed
+
+
+def test_of_what_nobody_knows_the_number_nothing_is_said(cluster: Any) -> None:
+    names = [cluster.vgpu("n1", f"0000:08:00.{number}") for number in (4, 5)]
+    assert cluster.judge(cluster.vm(*names)).allowed
+
+
+def gpus(cluster: Any, *displays: dict[str, Any] | None) -> dict[str, Any]:
+    entries = []
+    for number, display in enumerate(displays):
+        name = cluster.vgpu("n1", f"0000:08:00.{number}", framework="mdev")
+        entry: dict[str, Any] = {"name": name, "deviceName": "nvidia.com/NVIDIA_A2-2Q"}
+        if display is not None:
+            entry["virtualGPUOptions"] = {"display": display}
+        entries.append(entry)
+    raw: dict[str, Any] = cluster.vm(gpus=entries)
+    return raw
+
+
+def test_two_explicit_displays(cluster: Any) -> None:
+    assert cluster.reasons(gpus(cluster, {}, {"enabled": True})) == ["SeveralDisplays"]
+
+
+def test_a_machine_with_two_displays_from_before_can_be_stopped(cluster: Any) -> None:
+    old = gpus(cluster, {}, {})
+    new = gpus(cluster, {}, {})
+    new["spec"]["runStrategy"] = "Halted"
+    assert cluster.judge(new, old).allowed
+
+
+def test_two_displays_of_which_one_has_ramfb(cluster: Any) -> None:
+    assert cluster.judge(gpus(cluster, {}, {"ramFB": {"enabled": False}})).allowed
+
+
+def test_a_display_beside_one_that_is_off(cluster: Any) -> None:
+    assert cluster.judge(gpus(cluster, {"enabled": False}, {}, None)).allowed
+
+
+def test_a_name_that_belongs_to_a_device_of_another_resource(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.pci("n1", "0000:09:00.0", "nvidia.com/OTHER")
+    verdict = cluster.judge(cluster.vm((gpu, "nvidia.com/OTHER")))
+    assert verdict.allowed
+    assert f"pcidevice/{gpu} goes by {GPU}" in verdict.warnings[0]
+
+
+def test_memory_that_is_overcommitted(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    few = cluster.vm(
+        gpu, memory={"guest": "4Gi"}, resources={"requests": {"memory": "1.5Gi", "cpu": 2}}
+    )
+    enough = cluster.vm(gpu, memory={"guest": "4Gi"}, resources={"requests": {"memory": "4Gi"}})
+    assert "memory request" in cluster.judge(few).warnings[0]
+    assert cluster.judge(enough).warnings == ()
+
+
+def test_a_machine_that_is_to_migrate(cluster: Any) -> None:
+    raw = cluster.vm(cluster.pci("n1", "0000:08:00.0"))
+    raw["spec"]["template"]["spec"]["evictionStrategy"] = "LiveMigrate"
+    assert "LiveMigrate" in cluster.judge(raw).warnings[0]
+
+
+def test_a_warning_says_what_matters_before_it_is_cut(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.pci("n1", "0000:09:00.0", claimed="bob")
+    cluster.runs(cluster.vm(gpu, name="other"), "n1")
+    raw = cluster.vm(gpu, memory={"guest": "4Gi"}, resources={"requests": {"memory": "1Gi"}})
+    raw["spec"]["template"]["spec"]["evictionStrategy"] = "LiveMigrate"
+    warnings = cluster.judge(raw, user="bob").warnings
+    assert all(len(one) <= 256 for one in warnings)
+
+
+def test_devices_of_resource_claims_are_the_schedulers_business(cluster: Any) -> None:
+    entry = {"name": "g", "claimName": "c", "requestName": "r"}
+    assert cluster.judge(cluster.vm(entry, gpus=[{**entry, "name": "h"}])).allowed
+
+
+def test_a_machine_with_a_thousand_wrong_devices_gets_an_answer_of_bounded_size(
+    cluster: Any,
+) -> None:
+    raw = cluster.vm(*((f"d{number}", f"x.com/{number}") for number in range(1000)))
+    assert len(cluster.judge(raw).refusals) == 16
+
+
+def test_what_is_known_of_a_pool_is_what_is_so_now(cluster: Any) -> None:
+    raw = cluster.vm(("any", GPU))
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    assert cluster.reasons(raw) == ["PoolOfOthers"]
+    cluster.claim("n1", "0000:08:00.0", GPU, user="alice")
+    assert cluster.judge(raw).allowed
+    cluster.world.claims.drop(Key("", gpu))
+    assert cluster.reasons(raw) == ["ResourceUnknown"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_machine_that_is_applied_together_with_its_claim_waits_for_it(
+    cluster: Any, named: bool
+) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="alice")
+    cluster.answered(gpu)
+    verdict = cluster.judge(cluster.vm((gpu if named else "any", GPU)))
+
+    assert verdict.allowed
+    assert verdict.warnings[0].startswith("It waits for a claim that is being carried out: ")
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason", "allowed"),
+    [("True", "NotPermitted", True), ("True", "Unhealthy", False), ("False", "DeviceHeld", False)],
+)
+def test_a_claim_that_will_not_come_about_by_itself_is_not_waited_for(
+    cluster: Any, bound: str, reason: str, allowed: bool
+) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="alice")
+    cluster.answered(
+        gpu,
+        Condition(type="Bound", status=bound),
+        Condition(type="Ready", status="False", reason=reason, message="So it is."),
+    )
+
+    assert cluster.judge(cluster.vm((gpu, GPU))).allowed is allowed

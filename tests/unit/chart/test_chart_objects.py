@@ -1,0 +1,363 @@
+"""Laws of the chart's objects, whatever the values: safety, names, and what fits what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from laneway.admission.kinds import KINDS as JUDGED
+from laneway.api.fields import GROUP, VERSION
+from laneway.api.registry import KINDS
+from laneway.cli import cli
+from laneway.core.keys import LABEL_BAREMETAL_GPUS
+from support.chart import NAMESPACE, Object, find, render, templates
+
+KUBEVIRT = {
+    ("kubevirt.io", "v1", "virtualmachines"),
+    ("kubevirt.io", "v1", "virtualmachineinstancereplicasets"),
+    ("kubevirt.io", "v1", "virtualmachineinstances"),
+    ("pool.kubevirt.io", "v1alpha1", "virtualmachinepools"),
+    ("pool.kubevirt.io", "v1beta1", "virtualmachinepools"),
+}
+CLUSTER_API = {
+    *(
+        ("infrastructure.cluster.x-k8s.io", "v1beta2", plural)
+        for plural in ("vspheremachines", "vspheremachinetemplates", "vspherevms")
+    ),
+    *(
+        ("cluster.x-k8s.io", "v1beta2", f"{plural}{subresource}")
+        for plural in ("machinedeployments", "machinesets")
+        for subresource in ("", "/scale")
+    ),
+    *(
+        ("controlplane.cluster.x-k8s.io", "v1beta2", f"kubeadmcontrolplanes{subresource}")
+        for subresource in ("", "/scale")
+    ),
+}
+OURS = {(GROUP, VERSION, kind.plural) for kind in KINDS if kind.group == GROUP}
+NODES = ("", "v1", "nodes")
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+CLUSTER_WIDE = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "MutatingWebhookConfiguration",
+    "PriorityClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+}
+
+
+def containers(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
+    """Every container with the component and the pod that it is of."""
+    for _, template in templates(objects):
+        component = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        for kind in ("initContainers", "containers"):
+            for container in template["spec"].get(kind, []):
+                yield component, template["spec"], container
+
+
+# ---- safety --------------------------------------------------------------------
+
+
+def test_only_the_agent_is_privileged(rendered: list[Object]) -> None:
+    privileged = {
+        component
+        for component, _, container in containers(rendered)
+        if container["securityContext"].get("privileged")
+    }
+
+    assert privileged == {"agent"}
+
+
+def test_everybody_else_is_nobody_and_can_do_nothing(rendered: list[Object]) -> None:
+    for component, pod, container in containers(rendered):
+        if component == "agent":
+            continue
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] == pod["securityContext"]["runAsGroup"] > 1000
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_nobody_but_the_agent_sees_the_node(rendered: list[Object]) -> None:
+    for component, pod, _ in containers(rendered):
+        assert not pod.get("hostNetwork")
+        assert not pod.get("hostIPC")
+        if component != "agent":
+            assert not pod.get("hostPID")
+            assert all("hostPath" not in volume for volume in pod.get("volumes", []))
+
+
+def test_the_agent_sees_of_the_node_what_it_needs(rendered: list[Object]) -> None:
+    (agent,) = (template for _, template in templates(rendered) if _["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["containers"]
+    options = dict(arg.split("=", 1) for arg in container["args"] if "=" in arg)
+    kubelet = options["--kubelet-dir"]
+    wanted = {"/sys", "/dev", "/lib/modules", options["--state-dir"]}
+    wanted |= {f"{kubelet}/device-plugins", f"{kubelet}/pod-resources"}
+
+    mounts = {one["name"]: one for one in container["volumeMounts"]}
+    seen = {one["hostPath"]["path"]: mounts[one["name"]] for one in agent["spec"]["volumes"]}
+
+    assert agent["spec"]["hostPID"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    if root := options.get("--node-root"):
+        assert (seen["/"]["mountPath"], seen["/"]["readOnly"]) == (root, True)
+        del seen["/"]
+    assert {path: mount["mountPath"] for path, mount in seen.items()} == {p: p for p in wanted}
+    assert seen["/lib/modules"]["readOnly"] is True
+
+
+def test_a_token_is_there_for_those_who_ask_the_server_only(rendered: list[Object]) -> None:
+    accounts = {o["metadata"]["name"]: o for o in rendered if o["kind"] == "ServiceAccount"}
+    used = {pod["serviceAccountName"] for _, pod, _ in containers(rendered)}
+
+    assert used == set(accounts)
+    assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
+    assert all(pod["automountServiceAccountToken"] is True for _, pod, _ in containers(rendered))
+
+
+def test_no_container_takes_the_memory_of_a_node(rendered: list[Object]) -> None:
+    for _, _, container in containers(rendered):
+        assert container["resources"]["limits"]["memory"]
+        assert container["resources"]["requests"]["cpu"]
+
+
+# ---- what fits what ------------------------------------------------------------
+
+
+def test_there_is_one_image(rendered: list[Object]) -> None:
+    assert len({container["image"] for _, _, container in containers(rendered)}) == 1
+
+
+def test_the_program_takes_what_a_pod_tells_it(
+    rendered: list[Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _, _, container in containers(rendered):
+        for variable in container.get("env", []):
+            monkeypatch.setenv(variable["name"], "node1")
+        name, *arguments = container["args"]
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, name
+        command.make_context(name, list(arguments))
+
+
+def selected(objects: list[Object], labels: dict[str, str]) -> list[Object]:
+    return [
+        template
+        for _, template in templates(objects)
+        if labels.items() <= template["metadata"]["labels"].items()
+    ]
+
+
+def test_each_selector_chooses_the_pods_of_one_component(rendered: list[Object]) -> None:
+    for found in rendered:
+        spec = found.get("spec", {})
+        match found["kind"]:
+            case "Service":
+                chosen = spec["selector"]
+            case "NetworkPolicy":
+                chosen = spec["podSelector"]["matchLabels"]
+            case "PodDisruptionBudget" | "Deployment" | "DaemonSet":
+                chosen = spec["selector"]["matchLabels"]
+            case _:
+                continue
+        assert len(selected(rendered, chosen)) == 1, found["metadata"]["name"]
+
+
+def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
+    for _, _, container in containers(rendered):
+        ports = {port["name"] for port in container.get("ports", [])}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if probe in container:
+                assert container[probe]["httpGet"]["port"] in ports
+    for found in rendered:
+        if found["kind"] == "Service":
+            (template,) = selected(rendered, found["spec"]["selector"])
+            ports = {p["name"]: p for c in template["spec"]["containers"] for p in c["ports"]}
+            assert all(port["targetPort"] in ports for port in found["spec"]["ports"])
+        if found["kind"] == "NetworkPolicy":
+            (template,) = selected(rendered, found["spec"]["podSelector"]["matchLabels"])
+            numbers = {
+                p["containerPort"] for c in template["spec"]["containers"] for p in c["ports"]
+            }
+            opened = {port["port"] for rule in found["spec"]["ingress"] for port in rule["ports"]}
+            assert opened <= numbers
+
+
+def test_those_that_run_on_and_on_are_asked_how_they_are(rendered: list[Object]) -> None:
+    for owner, template in templates(rendered):
+        if owner["kind"] != "Job":
+            for container in template["spec"]["containers"]:
+                assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+                assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_health_is_where_the_program_serves_it(rendered: list[Object]) -> None:
+    for component, _, container in containers(rendered):
+        command = cli.get_command(click.Context(cli), component)
+        if command is None:
+            continue
+        options = {option.name: option for option in command.params}
+        if "health_address" in options:
+            (port,) = (p["containerPort"] for p in container["ports"] if p["name"] == "health")
+            assert options["health_address"].default == f"0.0.0.0:{port}"
+
+
+def test_every_account_that_gets_rights_exists(rendered: list[Object]) -> None:
+    accounts = {
+        (o["metadata"]["namespace"], o["metadata"]["name"])
+        for o in rendered
+        if o["kind"] == "ServiceAccount"
+    }
+    roles = {o["metadata"]["name"] for o in rendered if o["kind"] in ("Role", "ClusterRole")}
+    for found in rendered:
+        if found["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            assert found["roleRef"]["name"] in roles
+            for subject in found["subjects"]:
+                assert (subject["namespace"], subject["name"]) in accounts
+
+
+def webhooks(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
+    for found in objects:
+        if found["kind"].endswith("WebhookConfiguration"):
+            for webhook in found["webhooks"]:
+                yield found, webhook
+
+
+def test_every_rule_of_a_webhook_is_about_a_kind_that_exists(rendered: list[Object]) -> None:
+    for _, webhook in webhooks(rendered):
+        for rule in webhook["rules"]:
+            about = {
+                (group, version, resource)
+                for group in rule["apiGroups"]
+                for version in rule["apiVersions"]
+                for resource in rule["resources"]
+            }
+            assert about <= OURS | KUBEVIRT | CLUSTER_API | {NODES}
+            namespaced = about <= KUBEVIRT | CLUSTER_API
+            assert rule["scope"] == ("Namespaced" if namespaced else "Cluster")
+
+
+def test_what_is_asked_about_is_what_is_judged(rendered: list[Object]) -> None:
+    asked: dict[str, set[tuple[str, str]]] = {}
+    for config, webhook in webhooks(rendered):
+        for rule in webhook["rules"]:
+            asked.setdefault(config["kind"], set()).update(
+                (group, resource) for group in rule["apiGroups"] for resource in rule["resources"]
+            )
+
+    assert asked["ValidatingWebhookConfiguration"] == set(JUDGED)
+    changed = {about for about, kind in JUDGED.items() if kind.mutate is not None}
+    assert asked["MutatingWebhookConfiguration"] == changed
+
+
+def test_every_kind_of_ours_that_people_write_is_validated_always(
+    rendered: list[Object],
+) -> None:
+    validated = {
+        (group, version, resource)
+        for config, webhook in webhooks(rendered)
+        for rule in webhook["rules"]
+        for group in rule["apiGroups"]
+        for version in rule["apiVersions"]
+        for resource in rule["resources"]
+        if config["kind"].startswith("Validating")
+        and webhook["failurePolicy"] == "Fail"
+        and set(rule["operations"]) == {"CREATE", "UPDATE", "DELETE"}
+    }
+
+    by_their_definition = ("nodes", "vcenters", "vspherehosts", "vspherereservations")
+    assert validated == OURS - {(GROUP, VERSION, plural) for plural in by_their_definition}
+
+
+def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[Object]) -> None:
+    asked = [
+        webhook
+        for _, webhook in webhooks(rendered)
+        if any("" in rule["apiGroups"] for rule in webhook["rules"])
+    ]
+
+    [selector] = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
+    assert selector == [{"key": LABEL_BAREMETAL_GPUS, "operator": "Exists"}]
+    assert [webhook["failurePolicy"] for webhook in asked] == ["Ignore"]
+
+
+def test_a_review_goes_to_the_service_and_changes_nothing(rendered: list[Object]) -> None:
+    service = find(rendered, "Service", "laneway-webhook")
+    for config, webhook in webhooks(rendered):
+        path = "mutation" if config["kind"].startswith("Mutating") else "validation"
+        assert webhook["clientConfig"] == {
+            "service": {
+                "name": service["metadata"]["name"],
+                "namespace": service["metadata"]["namespace"],
+                "path": f"/v1/webhook/{path}",
+                "port": service["spec"]["ports"][0]["port"],
+            }
+        }
+        assert webhook["sideEffects"] == "None"
+        assert webhook["admissionReviewVersions"] == ["v1", "v1beta1"]
+        assert webhook["timeoutSeconds"] == 10
+
+
+def test_nothing_is_asked_about_the_removal_of_a_virtual_machine(rendered: list[Object]) -> None:
+    for _, webhook in webhooks(rendered):
+        for rule in webhook["rules"]:
+            if rule["apiGroups"] != [GROUP]:
+                assert "DELETE" not in rule["operations"]
+
+
+# ---- names ---------------------------------------------------------------------
+
+
+def test_names_and_labels_are_those_that_kubernetes_recommends(rendered: list[Object]) -> None:
+    for found in rendered:
+        metadata = found["metadata"]
+        assert NAME.fullmatch(metadata["name"])
+        assert len(metadata["name"]) <= 63
+        labels = metadata["labels"]
+        assert labels["app.kubernetes.io/name"] == "laneway"
+        assert labels["app.kubernetes.io/part-of"] == "laneway"
+        assert labels["app.kubernetes.io/managed-by"] == "Helm"
+        for label in ("instance", "component", "version"):
+            assert labels[f"app.kubernetes.io/{label}"]
+        assert all(len(value) <= 63 for value in labels.values())
+
+
+def test_no_object_is_made_twice(rendered: list[Object]) -> None:
+    keys = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in rendered]
+
+    assert len(keys) == len(set(keys))
+
+
+def test_every_object_says_where_it_belongs(rendered: list[Object]) -> None:
+    for found in rendered:
+        assert ("namespace" in found["metadata"]) == (found["kind"] not in CLUSTER_WIDE)
+
+
+def test_all_is_in_the_namespace_of_the_release() -> None:
+    elsewhere = {
+        (o["kind"], o["metadata"]["name"])
+        for o in render(namespace="devices")
+        if o["metadata"].get("namespace", "devices") != "devices"
+    }
+
+    # Events about what has no namespace are in `default`.
+    assert {kind for kind, _ in elsewhere} <= {"Role", "RoleBinding"}
+    assert NAMESPACE not in str(render(namespace="devices"))
+
+
+def test_a_long_name_of_the_release_fits() -> None:
+    objects: list[Any] = render(name="r" * 53)
+
+    assert all(len(o["metadata"]["name"]) <= 63 for o in objects)
+    assert find(objects, "DaemonSet", "laneway-agent")

@@ -1,0 +1,272 @@
+"""What each value of the chart changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.chart import VALUES, Object, find, render
+
+
+def pod(objects: list[Object], kind: str, name: str) -> Any:
+    return find(objects, kind, name)["spec"]["template"]["spec"]
+
+
+def agent(values: Any) -> Any:
+    return pod(render(values), "DaemonSet", "laneway-agent")
+
+
+def kinds(values: Any) -> set[str]:
+    return {found["kind"] for found in render(values)}
+
+
+@pytest.mark.parametrize(
+    ("image", "reference"),
+    [
+        ({"repository": "r.example/x"}, "r.example/x:0.1.0"),
+        ({"repository": "r.example/x", "tag": "2"}, "r.example/x:2"),
+        ({"tag": "2", "digest": f"sha256:{'0a' * 32}"}, f"laneway@sha256:{'0a' * 32}"),
+    ],
+)
+def test_the_image(image: dict[str, str], reference: str) -> None:
+    assert agent({"image": image})["containers"][0]["image"] == reference
+
+
+def test_secrets_to_pull_with() -> None:
+    assert agent({"image": {"pullSecrets": ["a"]}})["imagePullSecrets"] == [{"name": "a"}]
+
+
+def test_an_agent_goes_everywhere_unless_it_is_told_otherwise() -> None:
+    spec = agent({})
+
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert "nodeSelector" not in spec
+    assert spec["priorityClassName"] == "system-node-critical"
+
+
+@pytest.mark.parametrize("component", ["agent", "manager", "webhook"])
+def test_each_component_is_placed_by_its_own_values(component: str) -> None:
+    placed = VALUES["placed otherwise"][component]
+    kind = "DaemonSet" if component == "agent" else "Deployment"
+
+    spec = pod(render({component: placed}), kind, f"laneway-{component}")
+
+    for name in ("priorityClassName", "nodeSelector", "affinity", "tolerations"):
+        assert spec[name] == placed[name]
+    assert spec["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
+
+
+def test_replicas_stand_apart() -> None:
+    for component in ("manager", "webhook"):
+        found = find(render(), "Deployment", f"laneway-{component}")
+        spec = found["spec"]["template"]["spec"]
+        terms = spec["affinity"]["podAntiAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+
+        assert found["spec"]["replicas"] == 2
+        assert terms[0]["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+        chosen = terms[0]["podAffinityTerm"]["labelSelector"]
+        assert chosen == found["spec"]["selector"]
+
+
+def test_a_priority_of_our_own_is_there_while_somebody_uses_it() -> None:
+    others = {"priorityClassName": "system-cluster-critical"}
+
+    assert "PriorityClass" in kinds({})
+    assert "PriorityClass" in kinds({"manager": others})
+    assert "PriorityClass" not in kinds({"manager": others, "webhook": others})
+
+
+def exec_rights(values: Any) -> list[Object]:
+    return [
+        found
+        for found in render(values)
+        if found["kind"] in ("Role", "ClusterRole")
+        for rule in found["rules"]
+        if "pods/exec" in rule["resources"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "namespace"), [({}, "harvester-system"), ({"driverNamespace": "gpus"}, "gpus")]
+)
+def test_programs_are_run_in_pods_of_the_driver(where: dict[str, str], namespace: str) -> None:
+    (role,) = exec_rights({"agent": where})
+
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", namespace)
+    arguments = agent({"agent": where})["containers"][0]["args"]
+    assert f"--driver-namespace={namespace}" in arguments
+
+
+def test_programs_are_run_in_pods_only_where_the_driver_is_in_pods() -> None:
+    assert exec_rights({"agent": {"driver": "node"}}) == []
+    assert "--no-driver-pod" in agent({"agent": {"driver": "node"}})["containers"][0]["args"]
+
+
+def test_slices_are_told_by_a_flag_and_need_a_right() -> None:
+    def may_write(values: Any) -> bool:
+        rules = find(render(values), "ClusterRole", "laneway-agent")["rules"]
+        about = [rule["verbs"] for rule in rules if "resourceslices" in rule["resources"]]
+        return any("create" in verbs for verbs in about)
+
+    with_slices = {"agent": {"dra": True}}
+    assert "--dra" in agent(with_slices)["containers"][0]["args"]
+    assert "--dra" not in agent({})["containers"][0]["args"]
+    assert (may_write(with_slices), may_write({})) == (True, False)
+
+
+def test_cert_manager_is_asked_for_a_certificate_and_to_tell_its_authority() -> None:
+    objects = render({"webhook": {"certificates": "cert-manager"}})
+    certificate = find(objects, "Certificate", "laneway-webhook")
+    mounted = pod(objects, "Deployment", "laneway-webhook")["volumes"][0]["secret"]["secretName"]
+
+    assert certificate["spec"]["secretName"] == mounted
+    assert "laneway-webhook.harvester-system.svc" in certificate["spec"]["dnsNames"]
+    assert find(objects, "Issuer", certificate["spec"]["issuerRef"]["name"])
+    for kind, name in (
+        ("MutatingWebhookConfiguration", "laneway-mutator"),
+        ("ValidatingWebhookConfiguration", "laneway-validator"),
+    ):
+        annotations = find(objects, kind, name)["metadata"]["annotations"]
+        assert annotations == {"cert-manager.io/inject-ca-from": "harvester-system/laneway-webhook"}
+        assert "annotations" not in find(render(), kind, name)["metadata"]
+
+
+@pytest.mark.parametrize("certificates", ["own", "none"])
+def test_without_cert_manager_nothing_of_its_kinds_is_made(certificates: str) -> None:
+    assert not {"Certificate", "Issuer"} & kinds({"webhook": {"certificates": certificates}})
+
+
+def webhooks(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        webhook
+        for one in render(values)
+        if one["kind"].endswith("WebhookConfiguration")
+        for webhook in one["webhooks"]
+    ]
+
+
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) -> None:
+    objects = render({"webhook": {"virtualMachines": {"failurePolicy": policy}}})
+    found = {
+        webhook["name"]: webhook["failurePolicy"]
+        for one in objects
+        if one["kind"].endswith("WebhookConfiguration")
+        for webhook in one["webhooks"]
+    }
+
+    assert found.pop("machines.laneway.harvesterhci.io") == policy
+    assert found.pop("nodes.laneway.harvesterhci.io") == "Ignore"
+    assert found.pop("vsphere.laneway.harvesterhci.io") == "Ignore"
+    assert set(found.values()) == {"Fail"}
+
+
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+def test_what_becomes_of_machines_on_vsphere_while_no_webhook_answers(policy: str) -> None:
+    found = webhooks({"webhook": {"vsphere": {"failurePolicy": policy}}})
+
+    assert [one["failurePolicy"] for one in found if one["name"].startswith("vsphere.")] == [
+        policy,
+        policy,
+    ]
+
+
+def test_nobody_asks_about_machines_on_vsphere_where_that_is_not_wished() -> None:
+    found = webhooks({"webhook": {"vsphere": {"enabled": False}}})
+
+    assert found
+    groups = {group for one in found for rule in one["rules"] for group in rule["apiGroups"]}
+    assert not [group for group in groups if group.endswith("cluster.x-k8s.io")]
+
+
+@pytest.mark.parametrize("inventory", ["warn", "refuse"])
+def test_the_webhook_is_told_what_to_do_about_devices_that_a_vcenter_lacks(inventory: str) -> None:
+    objects = render({"webhook": {"vsphere": {"inventory": inventory}}})
+    [container] = find(objects, "Deployment", "laneway-webhook")["spec"]["template"]["spec"][
+        "containers"
+    ]
+
+    assert f"--vsphere-inventory={inventory}" in container["args"]
+
+
+def secret_rights(values: Any) -> set[tuple[str, str, str]]:
+    """Where which accounts may read which Secrets, of those whose names nobody knows before."""
+    objects = render(values)
+    found = set()
+    for binding in (one for one in objects if one["kind"].endswith("RoleBinding")):
+        role = binding["roleRef"]
+        namespace = binding["metadata"].get("namespace", "")
+        rules = [
+            rule
+            for one in objects
+            if (one["kind"], one["metadata"]["name"]) == (role["kind"], role["name"])
+            and one["metadata"].get("namespace", "") in (namespace, "")
+            for rule in one["rules"]
+        ]
+        about = [rule for rule in rules if "secrets" in rule["resources"]]
+        for rule in (one for one in about if "resourceNames" not in one):
+            assert rule["verbs"] in (["get"], ["create"]), "nobody lists Secrets"
+            for subject in binding["subjects"] if rule["verbs"] == ["get"] else ():
+                found.add((namespace, subject["namespace"], subject["name"]))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["beside", "standalone"])
+@pytest.mark.parametrize(("named", "where"), [([], {""}), (["a", "123"], {"a", "123"})])
+def test_secrets_are_read_in_the_namespaces_that_are_named_alone(
+    mode: str, named: list[str], where: set[str]
+) -> None:
+    values = {"manager": {"vsphere": {"mode": mode, "secretNamespaces": named}}}
+
+    assert secret_rights(values) == {(one, "harvester-system", "laneway-manager") for one in where}
+
+
+def test_without_vsphere_no_secret_is_read_that_is_not_known_by_name() -> None:
+    assert secret_rights({"manager": {"vsphere": {"secretNamespaces": ["a"]}}}) == set()
+
+
+def test_what_adds_vectors_in_workload_clusters_can_be_of_a_registry_of_ones_own() -> None:
+    def told(**vsphere: Any) -> set[str]:
+        objects = render({"manager": {"vsphere": {"vectorAddImage": "r.example/add:1"} | vsphere}})
+        return set(pod(objects, "Deployment", "laneway-manager")["containers"][0]["args"])
+
+    flag = "--vsphere-check-image=r.example/add:1"
+    assert {flag, "--vsphere-check-nodes"} <= told(mode="beside", checkNodes=True)
+    for otherwise in ({"mode": "beside"}, {"checkNodes": True}):
+        assert flag not in told(**otherwise), "the program would refuse it"
+    plain = told(mode="beside", checkNodes=True, vectorAddImage="")
+    assert not [one for one in plain if one.startswith("--vsphere-check-image")]
+
+
+def test_metrics_are_for_those_who_are_named_and_reviews_for_everybody() -> None:
+    peers = [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
+    objects = render({"networkPolicy": {"metricsFrom": peers}})
+    rules = find(objects, "NetworkPolicy", "laneway-webhook")["spec"]["ingress"]
+
+    def ports(number: int) -> list[Any]:
+        return [{"port": number, "protocol": "TCP"}]
+
+    assert rules == [{"ports": ports(8443)}, {"ports": ports(9642), "from": peers}]
+    closed = render({"networkPolicy": {"metricsFrom": []}})
+    assert not find(closed, "NetworkPolicy", "laneway-manager")["spec"]["ingress"]
+    assert "NetworkPolicy" not in kinds({"networkPolicy": {"enabled": False}})
+
+
+def test_devices_are_given_back_before_anything_is_removed_if_that_is_wished() -> None:
+    objects = render({"uninstall": {"giveBack": True}})
+    job = find(objects, "Job", "laneway-give-back")
+    hooks = {
+        (o["kind"], o["metadata"]["annotations"]["helm.sh/hook"])
+        for o in objects
+        if "helm.sh/hook" in o["metadata"].get("annotations", {})
+    }
+
+    assert {hook for _, hook in hooks} == {"pre-delete"}
+    assert {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"} <= {k for k, _ in hooks}
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][:2] == ["give-back", "--all"]
+    # What the Job needs is there before it: smaller weights come first.
+    assert int(job["metadata"]["annotations"]["helm.sh/hook-weight"]) > 0
+    assert "Job" not in kinds({})

@@ -1,0 +1,198 @@
+"""What a claim of a PCI device asks of hardware, in view of what is there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from laneway.core import names
+from laneway.core.claims.orphans import orphans
+from laneway.core.claims.pci import (
+    ClaimWish,
+    Identity,
+    decide,
+    is_for_vms,
+    judge,
+    keepers,
+    misplaced,
+    places,
+)
+from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import (
+    ClaimMisnamed,
+    DeviceMissing,
+    DuplicateClaim,
+    NotForVms,
+    OtherDevice,
+)
+from laneway.core.situation import Situation
+
+GPU_AT, AUDIO_AT, NIC_AT = (PciAddress(0, 8, 0, 0), PciAddress(0, 8, 0, 1), PciAddress(0, 9, 0, 0))
+GPU = PciFunction(
+    address=GPU_AT,
+    vendor="10de",
+    device="1b80",
+    class_code="030000",
+    driver="nouveau",
+    iommu_group=7,
+    reset_methods=("bus",),
+)
+AUDIO = replace(GPU, address=AUDIO_AT, device="10f0", class_code="040300", driver="snd")
+NIC = PciFunction(
+    address=NIC_AT,
+    vendor="8086",
+    device="1592",
+    class_code="020000",
+    driver="ice",
+    iommu_group=8,
+    reset_methods=("flr",),
+)
+FREE = Inventory(functions=(GPU, AUDIO, NIC))
+
+
+def on_vfio(*addresses: PciAddress) -> Inventory:
+    taken = addresses or (GPU_AT, AUDIO_AT)
+    return Inventory(
+        functions=tuple(
+            replace(one, driver="vfio-pci") if one.address in taken else one
+            for one in FREE.functions
+        )
+    )
+
+
+WISH = ClaimWish(address=GPU_AT, claimed=True)
+END = replace(WISH, claimed=False)
+
+
+def test_a_claim_is_met_when_the_whole_group_is_taken() -> None:
+    assert judge(WISH, "node1", FREE) is None
+    assert judge(WISH, "node1", on_vfio(GPU_AT)) is None
+    assert judge(WISH, "node1", on_vfio()) == Satisfied()
+
+
+def test_a_claim_of_nothing_is_refused() -> None:
+    wish = replace(WISH, address=PciAddress(0, 1, 2, 3))
+    assert judge(wish, "node1", FREE) == (DeviceMissing("0000:01:02.3"),)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        Identity(vendor="10de", device="25b6"),
+        Identity(vendor="8086", device="1b80"),
+        Identity(vendor="10de", device="1b80", card="GPU-1"),
+    ],
+)
+@pytest.mark.parametrize("inventory", [FREE, on_vfio()], ids=["free", "taken"])
+def test_another_device_is_neither_taken_nor_given_back(
+    known: Identity, inventory: Inventory
+) -> None:
+    inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
+    [refusal] = judge(replace(WISH, identity=known), "node1", inventory) or ()
+    assert isinstance(refusal, OtherDevice)
+    assert judge(replace(END, identity=known), "node1", inventory) == Satisfied()
+
+
+def test_what_is_not_known_proves_no_other_device() -> None:
+    known = Identity(vendor="10de", device="1b80", card="GPU-1")
+    assert judge(replace(WISH, identity=known), "node1", FREE) is None
+
+
+def test_a_group_goes_back_when_nobody_else_needs_it() -> None:
+    assert judge(END, "node1", on_vfio()) is None
+    assert judge(replace(END, kept_by=("other",)), "node1", on_vfio()) == Satisfied()
+    assert judge(replace(END, binds=False), "node1", on_vfio()) == Satisfied()
+    assert judge(END, "node1", FREE) == Satisfied()
+
+
+def test_nobody_waits_for_what_is_in_quarantine() -> None:
+    assert judge(END, "node1", on_vfio(), quarantined=[AUDIO_AT]) == Satisfied()
+
+
+def test_what_was_taken_along_goes_back_without_the_device() -> None:
+    left = Inventory(functions=(replace(AUDIO, driver="vfio-pci"), NIC))
+    end = replace(END, group="7")
+    assert judge(end, "node1", left, taken=[GPU_AT, AUDIO_AT]) is None
+    assert places(end, left, [AUDIO_AT]) == (AUDIO_AT,)
+    plan = decide(end, Situation(node="node1", inventory=left, originals={AUDIO_AT: "snd"}))
+    assert isinstance(plan, Plan)
+    # What nobody took for it may be somebody's whose group has that number now.
+    assert judge(end, "node1", left) == Satisfied()
+
+
+def test_a_driver_that_is_left_alone_must_be_one_for_machines() -> None:
+    wish = replace(WISH, binds=False)
+    assert judge(wish, "node1", FREE) == (NotForVms(str(GPU_AT), "nouveau"),)
+    assert judge(wish, "node1", on_vfio(GPU_AT)) == Satisfied()
+    for driver, able in (
+        ("mlx5_vfio_pci", True),
+        ("nvgrace-gpu-vfio-pci", True),
+        ("vfiox", False),
+        ("", False),
+    ):
+        assert is_for_vms(replace(GPU, driver=driver), FREE) is able
+
+
+def test_a_vgpu_is_one_for_machines_once_it_is_there() -> None:
+    vgpu = VgpuFunction(
+        address=GPU_AT, parent=NIC_AT, framework="vendor-vfio", supported=(), creatable=()
+    )
+    assert not is_for_vms(replace(GPU, driver="nvidia"), replace(FREE, vgpus=(vgpu,)))
+    there = replace(vgpu, configured=ConfiguredVgpu("1145", "NVIDIA L40S-24Q"))
+    assert is_for_vms(replace(GPU, driver="nvidia"), replace(FREE, vgpus=(there,)))
+    # A mediated device is another device than its function.
+    mediated = replace(there, framework="mdev")
+    assert not is_for_vms(replace(GPU, driver="nvidia"), replace(FREE, vgpus=(mediated,)))
+
+
+def test_claims_of_one_group_keep_each_others_devices() -> None:
+    claims = [("gpu", GPU_AT), ("audio", AUDIO_AT), ("nic", NIC_AT)]
+    assert keepers("gpu", GPU_AT, FREE, claims) == ("audio",)
+    assert keepers("nic", NIC_AT, FREE, claims) == ()
+
+
+def test_devices_without_a_group_are_no_mates() -> None:
+    loose = Inventory(functions=tuple(replace(one, iommu_group=None) for one in FREE.functions))
+    assert keepers("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
+
+
+def test_only_the_claim_with_the_name_of_its_device_counts() -> None:
+    right = names.pci_object_name("node1", GPU_AT)
+    assert misplaced(right, str(GPU_AT), "node1", ()) is None
+    wrong = misplaced("mine", str(GPU_AT), "node1", ())
+    assert wrong == ClaimMisnamed("mine", str(GPU_AT), "node1", right)
+    there = [(right, str(GPU_AT))]
+    assert misplaced("mine", str(GPU_AT), "node1", there) == DuplicateClaim("mine", right)
+
+
+@given(st.text(), st.text(), st.text())
+def test_no_name_and_no_address_is_too_odd_to_be_answered(
+    name: str, address: str, node: str
+) -> None:
+    wrong = misplaced(name, address, node, ())
+    assert wrong is not None
+    assert wrong.words.isprintable() or not name.isprintable()
+
+
+@given(st.sets(st.sampled_from([GPU_AT, AUDIO_AT, NIC_AT])), st.data())
+def test_only_what_was_taken_for_a_claim_is_an_orphan(
+    taken: set[PciAddress], data: st.DataObject
+) -> None:
+    noted = data.draw(st.sets(st.sampled_from([GPU_AT, AUDIO_AT, NIC_AT])))
+    claimed = data.draw(st.sets(st.sampled_from([GPU_AT, AUDIO_AT, NIC_AT])))
+    inventory = on_vfio(*taken) if taken else FREE
+    found = orphans(inventory, [str(one) for one in noted], claimed)
+    groups = {one.address: one.iommu_group for one in inventory.functions}
+    asked = {groups[one] for one in claimed}
+    for one in found.ours:
+        assert one in noted & taken
+        assert groups[one] not in asked
+    assert not {groups[one] for one in found.ours} & {groups[one] for one in found.others}
+    for one in taken:
+        if groups[one] not in asked:
+            known = {groups[each] for each in (*found.ours, *found.others)}
+            assert groups[one] in known

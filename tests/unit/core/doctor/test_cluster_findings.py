@@ -1,0 +1,208 @@
+"""What is said of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from laneway.core.doctor.cluster import judge
+from laneway.core.doctor.cluster_facts import (
+    Addon,
+    Certificate,
+    ClusterFacts,
+    ClusterNode,
+    Definition,
+    Harvester,
+    Hook,
+    Installation,
+    Stuck,
+    Workload,
+)
+from laneway.core.doctor.finding import Finding, Level
+
+CRD = Definition(name="a.devices.harvesterhci.io", present=True, established=True)
+
+
+def part(kind: str, name: str, **changes: Any) -> Workload:
+    facts = {"namespace": "harvester-system", "wanted": 2, "ready": 2, "images": ("l/laneway:1.0",)}
+    return Workload(kind=kind, name=name, **facts | changes)
+
+
+def hook(**changes: Any) -> Hook:
+    facts: dict[str, Any] = {
+        "configuration": "laneway-validator",
+        "kind": "Validating",
+        "name": "claims",
+        "failure_policy": "Fail",
+        "trust": "fits",
+        "resources": ("pcideviceclaims.devices.harvesterhci.io",),
+    }
+    return Hook(**facts | changes)
+
+
+def cluster(**changes: Any) -> ClusterFacts:
+    facts: dict[str, Any] = {
+        "version": "v1.33.2+rke2r1",
+        "definitions": (CRD,),
+        "agents": part("DaemonSet", "laneway-agent"),
+        "managers": part("Deployment", "laneway-manager"),
+        "webhooks": part("Deployment", "laneway-webhook"),
+        "hooks": (hook(),),
+        "certificate": Certificate(secret="Secret a/b", expires="later", days=80),
+        "kubevirts": (Installation(title="a/b", phase="Deployed", gates=("HostDevices",)),),
+        "nodes": (ClusterNode(name="node1", gpus=True, agent=True),),
+    }
+    return ClusterFacts(**facts | changes)
+
+
+def wrong(facts: ClusterFacts) -> list[Finding]:
+    return [one for one in judge(facts) if one.level is not Level.OK]
+
+
+def test_a_cluster_that_is_well_has_no_findings_but_good_ones() -> None:
+    assert wrong(cluster()) == []
+
+
+CASES: list[tuple[dict[str, Any], str, Level, str]] = [
+    ({"version": "v1.24.1"}, "Kubernetes", Level.PROBLEM, "v1.24.1"),
+    ({"version": "odd"}, "Kubernetes", Level.ADVICE, "odd"),
+    ({"definitions": (Definition(name="x"),)}, "Definitions", Level.PROBLEM, "not know x"),
+    (
+        {"definitions": (Definition(name="x", present=True),)},
+        "Definitions",
+        Level.PROBLEM,
+        "not served",
+    ),
+    (
+        {"definitions": (replace(CRD, release="pcidevices-controller"),)},
+        "Definitions",
+        Level.ADVICE,
+        "belong to the Helm release pcidevices-controller",
+    ),
+    (
+        {"harvester": Harvester(daemon_set=part("DaemonSet", "h", present=1))},
+        "HarvesterController",
+        Level.PROBLEM,
+        "side by side",
+    ),
+    (
+        {"harvester": Harvester(daemon_set=part("DaemonSet", "h"), parked=True)},
+        "HarvesterController",
+        Level.ADVICE,
+        "no record",
+    ),
+    (
+        {"harvester": Harvester(hooks=("MutatingWebhookConfiguration/pcidevices-mutator",))},
+        "HarvesterWebhooks",
+        Level.PROBLEM,
+        "pcidevices-mutator",
+    ),
+    ({"managers": None}, "Laneway", Level.PROBLEM, "no manager"),
+    (
+        {"agents": part("DaemonSet", "laneway-agent", ready=1)},
+        "Laneway",
+        Level.PROBLEM,
+        "1 of 2 ready",
+    ),
+    (
+        {"agents": part("DaemonSet", "laneway-agent", wanted=0, ready=0)},
+        "Laneway",
+        Level.PROBLEM,
+        "run nowhere",
+    ),
+    ({"hooks": ()}, "Webhooks", Level.PROBLEM, "no webhook configurations"),
+    ({"hooks": (hook(trust="other"),)}, "Webhooks", Level.PROBLEM, "does not fit"),
+    ({"hooks": (hook(trust="missing"),)}, "Webhooks", Level.PROBLEM, "has no CA"),
+    (
+        {"hooks": (hook(service="a/b", reachable=False),)},
+        "Webhooks",
+        Level.PROBLEM,
+        "no service a/b",
+    ),
+    ({"hooks": (hook(failure_policy="Ignore"),)}, "Webhooks", Level.ADVICE, "Ignore"),
+    (
+        {"certificate": Certificate(secret="s", expires="then", days=-1)},
+        "Certificate",
+        Level.PROBLEM,
+        "expired on then",
+    ),
+    (
+        {"certificate": Certificate(secret="s", expires="then", days=2)},
+        "Certificate",
+        Level.ADVICE,
+        "expires on then",
+    ),
+    ({"kubevirts": None}, "KubeVirt", Level.ADVICE, "no KubeVirt"),
+    (
+        {"kubevirts": (Installation(title="a/b"),)},
+        "KubeVirt",
+        Level.PROBLEM,
+        "feature gate HostDevices",
+    ),
+    (
+        {"nodes": (ClusterNode(name="node1", gpus=True),)},
+        "Nodes",
+        Level.PROBLEM,
+        "no agent: node1",
+    ),
+    (
+        {"stuck": (Stuck(kind="VGPUDevice", name="v", since="t", finalizers=("x/y",)),)},
+        "Deletion",
+        Level.PROBLEM,
+        "held by x/y",
+    ),
+    (
+        {
+            "stuck": (
+                Stuck(kind="PCIDeviceClaim", name="c", since="t", ours=True, answer="vm1 has it"),
+            )
+        },
+        "Deletion",
+        Level.ADVICE,
+        "vm1 has it",
+    ),
+    ({"unknown": ("you may not list secrets",)}, "Rights", Level.ADVICE, "secrets"),
+]
+
+
+@pytest.mark.parametrize(("changes", "check", "level", "words"), CASES)
+def test_what_is_amiss_is_told(
+    changes: dict[str, Any], check: str, level: Level, words: str
+) -> None:
+    found = wrong(cluster(**changes))
+    assert [(one.check, one.level) for one in found] == [(check, level)]
+    assert words in found[0].what
+    assert level is not Level.PROBLEM or (found[0].why and found[0].remedy)
+
+
+def test_a_policy_of_ignore_is_meant_for_machines() -> None:
+    machines = hook(failure_policy="Ignore", resources=("virtualmachines.kubevirt.io",))
+    assert wrong(cluster(hooks=(machines,))) == []
+
+
+def test_a_cluster_without_laneway_is_told_so_once() -> None:
+    bare = cluster(agents=None, managers=None, webhooks=None, hooks=(), certificate=None, nodes=())
+    assert [(one.check, one.level) for one in wrong(bare)] == [("Laneway", Level.ADVICE)]
+
+
+def test_a_controller_that_is_parked_is_as_it_should_be() -> None:
+    parked = Harvester(
+        daemon_set=part("DaemonSet", "h"), parked=True, saved=True, addon=Addon(enabled=True)
+    )
+    assert wrong(cluster(harvester=parked)) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("rancher/harvester-pcidevices:v1.8.1", "v1.8.1"),
+        ("registry.example.com:5000/a/b:v2@sha256:00", "v2"),
+        ("registry.example.com:5000/a/b", ""),
+        ("a/b@sha256:00", ""),
+        ("", ""),
+    ],
+)
+def test_a_version_is_the_tag_of_an_image(image: str, version: str) -> None:
+    assert part("DaemonSet", "x", images=(image,)).version == version

@@ -1,0 +1,130 @@
+"""Whatever a scheduler that keeps counters gives out, no hardware is given out twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.core.dra.slices import Body, pool
+from laneway.core.handout.offer import Form, Offer, Owner
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
+
+NOTHING = Inventory()
+
+
+def offer(card: int, function: int, group: int | None, form: Form = Form.PCI) -> Offer:
+    """Function 0 of a card is the card."""
+    address = PciAddress(0, card, 0, function)
+    return Offer(
+        resource="example.com/x",
+        id=str(address) if form is Form.PCI else f"{card:08x}-{function}",
+        form=form,
+        kind="PCIDevice",
+        name=f"n-{card}-{function}-{form}",
+        address=address,
+        card=PciAddress(0, card, 0, 0),
+        group=group,
+    )
+
+
+OFFERS = st.lists(
+    st.builds(
+        offer,
+        st.integers(1, 3),
+        st.integers(0, 3),
+        st.none() | st.integers(0, 4),
+        st.sampled_from([Form.PCI, Form.MDEV]),
+    ),
+    max_size=12,
+    unique_by=lambda one: (one.form, one.id),
+)
+
+
+def overlap(one: Offer, other: Offer) -> bool:
+    """Said anew from hardware: a group goes to one pod; a card is whole or in parts."""
+    if one.group is not None and one.group == other.group:
+        return True
+    wholes = [it for it in (one, other) if it.form is Form.PCI and it.address == it.card]
+    return bool(wholes) and one.card == other.card
+
+
+class Scheduler:
+    """Gives out devices as long as their counters last, as Kubernetes' allocator does."""
+
+    def __init__(self, parts: tuple[Body, ...]) -> None:
+        self.devices = {one["name"]: one for part in parts for one in part.get("devices", ())}
+        self.left: Counter[tuple[str, str]] = Counter()
+        for part in parts:
+            for found in part.get("sharedCounters", ()):
+                for name, value in found["counters"].items():
+                    self.left[found["name"], name] = int(value["value"])
+
+    def give(self, name: str) -> bool:
+        device = self.devices[name]
+        if device.get("taints"):
+            return False
+        wanted = Counter(
+            {
+                (one["counterSet"], counter): int(value["value"])
+                for one in device.get("consumesCounters", ())
+                for counter, value in one["counters"].items()
+            }
+        )
+        if any(self.left[key] < amount for key, amount in wanted.items()):
+            return False
+        self.left -= wanted
+        return True
+
+
+@given(OFFERS, st.randoms(use_true_random=False), st.booleans(), st.data())
+def test_no_hardware_is_given_out_twice(
+    offers: list[Offer], random: Random, full: bool, data: st.DataObject
+) -> None:
+    held = data.draw(st.sets(st.sampled_from(offers), max_size=2)) if offers else set()
+    if any(overlap(one, other) for one in held for other in held if one is not other):
+        held = set()  # Device plugins would not have given that out.
+    owners = {(one.resource, one.id): Owner(namespace="d", pod="p") for one in held}
+    parts = pool(offers, NOTHING, owners, full=full).parts
+    scheduler = Scheduler(parts)
+    by_object = {one.name: one for one in offers}
+    names = sorted(scheduler.devices)
+    random.shuffle(names)
+    found = [
+        by_object[scheduler.devices[name]["attributes"]["object"]["string"]]
+        for name in names
+        if scheduler.give(name)
+    ]
+    for index, one in enumerate(found):
+        assert one not in held
+        assert not any(overlap(one, other) for other in (*held, *found[:index]))
+
+
+@given(OFFERS)
+def test_counters_stand_in_the_way_of_nothing_else(offers: list[Offer]) -> None:
+    """Whatever excludes nothing that was given out can be given out."""
+    scheduler = Scheduler(pool(offers, NOTHING, {}, full=True).parts)
+    by_object = {one.name: one for one in offers}
+    taken: list[Offer] = []
+    for name in sorted(scheduler.devices):
+        one = by_object[scheduler.devices[name]["attributes"]["object"]["string"]]
+        free = not any(overlap(one, other) for other in taken)
+        assert scheduler.give(name) is free
+        taken += [one] if free else []
+
+
+@given(OFFERS)
+def test_counters_stay_within_what_kubernetes_allows(offers: list[Offer]) -> None:
+    parts = pool(offers, NOTHING, {}, full=True).parts
+    sets = [found["name"] for part in parts for found in part.get("sharedCounters", ())]
+    assert len(sets) == len(set(sets))
+    for part in parts:
+        assert len(part.get("sharedCounters", ())) <= 8
+        assert not ("sharedCounters" in part and "devices" in part)
+        for one in part.get("devices", ()):
+            consumed = [it["counterSet"] for it in one.get("consumesCounters", ())]
+            assert len(consumed) <= 2
+            assert set(consumed) <= set(sets)

@@ -1,0 +1,157 @@
+"""What is said before a takeover and before the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.core.doctor.cluster_facts import (
+    Addon,
+    ClusterFacts,
+    Definition,
+    Harvester,
+    Hook,
+    Workload,
+)
+from laneway.core.doctor.finding import Finding, Level, healthy
+from laneway.core.takeover import (
+    ClaimFact,
+    MachineFact,
+    TakeoverFacts,
+    before,
+    before_going_back,
+    steps,
+)
+
+CRD = "pcidevices.devices.harvesterhci.io"
+
+
+def daemon_set(tag: str = "v1.8.1") -> Workload:
+    return Workload(
+        kind="DaemonSet",
+        namespace="harvester-system",
+        name="harvester-pcidevices-controller",
+        wanted=3,
+        ready=3,
+        present=3,
+        images=(f"registry.example.com:5000/rancher/harvester-pcidevices:{tag}",),
+    )
+
+
+def claim(**changes: Any) -> ClaimFact:
+    facts = {
+        "name": "node1-000008000",
+        "node": "node1",
+        "address": "0000:08:00.0",
+        "carried_out": True,
+        "owned": True,
+    }
+    return ClaimFact(**facts | changes)
+
+
+def facts(cluster: dict[str, Any] | None = None, **more: Any) -> TakeoverFacts:
+    found: dict[str, Any] = {"harvester": Harvester(daemon_set=daemon_set(), saved=True)}
+    return TakeoverFacts(cluster=ClusterFacts(**found | (cluster or {})), **more)
+
+
+def of(findings: list[Finding], check: str, level: Level = Level.ADVICE) -> list[str]:
+    return [one.what for one in findings if (one.check, one.level) == (check, level)]
+
+
+@pytest.mark.parametrize(
+    ("tag", "known"),
+    [
+        ("v1.8.1", True),
+        ("v1.7.0-rc2", True),
+        ("1.8.3", True),
+        ("v1.9.0", False),
+        ("master-head", False),
+        ("v1.80.1", False),
+    ],
+)
+def test_releases_that_were_read_are_told_from_others(tag: str, known: bool) -> None:
+    harvester = Harvester(daemon_set=daemon_set(tag))
+    found = before(facts({"harvester": harvester}))
+    assert (of(found, "HarvesterController") == []) == known
+    assert healthy(found)
+
+
+def test_an_addon_is_to_stay_enabled_and_says_what_disabling_would_cost() -> None:
+    addon = Addon(enabled=True, status="AddonDeploySuccessful")
+    harvester = Harvester(daemon_set=daemon_set(), addon=addon)
+    mild = before(facts({"harvester": harvester}))
+    [words] = [one.remedy for one in mild if one.check == "Addon"]
+    assert "Leave it enabled" in words
+    assert "take along" not in words
+    of_helm = Definition(name=CRD, present=True, established=True, release="pcidevices-controller")
+    worse = before(facts({"harvester": harvester, "definitions": (of_helm,)}))
+    [words] = [one.remedy for one in worse if one.check == "Addon"]
+    assert f"take along {CRD}, and with them every claim" in words
+    off = Harvester(daemon_set=daemon_set(), addon=Addon(enabled=False))
+    assert of(before(facts({"harvester": off})), "Addon") == []
+
+
+def test_fields_that_are_gained_and_lost_are_told() -> None:
+    gains = Definition(name=CRD, present=True, established=True, lacks=(".status.bars",))
+    loses = Definition(name="nodes", present=True, established=True, adds=(".status.gpuAddresses",))
+    found = before(facts({"definitions": (gains, loses)}))
+    assert "1 definition will gain 1 field from Laneway" in of(found, "Definitions", Level.OK)[0]
+    assert ".status.gpuAddresses" in of(found, "Definitions")[0]
+
+
+def test_what_laneway_would_do_at_once_is_told() -> None:
+    found = before(
+        facts(
+            claims=(claim(carried_out=False), claim(name="node1-000009000", leaving=True)),
+            waiting=("VGPUDevice node1-000008004",),
+        )
+    )
+    leaving, waiting = of(found, "OpenWishes")
+    assert "node1-000009000" in leaving
+    assert waiting.endswith("PCIDeviceClaim node1-000008000, VGPUDevice node1-000008004")
+
+
+def test_claims_that_laneway_will_not_adopt_are_told() -> None:
+    found = before(facts(claims=(claim(name="mine"),)))
+    assert "PCIDeviceClaim mine does not bear the name" in of(found, "Claims")[0]
+
+
+def test_machines_are_told_with_what_they_have() -> None:
+    machine = MachineFact(name="default/vm1", runs=True, devices=("node1-000008000",))
+    assert of(before(facts(machines=(machine,))), "InUse", Level.OK) == [
+        "default/vm1 runs and has node1-000008000: not touched"
+    ]
+
+
+def test_the_way_back_is_refused_while_laneway_is_here() -> None:
+    agent = Workload(kind="DaemonSet", namespace="harvester-system", name="laneway-agent")
+    hook = Hook(configuration="laneway-validator", kind="Validating", name="x")
+    found = before_going_back(facts({"agents": agent, "hooks": (hook, hook)}))
+    parts, hooks = of(found, "Laneway", Level.PROBLEM)
+    assert "laneway-agent" in parts
+    assert hooks.endswith(": laneway-validator")
+
+
+def test_the_way_back_is_refused_where_it_would_unbind_everything() -> None:
+    found = before_going_back(facts(claims=(claim(), claim(name="b", owned=False))))
+    assert of(found, "Claims", Level.PROBLEM) == [
+        "claims without their PCIDevice as first owner: b"
+    ]
+    assert healthy(before_going_back(facts(claims=(claim(),))))
+
+
+def test_the_way_back_needs_something_to_go_back_to() -> None:
+    gone = Harvester(saved=True)
+    assert not healthy(before_going_back(facts({"harvester": gone})))
+    bare = Harvester(daemon_set=daemon_set(), saved=False)
+    found = before_going_back(facts({"harvester": bare}, mediated=("a",), layouts=("b",)))
+    assert healthy(found)
+    assert [one.check for one in found] == ["HarvesterController", "MediatedDevices", "Layouts"]
+
+
+def test_the_record_is_written_before_anything_else() -> None:
+    first, *rest = steps(["MutatingWebhookConfiguration/pcidevices-mutator"], parked=False)
+    assert first.startswith("save")
+    assert len(rest) == 4
+    assert len(steps([], parked=True)) == 3

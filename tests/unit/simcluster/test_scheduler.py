@@ -1,0 +1,111 @@
+"""Where a pod fits, and why it fits nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.kube.pods import PODS, Pod
+from laneway.simcluster.objects import NODES, Node, requested
+from laneway.simcluster.scheduler import choose
+
+VGPU = "nvidia.com/NVIDIA_A2-2Q"
+
+
+def node(name: str, *, ready: str = "True", spec: Any = None, **allocatable: str) -> Node:
+    there = {"cpu": "4", "memory": "8Gi", "pods": "10"} | {
+        key.replace("__", "/"): value for key, value in allocatable.items()
+    }
+    body = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec or {},
+        "status": {
+            "allocatable": there,
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+    return NODES.decode(msgspec.json.encode(body))
+
+
+def pod(limits: dict[str, str], *, selector: dict[str, str] | None = None) -> Pod:
+    body = {
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {
+            "containers": [{"name": "c", "resources": {"limits": limits}}],
+            "nodeSelector": selector or {},
+        },
+    }
+    return PODS.decode(msgspec.json.encode(body))
+
+
+def with_devices(name: str, count: int, **more: Any) -> Node:
+    one = node(name, **more)
+    status = msgspec.structs.replace(
+        one.status, allocatable={**one.status.allocatable, VGPU: str(count)}
+    )
+    return msgspec.structs.replace(one, status=status)
+
+
+def test_the_node_that_has_the_devices_is_chosen() -> None:
+    nodes = [node("a"), with_devices("b", 2)]
+    assert choose(pod({VGPU: "2"}), nodes, {}) == ("b", "")
+
+
+def test_what_others_have_is_not_to_be_had() -> None:
+    nodes = [with_devices("a", 2), with_devices("b", 2)]
+    taken = {"a": requested(pod({VGPU: "1"})), "b": requested(pod({VGPU: "1"}))}
+    assert choose(pod({VGPU: "2"}), nodes, taken) == (
+        "",
+        f"0/2 nodes are available: 2 Insufficient {VGPU}.",
+    )
+    assert choose(pod({VGPU: "1"}), nodes, taken)[0] == "a"
+
+
+def test_the_emptier_of_two_nodes_is_chosen() -> None:
+    nodes = [node("a"), node("b")]
+    assert choose(pod({}), nodes, {"a": requested(pod({}))})[0] == "b"
+
+
+def test_every_obstacle_is_counted_in_kubernetes_words() -> None:
+    nodes = [
+        with_devices("a", 0),
+        with_devices("b", 9, ready="Unknown"),
+        with_devices("c", 9, spec={"unschedulable": True}),
+        with_devices("d", 9),
+        with_devices("e", 1, memory="1Gi"),
+    ]
+    wanted = pod({VGPU: "2", "memory": "2Gi"}, selector={"kubernetes.io/hostname": "e"})
+    assert choose(wanted, nodes, {})[1] == (
+        "0/5 nodes are available: 1 Insufficient memory, "
+        f"1 Insufficient {VGPU}, "
+        "1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, "
+        "1 node(s) were unschedulable, "
+        "2 node(s) didn't match Pod's node affinity/selector."
+    )
+    assert choose(wanted, [], {})[1] == "no nodes available to schedule pods"
+
+
+def test_a_full_node_takes_no_pod() -> None:
+    full = {"a": requested(pod({})) + requested(pod({}))}
+    assert choose(pod({}), [node("a", pods="2")], full)[1] == (
+        "0/1 nodes are available: 1 Too many pods."
+    )
+
+
+@given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(1, 3), max_size=12))
+def test_no_node_ever_gives_more_than_it_has(devices: list[int], wishes: list[int]) -> None:
+    nodes = [with_devices(f"n{number}", count) for number, count in enumerate(devices)]
+    taken: dict[str, Any] = {}
+    left = {f"n{number}": count for number, count in enumerate(devices)}
+    for wish in wishes:
+        wanted = pod({VGPU: str(wish)})
+        chosen, why = choose(wanted, nodes, taken)
+        assert bool(chosen) == any(count >= wish for count in left.values())
+        assert bool(why) != bool(chosen)
+        if chosen:
+            left[chosen] -= wish
+            taken[chosen] = taken.get(chosen, requested(pod({}))) + requested(wanted)
+    assert min(left.values(), default=0) >= 0

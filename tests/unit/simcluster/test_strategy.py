@@ -1,0 +1,96 @@
+"""What the wish for a virtual machine means, and what its state is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from laneway.simcluster.kubevirt.objects import INSTANCES, MACHINES, Instance, Machine
+from laneway.simcluster.kubevirt.strategy import Action, action, printable, strategy_of
+
+DELETED = "2026-01-01T00:00:00Z"
+
+
+def machine(deleted: bool = False, status: Any = None, **spec: Any) -> Machine:
+    metadata = {"name": "vm", "deletionTimestamp": DELETED if deleted else None}
+    body = {"metadata": metadata, "spec": spec, "status": status or {}}
+    return MACHINES.decode(msgspec.json.encode(body))
+
+
+def instance(phase: str, *, deleted: bool = False, unschedulable: bool = False) -> Instance:
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    body = {
+        "metadata": {"name": "vm", "deletionTimestamp": DELETED if deleted else None},
+        "status": {"phase": phase, "conditions": [waits] if unschedulable else []},
+    }
+    return INSTANCES.decode(msgspec.json.encode(body))
+
+
+def test_the_older_field_says_the_same() -> None:
+    assert strategy_of(machine(running=True)) == "Always"
+    assert strategy_of(machine(running=False)) == "Halted"
+    assert strategy_of(machine(runStrategy="Manual")) == "Manual"
+    assert strategy_of(machine()) == "Halted"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "phase", "expected"),
+    [
+        ("Always", None, Action.START),
+        ("Always", "Running", Action.NOTHING),
+        ("Always", "Pending", Action.NOTHING),
+        ("Always", "Succeeded", Action.STOP),
+        ("Always", "Failed", Action.STOP),
+        ("RerunOnFailure", None, Action.START),
+        ("RerunOnFailure", "Succeeded", Action.NOTHING),
+        ("RerunOnFailure", "Failed", Action.STOP),
+        ("Manual", None, Action.NOTHING),
+        ("Manual", "Running", Action.NOTHING),
+        ("Manual", "Failed", Action.NOTHING),
+        ("Halted", None, Action.NOTHING),
+        ("Halted", "Scheduling", Action.STOP),
+        ("Halted", "Running", Action.STOP),
+    ],
+)
+def test_next_step(strategy: str, phase: str | None, expected: Action) -> None:
+    found = None if phase is None else instance(phase)
+    assert action(machine(runStrategy=strategy), found) is expected
+
+
+def test_what_is_deleted_is_stopped_once_and_never_started() -> None:
+    gone = machine(deleted=True, runStrategy="Always")
+    assert action(gone, None) is Action.NOTHING
+    assert action(gone, instance("Running")) is Action.STOP
+    assert action(gone, instance("Running", deleted=True)) is Action.NOTHING
+    assert printable(gone, None, crashing=False) == "Terminating"
+
+
+def test_a_guest_that_shut_down_stays_off_although_its_instance_is_gone() -> None:
+    off = {"runStrategy": "RerunOnFailure", "printableStatus": "Stopped"}
+    assert action(machine(runStrategy="RerunOnFailure", status=off), None) is Action.NOTHING
+    before = {"runStrategy": "Halted", "printableStatus": "Stopped"}
+    assert action(machine(runStrategy="RerunOnFailure", status=before), None) is Action.START
+
+
+@pytest.mark.parametrize(
+    ("found", "crashing", "expected"),
+    [
+        (None, False, "Starting"),
+        (None, True, "CrashLoopBackOff"),
+        (instance(""), False, "Starting"),
+        (instance("Scheduling", unschedulable=True), False, "ErrorUnschedulable"),
+        (instance("Scheduled"), False, "Starting"),
+        (instance("Running"), False, "Running"),
+        (instance("Running", deleted=True), False, "Stopping"),
+        (instance("Succeeded"), False, "Stopped"),
+        (instance("Failed"), True, "CrashLoopBackOff"),
+    ],
+)
+def test_the_state_in_a_word(found: Instance | None, crashing: bool, expected: str) -> None:
+    assert printable(machine(running=True), found, crashing=crashing) == expected
+
+
+def test_a_machine_that_is_not_to_run_is_stopped() -> None:
+    assert printable(machine(running=False), None, crashing=False) == "Stopped"

@@ -1,0 +1,88 @@
+"""What names and paths mean, in an inventory with names that look alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from laneway.vsphere.port import NotFoundInVCenterError
+from laneway.vsphere.vcenter.names import Names
+from laneway.vsphere.vcenter.pyvmomi import vim
+
+THERE = [
+    ("group-d1", vim.Folder, "Datacenters", ""),
+    ("datacenter-1", vim.Datacenter, "east", "group-d1"),
+    ("datacenter-2", vim.Datacenter, "we%2fst", "group-d1"),
+    ("group-v1", vim.Folder, "vm", "datacenter-1"),
+    ("group-v2", vim.Folder, "vm", "datacenter-2"),
+    ("group-v3", vim.Folder, "nodes", "group-v1"),
+    ("group-v4", vim.Folder, "nodes", "group-v3"),
+    ("group-v5", vim.Folder, "a%2fb", "group-v1"),
+    ("group-v6", vim.Folder, "100%25", "group-v1"),
+    ("group-v7", vim.Folder, "red", "group-v3"),
+    ("group-v8", vim.Folder, "blue", "group-v3"),
+    ("group-v9", vim.Folder, "leaf", "group-v7"),
+    ("group-v10", vim.Folder, "leaf", "group-v8"),
+]
+
+
+def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
+    """The root folder is not among what a view of it shows."""
+    kinds = {ref: kind for ref, kind, _, _ in THERE}
+    return Names(
+        {
+            ref: {"": kind(ref), "name": name, "parent": kinds.get(parent, vim.Folder)(parent)}
+            for ref, kind, name, parent in seen
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("wish", "ref"),
+    [
+        ("/east/vm", "group-v1"),
+        ("nodes", "group-v3"),
+        ("nodes/nodes", "group-v4"),
+        ("/east/vm/nodes", "group-v3"),
+        ("east/vm/nodes/nodes", "group-v4"),
+        ("a/b", "group-v5"),
+        ("a%2Fb", "group-v5"),
+        ("/east/vm/a%2fb", "group-v5"),
+        ("100%", "group-v6"),
+        ("red/leaf", "group-v9"),
+        ("group-v10", "group-v10"),
+    ],
+)
+def test_wishes_that_mean_one_folder(wish: str, ref: str) -> None:
+    assert names().find(vim.Folder, wish, called="folder", under="datacenter-1").ref == ref
+
+
+@pytest.mark.parametrize("wish", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])
+def test_wishes_that_mean_none(wish: str) -> None:
+    with pytest.raises(NotFoundInVCenterError, match="there is no folder"):
+        names().find(vim.Folder, wish, called="folder", under="datacenter-1")
+
+
+def test_nobody_is_guessed_for() -> None:
+    with pytest.raises(NotFoundInVCenterError) as unclear:
+        names().find(vim.Folder, "leaf", called="folder")
+    assert "not unique" in str(unclear.value)
+    assert "/east/vm/nodes/red/leaf" in str(unclear.value)
+    with pytest.raises(NotFoundInVCenterError, match="not unique"):
+        names().find(vim.Folder, "vm", called="folder")
+
+
+def test_what_there_is_is_told_as_people_write_it_and_not_at_length() -> None:
+    with pytest.raises(NotFoundInVCenterError) as missing:
+        names().find(vim.Datacenter, "north", called="datacenter")
+    assert str(missing.value) == "there is no datacenter 'north'; there is /east, /we/st"
+    with pytest.raises(NotFoundInVCenterError, match="and 5 more"):
+        names().find(vim.Folder, "north", called="folder")
+
+
+def test_folders_that_contain_each_other_are_no_trap() -> None:
+    ring = [
+        ("group-v1", vim.Folder, "one", "group-v2"),
+        ("group-v2", vim.Folder, "two", "group-v1"),
+    ]
+    with pytest.raises(NotFoundInVCenterError):
+        names(ring).find(vim.Folder, "x", called="folder")

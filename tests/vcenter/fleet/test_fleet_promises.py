@@ -1,0 +1,257 @@
+"""Machines that race for devices, and what is promised to whom, whatever is killed in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from laneway.api.vsphere import VCenter, VSphereReservation
+from laneway.core.refusals.base import Refusal
+from laneway.core.vsphere.asked import AskedVgpu, Wanted
+from laneway.core.vsphere.domain import ANYWHERE
+from laneway.core.vsphere.promise import Promise
+from laneway.kube import capv
+from laneway.kube.resource import served
+from laneway.vsphere.fleet import promises
+from laneway.vsphere.fleet.reservations import FINALIZER
+
+LAST = Wanted((AskedVgpu("grid_t4-16q"),))
+"""The sample inventory has one shared T4: one of these fits."""
+ITEM = {"vGPUProfile": "grid_t4-16q"}
+
+
+async def test_of_two_that_race_for_the_last_vgpu_exactly_one_gets_it(
+    site: Any, vcenter: Any
+) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    vms = [await site.vm(f"m{number}", vcenter, ITEM) for number in range(6)]
+    answers = await asyncio.gather(*(found.promises.keep(vm, LAST, ANYWHERE) for vm in vms))
+    won = [one for one in answers if isinstance(one, Promise)]
+    assert len(won) == 1
+    refused = [one for one in answers if isinstance(one, Refusal)]
+    assert {one.reason for one in refused} == {"NoRoom"}
+    assert won[0].machine in refused[0].words
+    stored = [one for one in await site.all(VSphereReservation) if one.spec.host]
+    assert [f"default/{one.metadata.name}" for one in stored] == [won[0].machine]
+    assert stored[0].metadata.finalizers == [FINALIZER]
+    assert stored[0].metadata.owner_references[0].kind == "VSphereVM"
+    refusals = site.registry.get_sample_value("laneway_vsphere_refused_total", {"reason": "NoRoom"})
+    assert refusals == len(refused)
+
+
+async def test_a_promise_outlives_the_manager_that_made_it(site: Any, vcenter: Any) -> None:
+    await site.vcenter(vcenter)
+    first = await site.lead()
+    await site.followed(first, vcenter)
+    one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
+    promise = await first.promises.keep(one, LAST, ANYWHERE)
+    await site.kill(first)
+    second = await site.lead()
+    await site.followed(second, vcenter)
+    assert isinstance(await second.promises.keep(two, LAST, ANYWHERE), Refusal)
+    assert await second.promises.keep(one, LAST, ANYWHERE) == promise
+    assert len([r for r in await site.all(VSphereReservation) if r.spec.host]) == 1
+
+
+async def test_a_promise_ends_with_its_machine_and_the_next_one_gets_it(
+    site: Any, vcenter: Any
+) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    await site.until_gone(VSphereReservation, "one")
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+
+
+async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: Any) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    ref = await site.clone(found, vcenter, one)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    await site.until(
+        VSphereReservation, "one", lambda obj: obj.metadata.deletion_timestamp is not None
+    )
+    await site.rest(found)
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    connection = found.fleet.vcenter(vcenter.server)
+    await connection.finished(await connection.destroy(ref))
+    await site.rest(found)
+    await site.until_gone(VSphereReservation, "one")
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+
+
+async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcenter: Any) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one = await site.vm("one", vcenter, ITEM)
+    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    await site.client.patch(
+        served(VSphereReservation), "one", {"metadata": {"finalizers": None}}, "default"
+    )
+    await site.client.delete(served(VSphereReservation), "one", "default")
+    await site.until_gone(VSphereReservation, "one")
+    async with asyncio.timeout(60):
+        while found.promises.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
+            await asyncio.sleep(0.01)
+    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
+    assert (await site.get(VSphereReservation, "one")).spec.host == promise.host
+
+
+async def test_a_machine_made_anew_by_the_same_name_gets_its_own_promise(
+    site: Any, vcenter: Any
+) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one = await site.vm("one", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    again = await site.vm("one", vcenter, ITEM)
+    assert isinstance(await found.promises.keep(again, LAST, ANYWHERE), Promise)
+    stored = await site.get(VSphereReservation, "one")
+    assert [one.uid for one in stored.metadata.owner_references] == [again.metadata.uid]
+
+
+async def test_what_was_promised_before_an_object_named_the_vcenter_stays_promised(
+    site: Any, vcenter: Any
+) -> None:
+    await site.secret("creds")
+    spec = {
+        "server": vcenter.server,
+        "thumbprint": vcenter.thumbprint,
+        "identityRef": {"kind": "Secret", "name": "creds"},
+    }
+    await site.make(capv.VSPHERE_CLUSTERS, "c", spec=spec)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
+    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    await site.vcenter(vcenter)
+    await site.until(VCenter, "main", lambda obj: obj.status.version)
+    assert found.fleet.name(vcenter.server) == "main"
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
+    moved = Wanted((AskedVgpu("grid_t4-8q"),))
+    assert isinstance(await found.promises.keep(one, moved, ANYWHERE), Promise)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    await site.until_gone(VSphereReservation, "one")
+
+
+@pytest.mark.parametrize("followed", [True, False])
+async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
+    site: Any, vcenter: Any, followed: bool
+) -> None:
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    ref = await site.clone(found, vcenter, one)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    if followed:  # else it is called otherwise before it is known that it is not there
+        await site.rest(found)
+    await site.client.delete(served(VCenter), "main")
+    await site.until_gone(VCenter, "main")
+    if followed:
+        await site.rest(found)
+    await site.vcenter(vcenter, "other")
+    await site.until(VCenter, "other", lambda obj: obj.status.version)
+    await site.rest(found)
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    connection = found.fleet.vcenter(vcenter.server)
+    await connection.finished(await connection.destroy(ref))
+    await site.rest(found)
+    await site.until_gone(VSphereReservation, "one")
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+
+
+async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now(
+    site: Any, start_vcenter: Any
+) -> None:
+    here, there = start_vcenter(), start_vcenter()
+    await site.vcenter(here, "here")
+    await site.vcenter(there, "there")
+    found = await site.lead()
+    await site.followed(found, here)
+    one, two = await site.vm("one", here, ITEM), await site.vm("two", here, ITEM)
+    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    for name in ("here", "there"):
+        await site.client.delete(served(VCenter), name)
+    await site.vcenter(there, "here")
+    await site.vcenter(here, "there")
+    await site.followed(found, here, "there")
+    await site.followed(found, there, "here")
+    await site.rest(found)
+    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
+    elsewhere = await site.vm("elsewhere", there, ITEM)
+    assert isinstance(await found.promises.keep(elsewhere, LAST, ANYWHERE), Promise)
+    # Whoever counts by the name of the vCenter counts them there.
+    stored = {one.metadata.name: one for one in await site.all(VSphereReservation)}
+    assert stored["one"].spec.vcenter == "there"
+    assert stored["elsewhere"].spec.vcenter == "here"
+
+
+async def test_promises_of_a_vcenter_that_is_gone_for_good_are_taken_away(
+    site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promises, "GONE_SECONDS", 0.0)
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one = await site.vm("one", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    await site.clone(found, vcenter, one)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    await site.client.delete(served(VCenter), "main")
+    await site.until_gone(VSphereReservation, "one")
+
+
+class _LateVCenters:
+    """A client that is told of VCenter objects later than of all others."""
+
+    def __init__(self, client: Any) -> None:
+        self.now = asyncio.Event()
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def list(self, resource: Any, *more: Any, **options: Any) -> AsyncIterator[Any]:
+        if resource.plural == "vcenters":
+            await self.now.wait()
+        async for page in self._client.list(resource, *more, **options):
+            yield page
+
+
+async def test_nothing_is_taken_away_before_the_vcenters_are_known(site: Any, vcenter: Any) -> None:
+    await site.vcenter(vcenter)
+    first = await site.lead()
+    await site.followed(first, vcenter)
+    one = await site.vm("one", vcenter, ITEM)
+    await first.promises.keep(one, LAST, ANYWHERE)
+    await site.clone(first, vcenter, one)
+    await site.kill(first)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    late = _LateVCenters(site.client)
+    second = await site.lead(client=late)
+    for informer in (second.caches.reservations, second.caches.vms):
+        await informer.synced.wait()
+    for _ in range(50):
+        assert await site.get(VSphereReservation, "one")
+    late.now.set()
+    await site.followed(second, vcenter)
+    await site.rest(second)
+    assert await site.get(VSphereReservation, "one")

@@ -1,0 +1,240 @@
+"""What cannot be had, what fails, what is taken away: said in vCenter's words, never a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from laneway.api import find_condition
+from laneway.api.vsphere import VSphereReservation
+from laneway.kube import capv
+from laneway.kube.resource import served
+from support.vcenter import Simulator
+
+RESERVATIONS = served(VSphereReservation)
+T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
+CARD = {
+    "vendorId": 0x10DE,
+    "deviceId": 0x1EB8,
+    "name": "Tesla T4",
+    "fbGiB": 16,
+    "mode": "passthrough",
+}
+TWO_HOSTS = {
+    "DC0_C0_H1": [{"id": "0000:3b:00.0"} | CARD],
+    "DC0_C0_H2": [{"id": "0000:3b:00.0"} | CARD],
+}
+PROVISIONED = "VirtualMachineProvisioned"
+DEVICES = "PCIDevicesReady"
+
+
+def said(obj: Any, kind: str) -> tuple[str, str, str]:
+    found = find_condition(obj.status.conditions, kind)
+    return (found.status, found.reason, found.message) if found else ("", "", "")
+
+
+async def test_a_wrong_template_is_named_and_nothing_is_made(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4, template="no-such-template")
+    await works.lead()
+    vm = await works.until_says("one", PROVISIONED, "NotFoundInVCenter")
+    assert "no-such-template" in said(vm, PROVISIONED)[2]
+    assert "one" not in vcenter.vms()
+    assert vcenter.requests("CloneVM_Task") == 0
+    await works.delete("one")
+    await works.until_gone(capv.VSPHERE_MACHINES, "one")
+    assert await works.names(RESERVATIONS) == set()
+
+
+@pytest.mark.parametrize("folder", ["no/such%2ffolder", "100%", "/DC0/vm/../../etc", "a%zzb//"])
+async def test_a_wrong_folder_is_named_whatever_it_is_called(
+    works: Any, vcenter: Simulator, folder: str
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4, folder=folder)
+    await works.lead()
+    await works.until_says("one", PROVISIONED, "NotFoundInVCenter")
+    assert vcenter.requests("CloneVM_Task") == 0
+    await works.delete("one")
+    await works.until_gone(capv.VSPHERE_MACHINES, "one")
+
+
+async def test_a_folder_with_slash_and_percent_in_its_name_is_found(
+    works: Any, vcenter: Simulator, log_in: Callable[[Simulator], Any]
+) -> None:
+    root = log_in(vcenter).RetrieveContent().searchIndex.FindByInventoryPath("/DC0/vm")
+    folder = root.CreateFolder("a%2f100%25")  # vCenter escapes these two in every name
+    await works.cluster(vcenter)
+    await works.machine("one", T4, folder="/DC0/vm/a%2f100%25")
+    await works.lead()
+    await works.until_ready("one")
+    assert [vm.name for vm in folder.childEntity] == ["one"]
+
+
+async def test_devices_that_cannot_be_understood_are_not_guessed(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", {"vendorId": 0x10DE}, T4)
+    await works.lead()
+    vm = await works.until_says("one", DEVICES, "InvalidPCIDevices")
+    assert "spec.pciDevices[0]" in said(vm, DEVICES)[2]
+    assert "one" not in vcenter.vms()
+
+
+async def test_the_one_too_many_waits_and_gets_what_is_given_back(
+    works: Any, start_vcenter: Callable[..., Simulator]
+) -> None:
+    vcenter = start_vcenter({"DC0_C0_H1": TWO_HOSTS["DC0_C0_H1"]})
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    await works.machine("two", T4)
+    vm = await works.until_says("two", DEVICES, "NoRoom")
+    assert "10de:1eb8" in said(vm, DEVICES)[2]
+    assert "two" not in vcenter.vms()
+    await works.delete("one")
+    await works.until_ready("two")
+
+
+@pytest.mark.parametrize("drs", [True, False])
+async def test_a_host_that_will_not_start_it_gives_way_to_another(
+    works: Any, start_vcenter: Callable[..., Simulator], drs: bool
+) -> None:
+    vcenter = start_vcenter(TWO_HOSTS, drs=drs)
+    await works.cluster(vcenter)
+    vcenter.fail(
+        "PowerOnVM_Task", "InsufficientHostCapacityFault", "Not here.", host="DC0_C0_H1", times=-1
+    )
+    await works.machine("one", T4)
+    await works.machine("two", T4)
+    await works.lead()
+    vms = [await works.until(capv.VSPHERE_VMS, name, _decided) for name in ("one", "two")]
+    ready = [vm for vm in vms if vm.status.ready]
+    waiting = [vm for vm in vms if not vm.status.ready]
+    assert [vcenter.vms()[vm.metadata.name]["host"] for vm in ready] == ["DC0_C0_H2"]
+    assert "Not here." in said(waiting[0], PROVISIONED)[2]
+    tries = [one for one in vcenter.tasks("PowerOnVM_Task") if one.get("fault")]
+    assert len(tries) <= 3
+    vcenter.calm()
+    vcenter.change_host("DC0_C0_H1", maintenance=True)
+    name = waiting[0].metadata.name
+    await works.until(capv.VSPHERE_VMS, name, lambda one: "in maintenance" in said(one, DEVICES)[2])
+    vcenter.change_host("DC0_C0_H1", maintenance=False)
+    await works.until_ready(name)
+
+
+def _decided(vm: Any) -> bool:
+    return vm.status.ready or said(vm, DEVICES)[1] == "NoRoom"
+
+
+async def test_several_devices_in_one_request_are_tried_one_by_one(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    vcenter.fail("ReconfigVM_Task", "InvalidArgument", "A specified parameter was not correct.")
+    await works.machine("one", T4, T4)
+    await works.lead()
+    await works.until_ready("one")
+    assert len(vcenter.vms()["one"]["devices"]) == 2
+    assert len(vcenter.tasks("ReconfigVM_Task")) == 3
+
+
+async def test_what_cannot_succeed_is_not_ordered_again_until_something_changes(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    vcenter.fail("ReconfigVM_Task", "DeviceNotSupported", "Not supported.", times=-1)
+    await works.machine("one", T4)
+    await works.lead()
+    vm = await works.until_says("one", DEVICES, "DeviceNotSupported")
+    assert said(vm, DEVICES)[2] == "Not supported. (DeviceNotSupported)"
+    assert vm.status.retry_after == ""
+    await works.machine("two")  # by the time that one is ready, there was time enough
+    await works.until_ready("two")
+    assert len([one for one in vcenter.tasks("ReconfigVM_Task") if one["vm"] == "one"]) == 1
+    vcenter.calm()
+    vcenter.change_host("DC0_C0_H2", maintenance=True)
+    await works.until_ready("one")
+
+
+async def test_a_machine_that_loses_a_device_is_not_ready_and_not_mended(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    vcenter.detach("one")
+    vm = await works.until_says("one", DEVICES, "PCIDevicesMissing")
+    assert said(vm, "PCIDevicesDetached")[:2] == ("False", "NotFound")
+    assert not vm.status.ready
+    await works.until(capv.VSPHERE_MACHINES, "one", lambda one: said(one, "Ready")[0] == "False")
+    assert vcenter.vms()["one"]["devices"] == []
+    assert await works.names(RESERVATIONS) == {"one"}
+
+
+async def test_a_vm_that_somebody_deleted_is_not_made_again(
+    works: Any, vcenter: Simulator, log_in: Callable[[Simulator], Any]
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    vm = log_in(vcenter).RetrieveContent().searchIndex.FindByInventoryPath("/DC0/vm/one")
+    vm.PowerOffVM_Task()
+    vm.Destroy_Task()
+    await works.until_says("one", PROVISIONED, "NotFoundByBIOSUUID")
+    assert await works.names(RESERVATIONS) == set()
+    assert "one" not in vcenter.vms()
+    await works.delete("one")
+    await works.until_gone(capv.VSPHERE_MACHINES, "one")
+
+
+async def test_a_bios_uuid_that_somebody_wrote_gives_nobody_the_vm_of_another(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    await works.machine("two", {"vGPUProfile": "grid_unknown-1q"})
+    await works.lead()
+    await works.until_ready("one")
+    one = await works.until(capv.VSPHERE_VMS, "one", lambda vm: vm.spec.bios_uuid)
+    await works.until_says("two", DEVICES, "DeviceNotOffered")
+    body = {"spec": {"biosUUID": one.spec.bios_uuid}}
+    await works.client.patch(capv.VSPHERE_VMS, "two", body, "default")
+    await works.until_says("two", PROVISIONED, "NotFoundByBIOSUUID")
+    await works.delete("two")
+    await works.until_gone(capv.VSPHERE_MACHINES, "two")
+    assert vcenter.vms()["one"]["on"]
+
+
+async def test_a_vm_of_that_name_that_is_not_ours_is_left_alone(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("ubuntu", T4)
+    before = vcenter.vms()["ubuntu"]
+    await works.lead()
+    await works.until_says("ubuntu", PROVISIONED, "DuplicateName")
+    await works.delete("ubuntu")
+    await works.until_gone(capv.VSPHERE_MACHINES, "ubuntu")
+    assert vcenter.vms()["ubuntu"] == before
+
+
+async def test_a_vcenter_that_cannot_be_reached_is_said_and_waited_for(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    vcenter.stop()
+    await works.lead()
+    vm = await works.until_says("one", "VCenterAvailable", "VCenterUnreachable")
+    assert said(vm, "Ready")[0] == "False"
+    cluster = await works.raw(capv.VSPHERE_CLUSTERS, "gpus")
+    assert cluster["status"].get("initialization") is None
