@@ -296,7 +296,7 @@ class Life:
             if dict(said.available_types) != {kind.name: kind.id for kind in vgpu.creatable}:
                 found.append(f"{vgpu.address} tells other types than there are")
             asked = obj.spec.vgpu_type_name if obj.spec.enabled else ""
-            met = asked in ("", name) and bool(name) == obj.spec.enabled
+            met = asked in ("", name) and bool(vgpu.configured) == obj.spec.enabled
             found += _answer(obj, met=met)
         cards = [one for one in await self.cluster.all(SRIOVGPUDevice) if one.spec.enabled]
         waits = {one.metadata.name for one in cards if not one.status.vf_addresses}

@@ -48,9 +48,9 @@ class Node:
         return (named(inventory, self.agent._hardware.state) if self.agent else inventory).vgpus
 
     def carried(self, gpu: PciAddress) -> Counter[str]:
-        """The vGPUs of a GPU, by profile."""
+        """The vGPUs of a GPU, by profile; one whose name nothing tells, by its type id."""
         there = (one.configured for one in self.vgpus() if one.parent == gpu)
-        return Counter(one.type_name for one in there if one)
+        return Counter(one.type_name or one.type_id for one in there if one)
 
     async def start(self) -> None:
         """Have an agent, whatever becomes of it while it starts."""
