@@ -7,13 +7,18 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim
+from laneway.core import passthrough
 from laneway.core.pci import PciAddress
+from laneway.core.plan import Plan
+from laneway.host.plans.execute import execute
 from laneway.host.scan import scan
+from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, UnreachableError
 from laneway.kube.resource import served
 
 GPU, AUDIO, NIC = "0000:08:00.0", "0000:08:00.1", "0000:17:00.1"
+OTHER = "0000:98:00.0"
 
 
 def sysfs(address: str) -> str:
@@ -24,6 +29,14 @@ def group(host: Any, address: str) -> str:
     function = scan(host).function(PciAddress.parse(address))
     assert function is not None
     return f"/dev/vfio/{function.iommu_group}"
+
+
+async def by_hand(agent: Any, address: str) -> None:
+    """Somebody gives a device to vfio-pci with the command on the node."""
+    function, hardware = PciAddress.parse(address), agent._hardware
+    plan = passthrough.bind(function, await observe(hardware, "node1", (function,)))
+    assert isinstance(plan, Plan)
+    await execute(hardware, plan, actor="kim", reason="a test")
 
 
 async def test_a_device_in_use_is_given_back_when_its_user_ends(
@@ -78,6 +91,60 @@ async def test_a_mate_of_a_device_that_was_pulled_out_goes_back(
     await claims.delete(GPU)
     await claims.gone(GPU)
     assert driver(host, AUDIO) == before
+
+
+async def test_a_mate_with_a_claim_of_its_own_stays_when_the_other_was_pulled_out(
+    cluster: Any, claims: Any, simulated: Any, driver: Any
+) -> None:
+    host = simulated("workstation", "node1")
+    before = driver(host, AUDIO)
+    agent = await cluster.start_agent("node1", host)
+    for one in (GPU, AUDIO):
+        await claims.make(one)
+        await claims.bound(one)
+    host.unplug(sysfs(GPU))
+    await claims.answer(GPU, "DeviceMissing")
+    await cluster.quiet(agent)
+    count = host.faults.count
+    await claims.delete(GPU)
+    await claims.gone(GPU)
+    await cluster.quiet(agent)
+    assert host.faults.count == count
+    assert driver(host, AUDIO) == "vfio-pci"
+    await claims.delete(AUDIO)
+    await claims.gone(AUDIO)
+    assert driver(host, AUDIO) == before
+
+
+@pytest.mark.parametrize("claimed", [True, False], ids=["claimed", "by hand"])
+async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
+    cluster: Any, claims: Any, simulated: Any, driver: Any, claimed: bool
+) -> None:
+    host = simulated("plain", "node1")
+    number = group(host, NIC)
+    agent = await cluster.start_agent("node1", host)
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    await cluster.stop_agent(agent)
+    rebooted = simulated("plain", "node1")
+    rebooted.unplug(sysfs(NIC))
+    rebooted.write(f"{sysfs(OTHER)}/remove", "1")
+    rebooted.write("/sys/bus/pci/rescan", "1")
+    assert group(rebooted, OTHER) == number
+    agent = await cluster.start_agent("node1", rebooted, boot="another")
+    await claims.answer(NIC, "DeviceMissing")
+    if claimed:
+        await claims.make(OTHER)
+        await claims.bound(OTHER)
+    else:
+        await by_hand(agent, OTHER)
+    await cluster.quiet(agent)
+    count = rebooted.faults.count
+    await claims.delete(NIC)
+    await claims.gone(NIC)
+    await cluster.quiet(agent)
+    assert rebooted.faults.count == count
+    assert driver(rebooted, OTHER) == "vfio-pci"
 
 
 @pytest.mark.parametrize("owned", [False, True])

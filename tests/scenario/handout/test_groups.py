@@ -73,6 +73,25 @@ async def test_the_rest_of_a_group_is_for_nobody_else(cluster: Any, node: Any, h
     await node.pod("third", **{audio: 1})
 
 
+async def test_what_a_pod_has_of_a_group_outlasts_the_claim_of_a_device_that_was_pulled_out(
+    cluster: Any, node: Any, host: Any
+) -> None:
+    gpu, audio = await claimed(cluster, node)
+    uid, _ = await node.pod("launcher", vm="vm1", **{gpu: 1, audio: 1})
+    await node.said(NAMES[AUDIO], "Ready", "Allocated", PCIDeviceClaim)
+    host.unplug(f"/sys/bus/pci/devices/{GPU}")
+    await node.said(NAMES[GPU], "Ready", "DeviceMissing", PCIDeviceClaim)
+    for address in (AUDIO, GPU):
+        await cluster.client.delete(served(PCIDeviceClaim), NAMES[address])
+        told = await node.said(NAMES[address], "Ready", "DeviceAllocated", PCIDeviceClaim)
+        assert "vm1" in cluster.message(told)
+    assert host.readlink(f"/sys/bus/pci/devices/{AUDIO}/driver").endswith("/vfio-pci")
+    await node.end("launcher", uid)
+    for name in NAMES.values():
+        await cluster.until(PCIDeviceClaim, name, lambda one: one is None)
+    assert not host.readlink(f"/sys/bus/pci/devices/{AUDIO}/driver").endswith("/vfio-pci")
+
+
 async def test_a_process_that_is_no_pods_keeps_a_device_from_pods(
     cluster: Any, node: Any, host: Any
 ) -> None:

@@ -198,7 +198,9 @@ class ClaimController(ActingController[C, W]):
     async def _end(self, stored: C) -> Retry | None:
         """Give back what was claimed, then let the claim go."""
         wish = self.wish(stored, stored)
-        if not self.is_gone(stored) and (self.settled(wish) is None or self._is_offered(stored)):
+        # Of a device that is gone, others of its group may still be there to be given back.
+        offered = not self.is_gone(stored) and self._is_offered(stored)
+        if offered or self.settled(wish) is None:
             if who := await self._who_has(stored, wish):
                 await self._answer(stored, who)
                 return Retry(acting.RETRY_SECONDS)

@@ -20,6 +20,7 @@ from laneway.core.claims.pci import (
     Identity,
     Judgement,
     decide,
+    group_of,
     identity,
     judge,
     keepers,
@@ -91,7 +92,9 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
                 for one in self._of_node()
                 if one.metadata.deletion_timestamp is None and self.wrong_device(one) is None
             )
-            kept_by = keepers(stored.metadata.name, address, self.inventory, standing)
+            kept_by = keepers(
+                stored.metadata.name, address, self.inventory, standing, known.iommu_group
+            )
         return ClaimWish(
             address=address,
             claimed=claimed,
@@ -246,7 +249,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
 
 def _group(function: PciFunction | None) -> str:
-    return "" if function is None or function.iommu_group is None else str(function.iommu_group)
+    return "" if function is None else group_of(function)
 
 
 def _words(function: PciFunction | None, wish: ClaimWish) -> str:

@@ -71,15 +71,27 @@ def misplaced(
 
 
 def keepers(
-    name: str, address: PciAddress, inventory: Inventory, claims: Iterable[tuple[str, PciAddress]]
+    name: str,
+    address: PciAddress,
+    inventory: Inventory,
+    claims: Iterable[tuple[str, PciAddress]],
+    remembered: str = "",
 ) -> tuple[str, ...]:
-    """The other standing claims that need the IOMMU group of a function."""
+    """The other standing claims that need the IOMMU group of a function.
+
+    `remembered`: the group that was taken, which counts where the function is gone.
+    """
     function = inventory.function(address)
-    group = None if function is None else function.iommu_group
-    if group is None:
+    group = remembered if function is None else group_of(function)
+    if not group:
         return ()
-    there = {one.address for one in inventory.functions if one.iommu_group == group}
+    there = {one.address for one in inventory.functions if group_of(one) == group}
     return tuple(sorted(other for other, of in claims if other != name and of in there))
+
+
+def group_of(function: PciFunction) -> str:
+    """The IOMMU group of a function, as claims remember it; empty where it has none."""
+    return "" if function.iommu_group is None else str(function.iommu_group)
 
 
 def identity(address: PciAddress, inventory: Inventory) -> Identity:
@@ -173,12 +185,13 @@ def _left(
         if _differ(wish.identity, identity(wish.address, inventory)):
             return []
         members = passthrough.group_members(function, situation)
+    elif wish.address not in taken:
+        return []  # The group was taken before a boot, and its number is another's by now.
     else:
-        # Groups are numbered anew by a boot, and so is what is taken.
         members = [
             one
             for one in inventory.functions
-            if str(one.iommu_group) == wish.group and one.address in taken
+            if wish.group and group_of(one) == wish.group and one.address in taken
         ]
     return [
         one

@@ -116,10 +116,13 @@ def test_nobody_waits_for_what_is_in_quarantine() -> None:
 def test_what_was_taken_along_goes_back_without_the_device() -> None:
     left = Inventory(functions=(replace(AUDIO, driver="vfio-pci"), NIC))
     end = replace(END, group="7")
-    assert judge(end, "node1", left, taken=[GPU_AT, AUDIO_AT]) is None
-    assert places(end, left, [AUDIO_AT]) == (AUDIO_AT,)
-    plan = decide(end, Situation(node="node1", inventory=left, originals={AUDIO_AT: "snd"}))
+    taken = {GPU_AT: "nouveau", AUDIO_AT: "snd"}
+    assert judge(end, "node1", left, taken=taken) is None
+    assert places(end, left, taken) == (AUDIO_AT,)
+    plan = decide(end, Situation(node="node1", inventory=left, originals=taken))
     assert isinstance(plan, Plan)
+    # It was not in this boot that the device was taken, so the number of its group says nothing.
+    assert judge(end, "node1", left, taken=[AUDIO_AT]) == Satisfied()
     # What nobody took for it may be somebody's whose group has that number now.
     assert judge(end, "node1", left) == Satisfied()
 
@@ -153,6 +156,9 @@ def test_claims_of_one_group_keep_each_others_devices() -> None:
     claims = [("gpu", GPU_AT), ("audio", AUDIO_AT), ("nic", NIC_AT)]
     assert keepers("gpu", GPU_AT, FREE, claims) == ("audio",)
     assert keepers("nic", NIC_AT, FREE, claims) == ()
+    left = Inventory(functions=(AUDIO, NIC))
+    assert keepers("gpu", GPU_AT, left, claims, "7") == ("audio",)
+    assert keepers("gpu", GPU_AT, left, claims) == ()
 
 
 def test_devices_without_a_group_are_no_mates() -> None:
