@@ -145,6 +145,49 @@ async def test_nothing_is_asked_of_a_closed_connection(vcenter: Simulator, log_i
         await connection.about()
 
 
+async def test_who_still_asks_while_it_is_closed_opens_no_other_session(
+    vcenter: Simulator, log_into: LogIn
+) -> None:
+    connection = await log_into(vcenter)
+    asked = asyncio.Event()
+
+    async def ask_on() -> None:
+        while True:
+            await connection.find(CLONE.instance_uuid)
+            asked.set()
+
+    asking = [asyncio.create_task(ask_on()) for _ in range(10 * module.THREADS)]
+    await asked.wait()
+    await connection.close()
+    for ended in await asyncio.gather(*asking, return_exceptions=True):
+        assert isinstance(ended, UnreachableVCenterError)
+    assert vcenter.requests("Logout") == vcenter.requests("Login") == 1
+
+
+async def test_it_logs_out_though_nothing_else_is_answered(proxy, log_into: LogIn) -> None:
+    connection = await log_into(proxy)
+    on = threading.Event()
+    asked = threading.Semaphore(0)
+
+    def hang(method: str) -> None:
+        if method == "FindByUuid":
+            asked.release()
+            on.wait(60)
+
+    proxy.before = hang
+    hanging = [
+        asyncio.create_task(connection.find(CLONE.instance_uuid)) for _ in range(2 * module.THREADS)
+    ]
+    for _ in range(module.THREADS):
+        await asyncio.to_thread(asked.acquire)
+    await connection.close()
+    assert proxy.asked.count("Logout") == 1
+    on.set()
+    ended = await asyncio.gather(*hanging, return_exceptions=True)
+    assert all(isinstance(each, UnreachableVCenterError) for each in ended)
+    assert proxy.asked.count("Login") == 1
+
+
 def huge(answer: bytes, dice: random.Random) -> bytes:
     return answer.replace(b"</", b" " * 5_000_000 + b"</", 1)
 

@@ -110,10 +110,11 @@ class Connection:
         self._alive.cancel()
         await asyncio.gather(self._alive, return_exceptions=True)
         await self._watch.close()
-        if self._session.entered:
-            with contextlib.suppress(VCenterError):
-                await self._workers.run(self._session.leave, limit=5.0, again=False)
         self._workers.close()
+        leaver = Workers(self._session, 1)  # those may all be at something that does not end
+        with contextlib.suppress(VCenterError):
+            await leaver.leave(limit=5.0)
+        leaver.close()
 
     async def about(self) -> About:
         def ask(stub: Stub) -> About:

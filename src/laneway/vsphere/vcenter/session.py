@@ -4,7 +4,8 @@ A vCenter keeps only so many sessions, so the threads share one: whichever needs
 the others use its cookie. When vCenter has forgotten the session, whoever notices first logs in
 anew, once; requests that only read are then repeated, orders are not: their caller has to look
 first at what became of them. A refused login is final: nothing is asked again with it, so that no
-account is locked for too many failures.
+account is locked for too many failures. So is the end: whoever still asks then does not log in
+again, as nobody would be left to log out.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Session:
         self._cookie = ""
         self._version = ""
         self._refused = ""
+        self._left = False
 
     def stub(self) -> Stub:
         return Stub(self._host, self._port, self._trust)
@@ -74,6 +76,8 @@ class Session:
 
     def _enter(self, stub: Stub, lost: str = "") -> str:
         with self._lock:
+            if self._left:
+                raise UnreachableVCenterError(f"the connection to {self.server} was closed")
             if self._refused:
                 raise LoginRefusedError(self._refused)
             if not self._cookie or self._cookie == lost:
@@ -108,17 +112,14 @@ class Session:
         self.content = content
         self._cookie = stub.cookie
 
-    @property
-    def entered(self) -> bool:
-        """There is a session to leave."""
-        return bool(self._cookie)
-
     def leave(self, stub: Stub) -> None:
-        """Log out, if there is a session; that it fails is of no consequence."""
+        """Log out for good, if there is a session; that it fails is of no consequence."""
         with self._lock:
+            self._left = True
             cookie, self._cookie = self._cookie, ""
         if cookie:
             stub.cookie = cookie
+            stub.ComputeVersionInfo(self._version)
             with contextlib.suppress(OSError, HTTPException, vmodl.MethodFault):
                 ref = self.content.sessionManager._moId  # noqa: SLF001 - how pyVmomi names it
                 vim.SessionManager(ref, stub).Logout()

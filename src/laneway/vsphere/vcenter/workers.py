@@ -13,6 +13,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from laneway.vsphere.port import UnreachableVCenterError
@@ -23,9 +24,8 @@ T = TypeVar("T")
 
 
 class _Job(Generic[T]):
-    def __init__(self, ask: Callable[[Stub], T], *, again: bool) -> None:
-        self.ask = ask
-        self.again = again
+    def __init__(self, work: Callable[[Stub], T]) -> None:
+        self.work = work
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[T] = self.loop.create_future()
         self.lock = threading.Lock()
@@ -74,7 +74,13 @@ class Workers:
         """What `ask` returns; it runs on a thread. `again`: it may be repeated in a new session."""
         if self._closed:
             raise UnreachableVCenterError(f"the connection to {self._session.server} was closed")
-        job = _Job(ask, again=again)
+        return await self._done(_Job(partial(self._session.ask, ask=ask, again=again)), limit)
+
+    async def leave(self, *, limit: float) -> None:
+        """End the session, for all threads that share it."""
+        await self._done(_Job(self._session.leave), limit)
+
+    async def _done(self, job: _Job[T], limit: float) -> T:
         self._busy += 1
         try:
             if self._threads < min(self._busy, self._size):
@@ -107,7 +113,7 @@ class Workers:
             if not job.begin(stub):
                 continue
             try:
-                result = self._session.ask(stub, job.ask, again=job.again)
+                result = job.work(stub)
             except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
                 job.end(None, error)
             else:
