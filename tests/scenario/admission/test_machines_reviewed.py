@@ -99,6 +99,30 @@ async def test_vgpus_of_the_vendors_framework_become_host_devices_with_mates_and
     await world.running("desk")
 
 
+async def test_a_file_with_vgpus_can_be_applied_again(
+    world: World, admin: Kubectl, make_machine: Any
+) -> None:
+    """What was stored as host devices comes back as `gpus` whenever the file is applied."""
+    await world.add("node1", "a2-vfio")
+    for name in VGPUS:
+        await admin.patch("vgpudevice", name, enabled=True, vGPUTypeName="NVIDIA A2-8Q")
+    await world.allocatable("node1", SMALL, 2)
+    raw = make_machine("desk", gpus=[(VGPUS[0], SMALL), ("any", SMALL)])
+    del raw["spec"]["template"]["spec"]["domain"]["devices"]["hostDevices"]
+    await admin.ok("apply", "-f", "-", stdin=json.dumps(raw))
+    before = await admin.get("vm", "desk")
+    await admin.ok("apply", "-f", "-", stdin=json.dumps(raw))
+    await admin.ok("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(raw))
+    after = await admin.get("vm", "desk")
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    raw["metadata"]["labels"] = {"owner": "alice"}
+    raw["spec"]["runStrategy"] = "Always"
+    await admin.ok("apply", "-f", "-", stdin=json.dumps(raw))
+    await world.running("desk")
+    assert (await admin.get("vm", "desk"))["spec"]["template"] == before["spec"]["template"]
+
+
 async def test_one_display_for_a_machine(world: World, admin: Kubectl, make_machine: Any) -> None:
     await world.add("node1", "a2")
     for name in VGPUS:

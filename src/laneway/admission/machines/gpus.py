@@ -3,7 +3,8 @@
 A vGPU of the vendor's VFIO framework is a PCI function, which KubeVirt knows by `hostDevices`, as
 Harvester does since 1.8. An entry with options or from a resource claim stays where only it can
 be expressed; KubeVirt looks there for PCI functions as well. So does one of a profile that some
-node makes as a mediated device, and everything else.
+node makes as a mediated device, and everything else. Who applies the same file again brings the
+entries back: they take the places of the host devices that they have become.
 
 Of mediated devices at most one has a display and its framebuffer. As soon as any entry says
 something about a display, KubeVirt turns nothing on by itself, and some releases turn it on for
@@ -13,10 +14,10 @@ one, and else the first has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from laneway.admission.machines.devices import find
+from laneway.admission.machines.devices import find, is_known
 from laneway.admission.world import FRAMEWORK, FRAMEWORKS, MEDIATED, VENDOR_VFIO, World
 
 _PLAIN = frozenset({"name", "deviceName", "tag"})
@@ -30,6 +31,46 @@ def becomes_host_device(entry: Any, world: World) -> bool:
     ):
         return False
     return frameworks(entry, world) == {VENDOR_VFIO}
+
+
+def as_host_devices(
+    hosts: Iterable[Any], entries: Iterable[Any], stored: Sequence[Any], world: World
+) -> tuple[list[Any], list[Any]]:
+    """Both lists with every entry where it belongs, `stored` being the host devices of before."""
+    hosts, rest = list(hosts), []
+    # Each place is for one entry: two of one name are a mistake that is not hidden.
+    places = {_name(host): place for place, host in enumerate(hosts) if host in stored}
+    for entry in entries:
+        place = places.pop(_name(entry), None)
+        plain = _plain(entry)
+        if place is not None and hosts[place] == plain:
+            continue
+        if not becomes_host_device(entry, world):
+            rest.append(entry)
+        elif place is not None and _may_be_vgpu(hosts[place], world):
+            hosts[place] = plain
+        else:
+            hosts.append(plain)
+    return hosts, rest
+
+
+def _name(entry: Any) -> str:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _plain(entry: Any) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _may_be_vgpu(host: Mapping[str, Any], world: World) -> bool:
+    """Whether it asks for vGPUs, or for what nobody knows any more; else another must not go."""
+    resource = host.get("deviceName")
+    return bool(frameworks(host, world)) or not (
+        isinstance(resource, str) and is_known(world, resource)
+    )
 
 
 def frameworks(entry: Any, world: World) -> set[str]:

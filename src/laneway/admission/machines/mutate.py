@@ -63,9 +63,12 @@ def mutate(
     before = _read(old) if old is not None else None
     devices = machine.spec.template.spec.domain.devices
     had = before.spec.template.spec.domain.devices if before is not None else None
-    if had == devices:
+    if had is not None and _are_same(had, devices):
         return Mutation(tuple(_keep_mark(raw, old, devices)))
-    hosts, rest = _lists(raw, world)
+    hosts, rest = _lists(raw, old if before is not None else None, world)
+    if had is not None and _are_same(had, _as_devices(hosts, rest)):
+        lists = (*_put_list(raw, _HOST_DEVICES, hosts), *_put_list(raw, _GPUS, rest))
+        return Mutation((*lists, *_keep_mark(raw, old, had)))
     mates = mates_of(_as_devices(hosts, rest).all, world)
     hosts += [{"name": one.name, "deviceName": one.device_name} for one in mates.claimed]
     final = _as_devices(hosts, rest)
@@ -91,15 +94,19 @@ def _as_devices(hosts: list[Any], rest: list[Any]) -> Devices:
     return decode(Devices, {"hostDevices": hosts, "gpus": rest})
 
 
-def _lists(raw: Any, world: World) -> tuple[list[Any], list[Any]]:
+def _are_same(one: Devices, other: Devices) -> bool:
+    """An empty list is as good as none."""
+    return all(
+        list(ours) == list(theirs)
+        for ours, theirs in ((one.host_devices, other.host_devices), (one.gpus, other.gpus))
+    )
+
+
+def _lists(raw: Any, old: Any, world: World) -> tuple[list[Any], list[Any]]:
     """`hostDevices` and `gpus` as they are to be, without mates."""
-    hosts = list(at(raw, _HOST_DEVICES) or ())
-    rest: list[Any] = []
-    for entry in at(raw, _GPUS) or ():
-        if gpus.becomes_host_device(entry, world):
-            hosts.append({key: value for key, value in entry.items() if value is not None})
-        else:
-            rest.append(entry)
+    hosts, rest = gpus.as_host_devices(
+        at(raw, _HOST_DEVICES) or (), at(raw, _GPUS) or (), at(old, _HOST_DEVICES) or (), world
+    )
     return hosts, gpus.with_displays(rest, world)
 
 

@@ -164,6 +164,22 @@ def test_a_mutated_edit_mutates_no_further(
 
 
 @examined
+@given(machines(), features)
+def test_the_same_file_applied_again_changes_nothing(
+    full: Any, raw: dict[str, Any], offered: Features
+) -> None:
+    """Of what a file holds kubectl writes the lists as wholes, and leaves the others as stored."""
+    stored = full.mutated(filled(full, raw), None, offered)
+    again = copy.deepcopy(stored)
+    lists = raw["spec"]["template"]["spec"]["domain"]["devices"]
+    again["spec"]["template"]["spec"]["domain"]["devices"] |= copy.deepcopy(lists)
+    after = full.mutated(again, stored, offered)
+    for part in ("hostDevices", "gpus"):
+        assert full.devices(after, part) == full.devices(stored, part)
+    assert rest_of(after) == rest_of(stored)
+
+
+@examined
 @given(machines())
 def test_a_machine_that_is_right_is_right_when_mutated(full: Any, raw: dict[str, Any]) -> None:
     filled(full, raw)

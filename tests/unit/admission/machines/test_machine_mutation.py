@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -155,6 +156,67 @@ def test_converted_gpus_come_after_the_host_devices_that_there_are(cluster: Any)
     entries = vendor(cluster, 2)
     after = cluster.mutated(cluster.vm(usb, gpus=entries))
     assert names(cluster.devices(after)) == [usb, *names(entries)]
+
+
+def applied_again(cluster: Any, stored: dict[str, Any], *gpus: dict[str, Any]) -> dict[str, Any]:
+    """What kubectl makes of what is stored and a file that has `gpus` only."""
+    raw = copy.deepcopy(stored)
+    raw["spec"]["template"]["spec"]["domain"]["devices"]["gpus"] = list(gpus)
+    after: dict[str, Any] = cluster.mutated(raw, stored)
+    assert cluster.judge(after, stored).allowed
+    return after
+
+
+def test_the_same_file_applied_again_changes_nothing(cluster: Any) -> None:
+    usb = cluster.usb("n1", 11)
+    entries = vendor(cluster, 2)
+    stored = cluster.mutated(cluster.vm(usb, gpus=entries))
+    assert applied_again(cluster, stored, *entries) == stored
+    assert applied_again(cluster, stored, *reversed(entries)) == stored
+
+
+def test_the_same_file_applied_again_does_not_look_for_mates(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:09:00.0", group="5")
+    cluster.pci("n1", "0000:09:00.1", AUDIO, group="5", claimed=None)
+    entries = vendor(cluster, 1)
+    stored = cluster.mutated(cluster.vm(gpu, gpus=entries))
+    cluster.claim("n1", "0000:09:00.1", AUDIO, user="alice")
+    assert applied_again(cluster, stored, *entries) == stored
+
+
+def test_a_changed_entry_of_the_file_takes_the_place_of_the_stored_one(cluster: Any) -> None:
+    usb = cluster.usb("n1", 11)
+    vendor(cluster, 2)
+    four = "nvidia.com/NVIDIA_A2-4Q"
+    cluster.vgpu("n1", ADDRESS.format(7), "NVIDIA A2-4Q")
+    entries = [{"name": name, "deviceName": VGPU} for name in ("one", "two")]
+    stored = cluster.mutated(cluster.vm(usb, gpus=entries))
+    changed = [{"name": "one", "deviceName": four, "tag": "t"}, entries[1]]
+    after = applied_again(cluster, stored, *changed)
+    assert cluster.devices(after) == [cluster.entry(usb), *changed]
+    # Also where no vGPU of the old profile is left.
+    for number in (0, 1):
+        cluster.vgpu("n1", ADDRESS.format(number), "NVIDIA A2-4Q")
+    both = [entry | {"deviceName": four} for entry in entries]
+    assert cluster.devices(applied_again(cluster, stored, *both))[1:] == both
+
+
+def test_two_entries_of_one_name_are_not_made_one(cluster: Any) -> None:
+    (entry,) = vendor(cluster, 1)
+    stored = cluster.mutated(cluster.vm(gpus=[entry]))
+    raw = cluster.vm(*cluster.devices(stored), gpus=[entry, entry])
+    assert cluster.reasons(cluster.mutated(raw, stored), stored) == ["DeviceNamedTwice"]
+
+
+def test_what_was_never_a_vgpu_gives_no_place_to_one(cluster: Any) -> None:
+    """The name is the user's mistake, and a device of his must not vanish by it."""
+    usb = cluster.usb("n1", 11)
+    vendor(cluster, 1)
+    stored = cluster.mutated(cluster.vm(usb))
+    raw = cluster.vm(usb, gpus=[{"name": usb, "deviceName": VGPU}])
+    after = cluster.mutated(raw, stored)
+    assert names(cluster.devices(after)) == [usb, usb]
+    assert cluster.reasons(after, stored) == ["DeviceNamedTwice"]
 
 
 def test_a_tag_is_kept_and_options_keep_an_entry_where_it_is(cluster: Any) -> None:
@@ -337,3 +399,10 @@ def test_a_machine_that_is_being_deleted_is_left_alone(cluster: Any) -> None:
 )
 def test_what_cannot_be_read_is_left_alone(cluster: Any, raw: dict[str, Any]) -> None:
     assert cluster.mutate(raw).operations == ()
+
+
+def test_a_machine_that_could_not_be_read_before_is_as_good_as_new(cluster: Any) -> None:
+    entries = vendor(cluster, 1)
+    odd = cluster.vm()
+    odd["spec"]["template"]["spec"]["domain"]["devices"]["hostDevices"] = 7
+    assert cluster.devices(cluster.mutated(cluster.vm(gpus=entries), odd)) == entries
