@@ -53,7 +53,11 @@ class Machine:
             "image": "x",
             "resources": {"limits": dict.fromkeys(limits, "1")},
         }
-        labels = {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": self.name}
+        labels = {
+            "kubevirt.io": "virt-launcher",
+            "kubevirt.io/created-by": f"uid-of-{self.name}",
+            "vm.kubevirt.io/name": self.name,
+        }
         pod = await self._client.create(
             PODS,
             {

@@ -310,6 +310,7 @@ class World:
         gpus: Sequence[str] = (),
         node: str = "",
         strategy: str = "Always",
+        hostname: str = "",
     ) -> Machine:
         """A virtual machine that asks for these resources."""
         devices = {
@@ -321,6 +322,8 @@ class World:
         }
         if node:
             spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+        if hostname:
+            spec["hostname"] = hostname
         body = {
             "apiVersion": MACHINES.api_version,
             "kind": MACHINES.kind,

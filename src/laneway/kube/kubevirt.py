@@ -17,7 +17,9 @@ from laneway.core.permitted import List, Lists
 from laneway.kube.resource import Resource
 
 LABEL_VM = "vm.kubevirt.io/name"
-"""On a virt-launcher pod: the virtual machine that it runs."""
+"""On a virt-launcher pod: the hostname of its guest, which need not be the machine's name."""
+ANNOTATION_DOMAIN = "kubevirt.io/domain"
+"""On a virt-launcher pod: the name of the VirtualMachineInstance."""
 LABEL_CREATED_BY = "kubevirt.io/created-by"
 """On a virt-launcher pod: uid of the VirtualMachineInstance."""
 ANNOTATION_ADMITTED = "devices.harvesterhci.io/laneway-admitted"
@@ -266,6 +268,16 @@ def features_of(installations: Iterable[KubeVirt]) -> Features:
     gates = found[0].spec.configuration.developer_configuration
     on = set(gates.feature_gates) - set(gates.disabled_feature_gates)
     return Features(reserved_overhead=GATE_RESERVED_OVERHEAD in on)
+
+
+def machine_of(pod: ObjectMeta) -> str:
+    """The virtual machine that a pod runs; empty for a pod that runs none."""
+    if LABEL_CREATED_BY not in pod.labels:
+        return ""
+    for one in pod.owner_references:
+        if one.controller and one.kind == INSTANCES.kind:
+            return one.name
+    return pod.annotations.get(ANNOTATION_DOMAIN) or pod.labels.get(LABEL_VM, "")
 
 
 def mark_of(devices: Devices) -> str:

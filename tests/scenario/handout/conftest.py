@@ -57,13 +57,19 @@ class Node:
     async def pod(self, name: str, vm: str = "", **limits: int) -> tuple[str, dict[str, Grant]]:
         """A pod that the kubelet has admitted; its uid and what its containers got."""
         resources = {key: str(value) for key, value in limits.items()}
-        labels = {"vm.kubevirt.io/name": vm} if vm else {}
+        labels = {"kubevirt.io/created-by": f"uid-of-{vm}"} if vm else {}
+        annotations = {"kubevirt.io/domain": vm} if vm else {}
         created = await self.cluster.client.create(
             PODS,
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+                "metadata": {
+                    "name": name,
+                    "namespace": NAMESPACE,
+                    "labels": labels,
+                    "annotations": annotations,
+                },
                 "spec": {
                     "nodeName": NODE,
                     "containers": [

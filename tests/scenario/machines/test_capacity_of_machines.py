@@ -102,6 +102,15 @@ async def test_a_device_of_a_stopped_machine_is_kept_for_it(world: World) -> Non
     await until(world, lambda ledger: counts(ledger) == Counts(2, free=2))
 
 
+async def test_a_machine_whose_hostname_is_anothers_name_is_counted_as_itself(world: World) -> None:
+    await vgpus(world, 2)
+    await world.make_vm("one", gpus=[VGPU])
+    await world.make_vm("two.office", gpus=[VGPU], hostname="one")
+    machines = (vm("one"), vm("two.office"))
+    ledger = await until(world, lambda ledger: all(told(ledger, one) for one in machines))
+    assert counts(ledger) == Counts(2, held=2)
+
+
 async def test_a_command_and_the_manager_agree(world: World) -> None:
     await vgpus(world, 2)
     await world.claim(f"{NODE}-000004001")

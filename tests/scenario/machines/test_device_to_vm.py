@@ -10,6 +10,7 @@ import pytest
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
 from laneway.core import keys
 from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import MACHINES
 from support.worlds import NAMESPACE, World
@@ -112,3 +113,32 @@ async def test_machine_with_two_vgpus_and_a_function_runs_where_they_are(
         ),
         "harvester-system",
     )
+
+
+@pytest.mark.realapi
+async def test_what_a_guest_calls_itself_makes_nobody_else_the_owner(world: World) -> None:
+    node = await world.add("node1", "a2-vfio")
+    vgpus = ["node1-000008004", "node1-000008005"]
+    for name in vgpus:
+        await world.vgpu(name, PROFILE)
+    await world.allocatable("node1", VGPU, 2)
+    # KubeVirt writes the hostname on a machine's pod, and that is another machine's name.
+    machines = {"first": "", "second.office": "first"}
+    for name, hostname in machines.items():
+        await world.make_vm(name, gpus=[VGPU], hostname=hostname)
+        await world.running(name)
+
+    owners = set()
+    for owner in (await world.owners(node)).values():
+        pod = await world.client.get(PODS, owner.pod, NAMESPACE)
+        assert pod.metadata.labels["vm.kubevirt.io/name"] == "first"
+        owners.add((pod.metadata.name, pod.metadata.annotations["kubevirt.io/domain"]))
+    assert {machine for _, machine in owners} == machines.keys()
+    for name in vgpus:
+        told = await world.until(
+            served(VGPUDevice), name, lambda one: one.status.allocation is not None
+        )
+        machine = told.status.allocation.virtual_machine
+        owners.remove((told.status.allocation.pod, machine))
+        kept = await world.until(MACHINES, machine, given, NAMESPACE)
+        assert given(kept) == {"hostdevices": {VGPU: [name]}}

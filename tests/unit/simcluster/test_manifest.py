@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from laneway.kube.kubevirt import PermittedHostDevices
+from laneway.kube.kubevirt import PermittedHostDevices, machine_of
+from laneway.kube.pods import PODS
 from laneway.simcluster.kubevirt.manifest import launcher_pod, pod_name, refused
 from laneway.simcluster.kubevirt.objects import INSTANCES, Instance
 
@@ -59,6 +61,33 @@ def test_devices_are_counted_by_resource_and_everything_is_labelled() -> None:
         "uid-1",
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "hostname"),
+    [
+        (instance(name="a.office.example"), "a"),
+        (instance(name="a" * 70), "a" * 63),
+        (instance(name="a", hostname="b"), "b"),
+    ],
+)
+def test_the_label_is_what_the_guest_calls_itself_and_the_name_is_said_elsewhere(
+    made: Instance, hostname: str
+) -> None:
+    pod = PODS.decode(msgspec.json.encode(launcher_pod(made))).metadata
+    assert pod.labels["vm.kubevirt.io/name"] == hostname
+    assert pod.annotations["kubevirt.io/domain"] == made.metadata.name
+    assert machine_of(pod) == made.metadata.name
+
+
+def test_the_machine_of_a_pod_is_found_by_what_the_pod_still_says() -> None:
+    pod = PODS.decode(msgspec.json.encode(launcher_pod(instance(hostname="other")))).metadata
+    [owner] = pod.owner_references
+    orphan = replace(pod, owner_references=[replace(owner, controller=False)])
+    assert machine_of(orphan) == "vm"
+    assert machine_of(replace(orphan, annotations={})) == "other"
+    # Anybody may label a pod of his own with the name of a machine.
+    assert machine_of(replace(pod, labels={"vm.kubevirt.io/name": "vm"})) == ""
 
 
 def test_what_the_machine_says_of_its_resources_counts() -> None:

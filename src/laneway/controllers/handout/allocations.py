@@ -19,7 +19,7 @@ from laneway.api import Allocation
 from laneway.core.handout.health import Device
 from laneway.core.handout.offer import Owner
 from laneway.kube.informer import Informer
-from laneway.kube.kubevirt import LABEL_VM
+from laneway.kube.kubevirt import machine_of
 from laneway.kube.pods import Pod
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.pod_resources import PodResources
@@ -89,7 +89,7 @@ class Allocations:
     def allocation(self, owner: Owner) -> Allocation:
         """The same with the virtual machine that the pod runs."""
         pod = self._pods.store.get(owner.pod, owner.namespace)
-        machine = pod.metadata.labels.get(LABEL_VM, "") if pod else ""
+        machine = machine_of(pod.metadata) if pod else ""
         return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=machine)
 
     async def run(self, fresh: Callable[[], bool]) -> None:

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from laneway.core.permitted import RESOURCE
-from laneway.kube.kubevirt import LABEL_CREATED_BY, LABEL_VM, PermittedHostDevices
-from laneway.simcluster.kubevirt.objects import (
+from laneway.kube.kubevirt import (
     ANNOTATION_DOMAIN,
-    LABEL_LAUNCHER,
-    Instance,
-    owned_by,
-    wish,
+    LABEL_CREATED_BY,
+    LABEL_VM,
+    PermittedHostDevices,
 )
+from laneway.simcluster.kubevirt.objects import LABEL_LAUNCHER, Instance, owned_by, wish
 
 CONTAINER = "compute"
+_MAX_LABEL = 63
 _OVERCOMMIT = 10
 """Virtual processors on one real one, as KubeVirt does by itself."""
 
@@ -27,6 +27,11 @@ def pod_name(instance: Instance) -> str:
     suffix = hashlib.sha256(instance.metadata.uid.encode()).hexdigest()[:5]
     stem = instance.metadata.name[:230].rstrip("-.")
     return f"virt-launcher-{stem}-{suffix}"
+
+
+def hostname(instance: Instance) -> str:
+    """What the guest is to call itself, which is also how KubeVirt labels the pod."""
+    return str(instance.spec.get("hostname") or instance.metadata.name.split(".")[0][:_MAX_LABEL])
 
 
 def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
@@ -72,7 +77,7 @@ def launcher_pod(instance: Instance) -> dict[str, Any]:
                 **meta.labels,
                 LABEL_LAUNCHER: "virt-launcher",
                 LABEL_CREATED_BY: meta.uid,
-                LABEL_VM: meta.name,
+                LABEL_VM: hostname(instance),
             },
             "annotations": {ANNOTATION_DOMAIN: meta.name},
             "ownerReferences": owned_by("VirtualMachineInstance", meta),

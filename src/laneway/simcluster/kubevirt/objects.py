@@ -19,7 +19,6 @@ LABEL_LAUNCHER = "kubevirt.io"
 """`virt-launcher` on every pod that runs an instance."""
 LABEL_NODE = "kubevirt.io/nodeName"
 """On an instance: where it runs."""
-ANNOTATION_DOMAIN = "kubevirt.io/domain"
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
