@@ -58,11 +58,11 @@ def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None)
 
 async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
     harvester = facts.cluster.harvester
-    if not (harvester.daemon_set or harvester.hooks):
+    if harvester.seen and not (harvester.daemon_set or harvester.hooks):
         click.echo("Nothing to do: there is no PCI devices controller of Harvester's here.")
         return 0
     finished = harvester.parked and not (harvester.runs or harvester.hooks or facts.adopted)
-    if finished and harvester.saved:
+    if harvester.seen and finished and harvester.saved:
         click.echo("Nothing to do: Harvester's controller is parked already.")
         return 0
     found = rules.before(facts)
@@ -87,7 +87,7 @@ async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds
 
 async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
     harvester = facts.cluster.harvester
-    if not (harvester.parked or harvester.saved):
+    if harvester.seen and not (harvester.parked or harvester.saved):
         click.echo("Nothing to do: nothing of Harvester's controller was taken over.")
         return 0
     found = rules.before_going_back(facts)

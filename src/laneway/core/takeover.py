@@ -58,6 +58,8 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     mediated: tuple[str, ...] = ()
     """VGPUDevices that carry a mediated device."""
     layouts: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What could not be seen, a sentence each."""
 
 
 def before(facts: TakeoverFacts) -> list[Finding]:
@@ -69,13 +71,23 @@ def before(facts: TakeoverFacts) -> list[Finding]:
         *_in_use(facts),
         *_open_wishes(facts),
         *_names(facts),
-        _permitted(facts),
+        *_permitted(facts),
+        *(
+            advice("Rights", words, why="What there is to say about it is missing here.")
+            for words in facts.unknown
+        ),
     ]
 
 
 def before_going_back(facts: TakeoverFacts) -> list[Finding]:
     """What is to be said before Harvester's controller takes over again."""
-    return [*_still_here(facts), *_ownerless(facts), *_lost(facts), *_in_use(facts)]
+    return [
+        *_unknown(facts),
+        *_still_here(facts),
+        *_ownerless(facts),
+        *_lost(facts),
+        *_in_use(facts),
+    ]
 
 
 # ------------------------------------------------------------------------------------------- there
@@ -83,6 +95,14 @@ def before_going_back(facts: TakeoverFacts) -> list[Finding]:
 
 def _version(facts: TakeoverFacts) -> Iterator[Finding]:
     daemon_set = facts.cluster.harvester.daemon_set
+    if daemon_set is None and not facts.cluster.harvester.seen:
+        yield problem(
+            "HarvesterController",
+            "it cannot be seen whether Harvester's controller is here",
+            why="A takeover that does not see it would leave it running.",
+            remedy="Take over with the rights of an administrator of the cluster.",
+        )
+        return
     if daemon_set is None:
         yield advice(
             "HarvesterController",
@@ -204,9 +224,11 @@ def _names(facts: TakeoverFacts) -> Iterator[Finding]:
         )
 
 
-def _permitted(facts: TakeoverFacts) -> Finding:
+def _permitted(facts: TakeoverFacts) -> Iterator[Finding]:
+    if "kubevirts" in facts.cluster.unseen:
+        return
     count = _many(facts.permitted, "entry", "entries")
-    return ok(
+    yield ok(
         "PermittedDevices",
         f"{count} of external plugins among KubeVirt's permitted devices; {facts.adopted} of them "
         "stand for what is claimed and become Laneway's, which removes them with the last claim; "
@@ -219,6 +241,17 @@ def _many(count: int, one: str, more: str = "") -> str:
 
 
 # -------------------------------------------------------------------------------------------- back
+
+
+def _unknown(facts: TakeoverFacts) -> Iterator[Finding]:
+    for words in facts.unknown:
+        yield problem(
+            "Rights",
+            words,
+            why="What is not seen may be what costs a machine its device: Laneway still at work, "
+            "or a claim without an owner.",
+            remedy="Go back with the rights of an administrator of the cluster.",
+        )
 
 
 def _still_here(facts: TakeoverFacts) -> Iterator[Finding]:
@@ -268,14 +301,14 @@ def _ownerless(facts: TakeoverFacts) -> Iterator[Finding]:
 
 def _lost(facts: TakeoverFacts) -> Iterator[Finding]:
     harvester = facts.cluster.harvester
-    if harvester.daemon_set is None:
+    if harvester.daemon_set is None and harvester.seen:
         yield problem(
             "HarvesterController",
             "there is no DaemonSet of Harvester's controller any more",
             why="There is nothing to go back to.",
             remedy="Enable the Addon pcidevices-controller in Harvester, then ask again.",
         )
-    elif not harvester.saved:
+    elif harvester.seen and not harvester.saved:
         yield advice(
             "HarvesterController",
             "there is no record of the takeover",

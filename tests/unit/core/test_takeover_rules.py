@@ -141,6 +141,22 @@ def test_the_way_back_is_refused_where_it_would_unbind_everything() -> None:
     assert healthy(before_going_back(facts(claims=(claim(),))))
 
 
+def test_the_way_back_is_refused_where_not_everything_could_be_seen() -> None:
+    hidden = Harvester(seen=False)
+    found = before_going_back(facts({"harvester": hidden}, unknown=("you may not list x",)))
+    assert [one.what for one in found] == ["you may not list x"]
+    assert not healthy(found)
+
+
+def test_what_could_not_be_seen_is_told_before_a_takeover() -> None:
+    found = before(facts({"unseen": frozenset({"kubevirts"})}, unknown=("you may not list x",)))
+    assert of(found, "Rights") == ["you may not list x"]
+    assert of(found, "PermittedDevices", Level.OK) == []
+    assert healthy(found)
+    hidden = Harvester(seen=False)
+    assert not healthy(before(facts({"harvester": hidden})))
+
+
 def test_the_way_back_needs_something_to_go_back_to() -> None:
     gone = Harvester(saved=True)
     assert not healthy(before_going_back(facts({"harvester": gone})))

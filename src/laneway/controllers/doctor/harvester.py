@@ -17,6 +17,7 @@ from laneway.controllers.doctor.objects import (
     WorkloadObject,
 )
 from laneway.core.doctor.cluster_facts import Addon, Harvester, Workload
+from laneway.kube.client import Client
 from laneway.kube.resource import Resource
 
 NAMESPACE = "harvester-system"
@@ -30,8 +31,9 @@ RECORD = "laneway-takeover"
 RECORDS = Resource("", "v1", "configmaps", True, Named, "ConfigMap")
 
 
-async def find(asking: Asking) -> Harvester:
-    """What of it is there."""
+async def find(client: Client) -> tuple[Harvester, list[str]]:
+    """What of it is there, and what could not be seen."""
+    asking = Asking(client)
     daemon_set = await asking.one(DAEMON_SETS, DAEMON_SET, NAMESPACE)
     addon = await asking.one(ADDONS, ADDON, NAMESPACE)
     hooks = [
@@ -39,7 +41,9 @@ async def find(asking: Asking) -> Harvester:
         for resource, name in HOOKS
         if await asking.one(resource, name) is not None
     ]
-    return Harvester(
+    saved = await asking.one(RECORDS, RECORD, NAMESPACE) is not None
+    found = Harvester(
+        seen=asking.saw(DAEMON_SETS, MUTATING, VALIDATING, RECORDS),
         daemon_set=None if daemon_set is None else daemon_workload(daemon_set),
         parked=daemon_set is not None and is_parked(daemon_set),
         hooks=tuple(hooks),
@@ -48,8 +52,9 @@ async def find(asking: Asking) -> Harvester:
         else Addon(
             enabled=addon.spec.get("enabled") is True, status=str(addon.status.get("status", ""))
         ),
-        saved=await asking.one(RECORDS, RECORD, NAMESPACE) is not None,
+        saved=saved,
     )
+    return found, asking.unknown
 
 
 def is_parked(daemon_set: WorkloadObject) -> bool:

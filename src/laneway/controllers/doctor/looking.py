@@ -39,6 +39,7 @@ from laneway.core.doctor.cluster_facts import (
     Hook,
     Installation,
     Stuck,
+    Unseen,
     Workload,
 )
 from laneway.kube.client import Client
@@ -75,6 +76,22 @@ _FOUND_LABEL = "feature.node.kubernetes.io/pci-"
 """What node feature discovery writes, followed by class and vendor."""
 
 
+def _conditioned(plural: str) -> Resource[Conditioned]:
+    info = next(one for one in KINDS if one.plural == plural)
+    return Resource(info.group, info.version, plural, info.namespaced, Conditioned, info.kind)
+
+
+_DEVICE_NODES = _conditioned("nodes")
+_PARTS: Mapping[Unseen, tuple[Resource[Any], ...]] = {
+    "definitions": (DEFINITIONS,),
+    "parts": (DAEMON_SETS, DEPLOYMENTS),
+    "hooks": (MUTATING, VALIDATING),
+    "kubevirts": (KUBEVIRTS,),
+    "nodes": (_NODES, _DEVICE_NODES, DAEMON_SETS, PODS, LEASES),
+}
+"""What each part of the facts is read from."""
+
+
 class _Version(msgspec.Struct, frozen=True, rename="camel"):
     """Of the API server."""
 
@@ -86,26 +103,32 @@ async def look(client: Client, now: datetime | None = None) -> ClusterFacts:
     now = now or datetime.now(UTC)
     asking = Asking(client)
     version = await _version(client)
-    found, crds, (agents, managers, webhooks), stuck = await asyncio.gather(
-        harvester.find(asking),
+    (found, hidden), crds, (agents, managers, webhooks), stuck = await asyncio.gather(
+        harvester.find(client),
         _definitions(asking),
         _components(asking),
         _stuck(asking, now),
     )
     hooks, certificate = await _hooks(asking, webhooks, now)
+    kubevirts = await _kubevirts(asking)
+    nodes = await _nodes(asking, agents, now)
+    unseen = frozenset(part for part, of in _PARTS.items() if not asking.saw(*of))
     return ClusterFacts(
         version=version,
-        definitions=definitions.compare(crds),
+        definitions=tuple(
+            one for one in definitions.compare(crds) if one.present or "definitions" not in unseen
+        ),
         agents=None if agents is None else harvester.daemon_workload(agents),
         managers=None if managers is None else _deployment(managers),
         webhooks=None if webhooks is None else _deployment(webhooks),
         hooks=hooks,
         certificate=certificate,
-        kubevirts=await _kubevirts(asking),
-        nodes=await _nodes(asking, agents, now),
+        kubevirts=kubevirts,
+        nodes=nodes,
         stuck=stuck,
         harvester=found,
-        unknown=tuple(dict.fromkeys(asking.unknown)),
+        unseen=unseen,
+        unknown=tuple(dict.fromkeys((*hidden, *asking.unknown))),
     )
 
 
@@ -207,10 +230,10 @@ def _of_configuration(
 # ---------------------------------------------------------------------------------------- KubeVirt
 
 
-async def _kubevirts(asking: Asking) -> tuple[Installation, ...] | None:
+async def _kubevirts(asking: Asking) -> tuple[Installation, ...]:
     found = await asking.all(KUBEVIRTS)
     if not found:
-        return None
+        return ()
     claims, vgpus = await asyncio.gather(
         asking.all(served(PCIDeviceClaim)),
         asking.all(VGPUS),
@@ -260,10 +283,9 @@ async def answering(client: Client) -> dict[str, bool]:
 async def _nodes(
     asking: Asking, agents: WorkloadObject | None, now: datetime
 ) -> tuple[ClusterNode, ...]:
-    device_nodes = next(info for info in KINDS if info.kind == "Node")
     nodes, answering, gpus = await asyncio.gather(
         asking.all(_NODES),
-        asking.all(_conditioned(device_nodes.plural)),
+        asking.all(_DEVICE_NODES),
         asking.all(_conditioned(kind_of(SRIOVGPUDevice).plural)),
     )
     looked_after: set[str] = set()
@@ -308,34 +330,28 @@ def _labelled(labels: Mapping[str, str]) -> bool:
     )
 
 
-def _conditioned(plural: str) -> Resource[Conditioned]:
-    info = next(one for one in KINDS if one.plural == plural)
-    return Resource(info.group, info.version, plural, info.namespaced, Conditioned, info.kind)
-
-
 # ------------------------------------------------------------------------------------ stuck objects
 
 
 async def _stuck(asking: Asking, now: datetime) -> tuple[Stuck, ...]:
     before = timestamp(now - timedelta(seconds=STUCK_SECONDS))
-    wanted = [info.plural for info in KINDS if info.kind in _WATCHED]
-    lists = await asyncio.gather(*(asking.all(_conditioned(plural)) for plural in wanted))
-    kinds = {info.plural: info.kind for info in KINDS}
+    wanted = [_conditioned(info.plural) for info in KINDS if info.kind in _WATCHED]
+    lists = await asyncio.gather(*map(asking.all, wanted))
     return tuple(
-        _held(kinds[plural], one)
-        for plural, objects in zip(wanted, lists, strict=True)
+        _held(resource, one)
+        for resource, objects in zip(wanted, lists, strict=True)
         for one in objects
         # Times of Kubernetes sort as text.
         if one.metadata.deletion_timestamp and one.metadata.deletion_timestamp <= before
     )
 
 
-def _held(kind: str, one: Conditioned) -> Stuck:
+def _held(resource: Resource[Conditioned], one: Conditioned) -> Stuck:
     meta = one.metadata
     ready = find_condition(one.status.conditions, "Ready")
     said = ready is not None and ready.status != "True" and ready.reason != IN_PROGRESS
     return Stuck(
-        kind=kind,
+        resource=str(resource),
         name=meta.name,
         since=str(meta.deletion_timestamp),
         node=one.spec.node_name or one.status.node_name or meta.labels.get(keys.LABEL_NODE, ""),

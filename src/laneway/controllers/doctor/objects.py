@@ -1,7 +1,7 @@
 """Objects of a cluster as far as its doctor reads them, and how they are asked for.
 
-A person who asks may not be allowed everything. What may not be listed is told, and what follows
-from it is left out; kinds that the cluster does not have have no objects.
+A person who asks may not be allowed everything. What may not be listed is told, and never taken for
+what is not there (`Asking.saw`); kinds that the cluster does not have have no objects.
 """
 
 from __future__ import annotations
@@ -191,9 +191,16 @@ KUBEVIRTS = Resource("kubevirt.io", "v1", "kubevirts", True, Plain, "KubeVirt")
 class Asking:
     """Asks for objects; owns the list of what could not be seen."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, insisting: bool = False) -> None:
+        """`insisting`: what may not be seen raises ForbiddenError instead."""
         self.client = client
         self.unknown: list[str] = []
+        self._insisting = insisting
+        self._unseen: set[str] = set()
+
+    def saw(self, *resources: Resource[Any]) -> bool:
+        """Whether everything that was asked for of these could be seen: the rest is not there."""
+        return self._unseen.isdisjoint(map(str, resources))
 
     async def all(
         self, resource: Resource[T], namespace: str = "", *, label_selector: str = ""
@@ -207,9 +214,11 @@ class Asking:
                     try:
                         found.append(resource.decode(item))
                     except ValueError as error:
-                        self.unknown.append(f"an object that cannot be read: {error}")
+                        self._miss(resource, f"an object that cannot be read: {error}")
         except ForbiddenError:
-            self.unknown.append(f"you may not list {resource}")
+            if self._insisting:
+                raise
+            self._miss(resource, f"you may not list {resource}")
         except NotFoundError:
             return []
         return found
@@ -219,7 +228,13 @@ class Asking:
         try:
             return await self.client.get(resource, name, namespace)
         except ForbiddenError:
-            self.unknown.append(f"you may not read {resource} {name}")
+            if self._insisting:
+                raise
+            self._miss(resource, f"you may not read {resource} {name}")
             return None
         except NotFoundError:
             return None
+
+    def _miss(self, resource: Resource[Any], words: str) -> None:
+        self.unknown.append(words)
+        self._unseen.add(str(resource))

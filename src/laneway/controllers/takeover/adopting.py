@@ -75,7 +75,7 @@ def adoptable(kubevirt: KubeVirt, wanted: set[Key]) -> set[Key]:
 
 async def adopt(client: Client) -> int:
     """Note whose they are from now on; how many are new. Raises KubeError."""
-    wanted = await standing(Asking(client))
+    wanted = await standing(Asking(client, insisting=True))
     return sum([await _noted(client, one, wanted) for one in await _kubevirts(client)])
 
 
@@ -87,7 +87,7 @@ async def disown(client: Client) -> None:
 
 
 async def _kubevirts(client: Client) -> list[KubeVirt]:
-    return await Asking(client).all(KUBEVIRTS)
+    return await Asking(client, insisting=True).all(KUBEVIRTS)
 
 
 async def _noted(client: Client, kubevirt: KubeVirt, wanted: set[Key]) -> int:

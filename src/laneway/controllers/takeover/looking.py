@@ -60,6 +60,7 @@ async def look(client: Client) -> TakeoverFacts:
             if one.status.framework == "mdev" and one.status.vgpu_status == VGPU_CONFIGURED
         ),
         layouts=tuple(one.metadata.name for one in layouts),
+        unknown=tuple(dict.fromkeys((*cluster.unknown, *asking.unknown))),
     )
 
 

@@ -19,7 +19,7 @@ def judge(facts: ClusterFacts) -> list[Finding]:
     """All findings, in the order in which a person would go through them."""
     return [
         _version(facts),
-        *_definitions(facts.definitions),
+        *_definitions(facts.definitions, seen="definitions" not in facts.unseen),
         *_harvester(facts),
         *parts.judge(facts),
         *_kubevirt(facts),
@@ -48,7 +48,7 @@ def _version(facts: ClusterFacts) -> Finding:
     return ok("Kubernetes", f"the API server is of version {facts.version}")
 
 
-def _definitions(definitions: Iterable[Definition]) -> Iterator[Finding]:
+def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[Finding]:
     found = list(definitions)
     missing = [one.name for one in found if not one.present]
     if missing:
@@ -92,10 +92,13 @@ def _definitions(definitions: Iterable[Definition]) -> Iterator[Finding]:
             "Definitions",
             f"{few(held)} belong to the Helm release {release}",
             why="Uninstalling that release deletes them, and with them every object of theirs.",
-            remedy="Before it is ever uninstalled: kubectl annotate crd "
-            f"{held[0]} helm.sh/resource-policy=keep, and so each of them.",
+            remedy="Do not uninstall it before its chart's templates have the annotation "
+            "helm.sh/resource-policy: keep in each of them and helm upgrade has rolled that out: "
+            "Helm goes by the manifest that it stored, so that kubectl annotate does not help. "
+            "Else save the objects first: kubectl get "
+            f"{','.join(held)} -o yaml > objects.yaml",
         )
-    if not (missing or broken or older):
+    if seen and not (missing or broken or older):
         yield ok("Definitions", f"all {len(found)} kinds are there, with all fields")
 
 
@@ -122,14 +125,14 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
             )
     elif harvester.parked:
         yield ok("HarvesterController", "Harvester's controller is parked by a takeover")
-    if harvester.hooks and not harvester.runs:
+    if harvester.hooks and harvester.seen and not harvester.runs:
         yield problem(
             "HarvesterWebhooks",
             f"{few(harvester.hooks)} of Harvester's controller, which does not run",
             why="The API server asks them in vain at every change of a device or machine.",
             remedy="laneway takeover saves and removes them.",
         )
-    if harvester.parked and not harvester.saved:
+    if harvester.parked and harvester.seen and not harvester.saved:
         yield advice(
             "HarvesterController",
             "its controller is parked, and there is no record of how it was",
@@ -140,14 +143,13 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
-    if not facts.kubevirts:
+    if not facts.kubevirts and "kubevirts" not in facts.unseen:
         yield advice(
             "KubeVirt",
             "the cluster has no KubeVirt",
             why="Pods can have devices, and there are no virtual machines.",
             remedy="Install KubeVirt where machines are wanted.",
         )
-        return
     for one in facts.kubevirts:
         gates = {gate.lower() for gate in one.gates}
         if one.phase and one.phase != "Deployed":
@@ -176,6 +178,8 @@ def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
+    if "nodes" in facts.unseen:
+        return
     if facts.agents is None and not any(node.agent for node in facts.nodes):
         return
     without = [node.name for node in facts.nodes if node.gpus and not node.agent]
@@ -193,7 +197,7 @@ def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _stuck(one: Stuck) -> Finding:
-    title = f"{one.kind} {one.name} is being deleted since {one.since}"
+    title = f"{one.resource} {one.name} is being deleted since {one.since}"
     if one.ours:
         who = f"the agent of node {one.node}" if one.node else "an agent"
         if one.answer:
@@ -214,5 +218,5 @@ def _stuck(one: Stuck) -> Finding:
         f"{title}, held by {few(one.finalizers)}",
         why="No part of Laneway takes these off.",
         remedy="Find whoever set it. If it does not run any more, take it off: kubectl edit "
-        f"{one.kind.lower()} {one.name}",
+        f"{one.resource} {one.name}",
     )

@@ -102,7 +102,8 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
     """An object that is being deleted and does not go."""
 
-    kind: str
+    resource: str
+    """`plural.group`: of the kind Node there are two."""
     name: str
     since: str
     node: str = ""
@@ -123,6 +124,8 @@ class Addon(msgspec.Struct, frozen=True, kw_only=True):
 class Harvester(msgspec.Struct, frozen=True, kw_only=True):
     """Harvester's PCI devices controller in the cluster."""
 
+    seen: bool = True
+    """Whether all of it could be seen, but for the Addon; else more of it may be there."""
     daemon_set: Workload | None = None
     parked: bool = False
     """It is kept from running by Laneway's takeover."""
@@ -142,6 +145,11 @@ class Harvester(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.daemon_set or self.hooks or (self.addon and self.addon.enabled))
 
 
+Unseen = Literal["definitions", "parts", "hooks", "kubevirts", "nodes"]
+"""What of a cluster could not be seen, or not all of it: definitions, Laneway's parts, its webhook
+configurations, KubeVirt, which nodes have an agent."""
+
+
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a cluster."""
 
@@ -152,10 +160,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: Workload | None = None
     hooks: tuple[Hook, ...] = ()
     certificate: Certificate | None = None
-    kubevirts: tuple[Installation, ...] | None = ()
-    """None: the cluster has no such kind."""
+    kubevirts: tuple[Installation, ...] = ()
     nodes: tuple[ClusterNode, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     harvester: Harvester = Harvester()
+    unseen: frozenset[Unseen] = frozenset()
+    """Of these, what the facts lack may be there all the same."""
     unknown: tuple[str, ...] = ()
     """What could not be seen, a sentence each."""

@@ -23,6 +23,8 @@ def judge(facts: ClusterFacts) -> Iterator[Finding]:
 def _components(facts: ClusterFacts) -> Iterator[Finding]:
     parts = {"agents": facts.agents, "manager": facts.managers, "webhook": facts.webhooks}
     missing = [name for name, part in parts.items() if part is None]
+    if "parts" in facts.unseen:
+        missing = []
     if len(missing) == len(parts) and any(node.agent for node in facts.nodes):
         yield ok("Laneway", "Laneway runs outside this cluster's pods, as laneway up does")
         return
@@ -75,7 +77,8 @@ def _component(part: Workload) -> Finding:
 
 
 def _hooks(facts: ClusterFacts) -> Iterator[Finding]:
-    if facts.webhooks is not None and not facts.hooks:
+    seen = "hooks" not in facts.unseen
+    if facts.webhooks is not None and seen and not facts.hooks:
         yield problem(
             "Webhooks",
             "there are no webhook configurations of Laneway's",
@@ -87,7 +90,7 @@ def _hooks(facts: ClusterFacts) -> Iterator[Finding]:
         found = list(_hook(hook))
         sound += not found
         yield from found
-    if sound and sound == len(facts.hooks):
+    if seen and sound and sound == len(facts.hooks):
         compared = all(hook.trust == "fits" for hook in facts.hooks)
         fits = "their CA fits" if compared else "have a CA, which could not be compared"
         yield ok("Webhooks", f"all {sound} webhooks are registered, and {fits}")

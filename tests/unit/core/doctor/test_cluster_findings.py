@@ -18,6 +18,7 @@ from laneway.core.doctor.cluster_facts import (
     Hook,
     Installation,
     Stuck,
+    Unseen,
     Workload,
 )
 from laneway.core.doctor.finding import Finding, Level
@@ -134,7 +135,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         Level.ADVICE,
         "expires on then",
     ),
-    ({"kubevirts": None}, "KubeVirt", Level.ADVICE, "no KubeVirt"),
+    ({"kubevirts": ()}, "KubeVirt", Level.ADVICE, "no KubeVirt"),
     (
         {"kubevirts": (Installation(title="a/b"),)},
         "KubeVirt",
@@ -148,7 +149,16 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         "no agent: node1",
     ),
     (
-        {"stuck": (Stuck(kind="VGPUDevice", name="v", since="t", finalizers=("x/y",)),)},
+        {
+            "stuck": (
+                Stuck(
+                    resource="vgpudevices.devices.harvesterhci.io",
+                    name="v",
+                    since="t",
+                    finalizers=("x/y",),
+                ),
+            )
+        },
         "Deletion",
         Level.PROBLEM,
         "held by x/y",
@@ -156,7 +166,13 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
     (
         {
             "stuck": (
-                Stuck(kind="PCIDeviceClaim", name="c", since="t", ours=True, answer="vm1 has it"),
+                Stuck(
+                    resource="pcideviceclaims.devices.harvesterhci.io",
+                    name="c",
+                    since="t",
+                    ours=True,
+                    answer="vm1 has it",
+                ),
             )
         },
         "Deletion",
@@ -175,6 +191,45 @@ def test_what_is_amiss_is_told(
     assert [(one.check, one.level) for one in found] == [(check, level)]
     assert words in found[0].what
     assert level is not Level.PROBLEM or (found[0].why and found[0].remedy)
+
+
+NODE = Stuck(resource="nodes.devices.harvesterhci.io", name="n", since="t", finalizers=("x/y",))
+
+
+def test_what_is_stuck_is_named_as_kubectl_finds_it() -> None:
+    [found] = wrong(cluster(stuck=(NODE,)))
+    assert found.what.startswith("nodes.devices.harvesterhci.io n is being deleted")
+    # `kubectl edit node` would open the node of Kubernetes.
+    assert "kubectl edit nodes.devices.harvesterhci.io n" in found.remedy
+
+
+def test_definitions_of_a_release_are_not_said_to_be_saved_by_an_annotation_of_kubectl() -> None:
+    [found] = wrong(cluster(definitions=(replace(CRD, release="r"),)))
+    assert "templates" in found.remedy
+    assert "helm upgrade" in found.remedy
+    assert f"kubectl get {CRD.name} -o yaml" in found.remedy
+    assert "kubectl annotate crd" not in found.remedy
+
+
+UNSEEN: list[tuple[dict[str, Any], frozenset[Unseen]]] = [
+    ({"definitions": ()}, frozenset({"definitions"})),
+    ({"managers": None, "agents": None}, frozenset({"parts"})),
+    ({"hooks": ()}, frozenset({"hooks"})),
+    ({"kubevirts": ()}, frozenset({"kubevirts"})),
+    ({"nodes": (ClusterNode(name="node1", gpus=True),)}, frozenset({"nodes"})),
+    ({"harvester": Harvester(hooks=("x",), seen=False)}, frozenset()),
+    ({"harvester": Harvester(daemon_set=part("D", "h"), parked=True, seen=False)}, frozenset()),
+]
+
+
+@pytest.mark.parametrize(("changes", "unseen"), UNSEEN)
+def test_what_could_not_be_seen_is_not_taken_for_missing(
+    changes: dict[str, Any], unseen: frozenset[Unseen]
+) -> None:
+    assert wrong(cluster(unseen=unseen, **changes)) == []
+    seen = {key: replace(one, seen=True) for key, one in changes.items() if key == "harvester"}
+    if changes != {"definitions": ()}:  # There are always some that should be there.
+        assert wrong(cluster(**changes | seen)) != []
 
 
 def test_a_policy_of_ignore_is_meant_for_machines() -> None:
