@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from laneway.core.ledger.explain import why_not
 from laneway.core.ledger.facts import Demand, Phase
-from laneway.core.ledger.ledger import Ledger
+from laneway.core.ledger.ledger import Ledger, serves
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.ledger.room import Room
 from laneway.core.refusals import NodeUnknown, NoNodeSelected, Refusal, RollOutStuck
@@ -78,7 +78,7 @@ def _stays(
     """Whether a machine that exists is one of those that are asked for already."""
     if {name: count for name, count in old.requests.items() if count > 0} != resources:
         return False
-    shares = ledger.shares.get(old.who, ())
+    shares = [one for one in ledger.shares.get(old.who, ()) if serves(one, old, ledger.nodes)]
     nodes = {share.node for share in shares} | ({old.node} if old.node else set())
     if allowed is not None and not nodes <= allowed:
         return False

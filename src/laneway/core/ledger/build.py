@@ -7,7 +7,8 @@ younger; so of two that race for the last device the younger one is short.
 
 Where nobody has been placed yet, the ledger places him as a whole: on the node of the devices that
 he had last if everything fits there, otherwise on the node where the least would be left over, so
-that what stays free stays in large pieces. Who fits nowhere takes nothing and is short.
+that what stays free stays in large pieces. Who fits nowhere takes nothing and is short. What he
+still has on a node where he cannot be is nobody else's, and of no use to him either.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase, Who
-from laneway.core.ledger.ledger import Counts, Ledger, Share, Shortage, State, Stock, Taking
+from laneway.core.ledger.ledger import Counts, Ledger, Share, Shortage, State, Stock, Taking, serves
 
 _FEW = 32
 """So many nodes are sorted by what is free there; more are looked up in an order that is kept."""
@@ -125,7 +126,9 @@ class _Work:
 
     def place(self, demand: Demand) -> None:
         """Give a demand what it does not have already, or note what is missing."""
-        had = Counter(share.resource for share in self.shares[demand.who])
+        had = Counter(
+            share.resource for share in self.shares[demand.who] if serves(share, demand, self.nodes)
+        )
         open_ = {
             resource: count - had[resource]
             for resource, count in demand.requests.items()

@@ -105,6 +105,16 @@ class Share(NamedTuple):
     """Whether others could get it if he gave it back."""
 
 
+def serves(share: Share, demand: Demand, nodes: Mapping[str, NodeFact]) -> bool:
+    """Whether a device is of use to whoever has it: where he is, or where he could be.
+
+    While a node does not answer, nobody takes back what its agent has said.
+    """
+    if demand.node:
+        return share.node == demand.node
+    return not nodes[share.node].closed
+
+
 class Shortage(msgspec.Struct, frozen=True):
     """Devices that somebody asks for and that are nowhere to be had together."""
 

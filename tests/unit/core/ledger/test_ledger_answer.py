@@ -280,3 +280,13 @@ def test_a_pool_is_found_by_its_label(write: Any) -> None:
         labelled("c", "other", pool="web"),
     )
     assert selected(ledger, "default", {"pool": "web"}) == (write.vm("a"),)
+
+
+def test_who_starts_again_elsewhere_stays_whatever_a_dead_node_still_says(write: Any) -> None:
+    devices = [*write.devices("n1", 1, owners=[write.vm("a")]), *write.devices("n2", 1)]
+    nodes = write.nodes("n2", n1="the node is not ready")
+    old = (write.vm("a"),)
+    for demand in (write.pending("a"), write.running("a", "n2")):
+        ledger = made(devices, demand, nodes=nodes)
+        answer = asked(ledger, {write.small: 1}, replacing=old, nodes=("n2",))
+        assert (answer.yes, answer.kept) == (True, 1)

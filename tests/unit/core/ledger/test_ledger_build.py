@@ -165,6 +165,30 @@ def test_a_machine_of_which_a_pod_ends_keeps_one_device_and_not_two(write: Any) 
     assert ledger.stocks["n1", write.small].counts == Counts(2, held=1, free=1)
 
 
+def test_what_a_dead_node_still_says_a_machine_has_is_no_use_elsewhere(write: Any) -> None:
+    dead = write.devices("n1", 1, owners=[write.vm("a")])
+    young = write.pending("b", created="2026-02-01T00:00:00Z")
+    nodes = write.nodes("n2", n1="the node is not ready")
+    ledger = made(
+        [*dead, *write.devices("n2", 1)], write.pending("a", created="2026"), young, nodes=nodes
+    )
+    assert who_has(ledger, State.HELD) == {"n1-small-0": "default/a"}, "nobody else may take it"
+    assert who_has(ledger, State.WANTED) == {"n2-small-0": "default/a"}
+    assert lacking(ledger) == {"default/b": {write.small: 1}}
+    assert lacking(made(dead, write.pending("a"), nodes=nodes)) == {"default/a": {write.small: 1}}
+
+
+def test_what_a_machine_has_on_another_node_is_no_use_where_it_is(write: Any) -> None:
+    dead = write.devices("n1", 1, owners=[write.vm("a")])
+    alive = write.devices("n2", 2)
+    nodes = write.nodes("n2", n1="the node is not ready")
+    for demand in (write.pending("a", node="n2"), write.running("a", "n2")):
+        ledger = made([*dead, *alive], demand, nodes=nodes)
+        assert ledger.stocks["n2", write.small].counts.free == 1
+    staying = made([*dead, *alive], write.running("a", "n1"), nodes=nodes)
+    assert staying.stocks["n2", write.small].counts.free == 2, "a node that is closed runs on"
+
+
 def test_who_runs_without_a_device_of_ours_is_not_short(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.running("a", "n1", 3, "example.com/OTHER"))
     assert ledger.shortages == ()
