@@ -48,9 +48,12 @@ class Machine:
         spec = self.spec(*devices, gpus=gpus)
         await self.world.make(INSTANCES, self.name, "default", spec=spec)
 
-    async def has_started(self) -> None:
-        body = {"status": {"phase": "Running"}}
-        await self.client.patch(INSTANCES, self.name, body, "default")
+    async def has_started(self, node: str = "") -> None:
+        await self.tells(phase="Running", nodeName=node)
+
+    async def tells(self, **status: str) -> None:
+        """What KubeVirt says of the instance."""
+        await self.client.patch(INSTANCES, self.name, {"status": status}, "default")
 
     async def stops(self) -> None:
         await self.client.delete(INSTANCES, self.name, "default")
@@ -202,6 +205,67 @@ async def test_a_machine_that_runs_without_devices_has_no_record(world: Any, des
     assert await desk.record() == had, "it does not run yet, and may never"
     await desk.has_started()
     await desk.until(None)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("mixed", [False, True])
+async def test_devices_that_are_given_back_one_by_one_all_stay_reserved(
+    world: Any, desk: Machine, mixed: bool, first: int
+) -> None:
+    """A pod ends, and its instance is still there: RerunOnFailure keeps one that has succeeded."""
+    manager = await world.manager()
+    await desk.made(*((A2,) if mixed else (A2, A2)), gpus=(VGPU,) if mixed else ())
+    await world.claim("node1-000008000")
+    devices: list[tuple[type[Any], str]] = [(PCIDeviceClaim, "node1-000008000")]
+    if mixed:
+        await world.vgpu("node1-000041004")
+        devices.append((VGPUDevice, "node1-000041004"))
+        full = {"gpus": {VGPU: ["node1-000041004"]}, "hostdevices": {A2: ["node1-000008000"]}}
+    else:
+        await world.claim("node1-000009000")
+        devices.append((PCIDeviceClaim, "node1-000009000"))
+        full = {"hostdevices": {A2: ["node1-000008000", "node1-000009000"]}}
+    await desk.runs(*((A2,) if mixed else (A2, A2)), gpus=(VGPU,) if mixed else ())
+    for kind, name in devices:
+        await world.tell(kind, name, allocation=HELD)
+    await desk.until(full)
+    await desk.tells(phase="Succeeded")
+    await world.leads(manager)
+    for kind, name in (devices[first], devices[1 - first]):
+        await world.tell(kind, name, allocation=None)
+        await world.rest(manager)
+        assert await desk.record() == full
+    await desk.stops()
+    await world.rest(manager)
+    assert await desk.record() == full
+
+
+async def test_a_machine_that_comes_back_with_fewer_devices_has_a_shorter_record(
+    world: Any, desk: Machine
+) -> None:
+    await world.manager()
+    had = {"gpus": {VGPU: ["node1-000041004"]}, "hostdevices": {A2: ["node1-000008000"]}}
+    await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
+    await world.claim("node1-000008000")
+    await desk.runs(A2, "example.com/of_another_plugin")
+    await world.tell(PCIDeviceClaim, "node1-000008000", allocation=HELD)
+    await desk.until({"hostdevices": {A2: ["node1-000008000"]}})
+
+
+async def test_what_a_dead_node_still_says_is_not_in_the_record_of_one_that_runs_elsewhere(
+    world: Any, desk: Machine
+) -> None:
+    """The agent of the dead node cannot take back what it has said."""
+    await world.manager()
+    await desk.made(A2)
+    await world.claim("node1-000008000", status={"allocation": HELD})
+    await world.stick("node1-046d-c52b-003011", status={"allocation": HELD})
+    await world.vgpu("node1-000041004", status={"allocation": HELD})
+    await world.claim("node2-000008000")
+    await desk.starts(A2)
+    await world.tell(PCIDeviceClaim, "node2-000008000", allocation=HELD)
+    await desk.has_started("node2")
+    await desk.until({"hostdevices": {A2: ["node2-000008000"]}})
 
 
 @pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"gpus":3}'])

@@ -4,7 +4,8 @@ The agents say on their objects who has which device, because the kubelet told t
 by machine is all that is done here: one annotation is patched, nothing else of the machine is ever
 touched, and nobody looks into a guest.
 
-- Of a machine that runs, the record is what it has. Until the agents have told, it stays as it is.
+- Of a machine that runs, the record is what it has on its node. Until the agents have told of
+  everything, it stays as it is, and so it does while they take back one device after the other.
 - One that runs and asks for no device has no record.
 - Of one that is stopped the record is its reservation. When its devices are edited then, what it no
   longer asks for is taken off.
@@ -13,7 +14,8 @@ touched, and nobody looks into a guest.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
@@ -106,20 +108,49 @@ class Allocating(Leading[Key]):
         """What the record should say; None when nobody can tell better than it does."""
         instance = self._caches.instances.store.get(key.name, key.namespace)
         if instance is not None:
-            if held := self.held(key):
-                return held
-            nothing = not _requests(instance.spec.domain.devices)
-            return [] if nothing and instance.status.phase == _RUNNING else None
+            requests = _requests(instance.spec.domain.devices)
+            if held := self.held(key, instance.status.node_name):
+                return None if _partly_told(held, before or (), requests) else held
+            return [] if not requests and instance.status.phase == _RUNNING else None
         if before is None:
             return None
         return allocation.still_asked_for(
             before, _requests(machine.spec.template.spec.domain.devices)
         )
 
-    def held(self, key: Key) -> list[Held]:
-        """The devices of one machine, as the agents tell."""
+    def held(self, key: Key, node: str) -> list[Held]:
+        """The devices of one machine, as the agents tell.
+
+        One that is on a node has devices of that node only: nobody takes back what the agent of a
+        node that died has said.
+        """
         devices = [obj for informer in self._devices for obj in informer.store.by(MACHINE, key)]
-        return sorted({_held(obj) for obj in devices if obj.status.resource_name})
+        return sorted(
+            {
+                _held(obj)
+                for obj in devices
+                if obj.status.resource_name and (not node or _node(obj) in ("", node))
+            }
+        )
+
+
+def _partly_told(
+    held: Collection[Held], before: Collection[Held], requests: Iterable[Request]
+) -> bool:
+    """Whether a shorter record would only say that the agents have not told of everything.
+
+    Devices are given and given back one after the other, while the instance is there.
+    """
+    if not set(held) < set(before):
+        return False
+    has, had = (Counter(device.resource for device in devices) for devices in (held, before))
+    asked = Counter(request.resource for request in requests)
+    return any(has[resource] < min(count, asked[resource]) for resource, count in had.items())
+
+
+def _node(obj: PCIDeviceClaim | USBDeviceClaim | Vgpu) -> str:
+    """Where the device is; empty if nobody says."""
+    return obj.status.node_name if isinstance(obj, USBDeviceClaim) else obj.spec.node_name
 
 
 def _held(obj: PCIDeviceClaim | USBDeviceClaim | Vgpu) -> Held:
