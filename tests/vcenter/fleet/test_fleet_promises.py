@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from laneway.kube import capv
 from laneway.kube.resource import served
 from laneway.vsphere.fleet import promises
 from laneway.vsphere.fleet.reservations import FINALIZER
+from laneway.vsphere.port import VCenterError
 
 LAST = Wanted((AskedVgpu("grid_t4-16q"),))
 """The sample inventory has one shared T4: one of these fits."""
@@ -255,3 +256,52 @@ async def test_nothing_is_taken_away_before_the_vcenters_are_known(site: Any, vc
     await site.followed(second, vcenter)
     await site.rest(second)
     assert await site.get(VSphereReservation, "one")
+
+
+class _Meanwhile:
+    """A client that has something happen before it deletes a reservation."""
+
+    def __init__(self, client: Any) -> None:
+        self.happens: Callable[[], Awaitable[None]] | None = None
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def delete(self, resource: Any, *more: Any, **options: Any) -> None:
+        if resource.plural == "vspherereservations" and self.happens is not None:
+            await self.happens()
+        await self._client.delete(resource, *more, **options)
+
+
+async def test_nobody_is_refused_by_a_vcenter_that_is_connected_anew(
+    site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promises, "AGAIN_SECONDS", 600.0)  # nobody else takes it away
+    await site.vcenter(vcenter)
+    client = _Meanwhile(site.client)
+    found = await site.lead(client=client)
+    await site.followed(found, vcenter)
+    one = await site.vm("one", vcenter, ITEM)
+    await found.promises.keep(one, LAST, ANYWHERE)
+    ref = await site.clone(found, vcenter, one)
+    await site.client.delete(capv.VSPHERE_VMS, "one", "default")
+    again = await site.vm("one", vcenter, ITEM)
+    await site.rest(found)
+    connection = found.fleet.vcenter(vcenter.server)
+    await connection.finished(await connection.destroy(ref))
+
+    async def changed() -> None:
+        late = {"secretRef": {"namespace": "default", "name": "late"}}
+        await site.client.patch(served(VCenter), "main", {"spec": late})
+        async with asyncio.timeout(60):
+            while found.fleet.complete("main"):  # noqa: ASYNC110 - nothing announces it
+                await asyncio.sleep(0.01)
+
+    client.happens = changed
+    with pytest.raises(VCenterError, match="hosts are not known yet"):
+        await found.promises.keep(again, LAST, ANYWHERE)
+    client.happens = None
+    await site.secret("late")
+    await site.followed(found, vcenter)
+    assert isinstance(await found.promises.keep(again, LAST, ANYWHERE), Promise)

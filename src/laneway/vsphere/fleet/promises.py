@@ -43,7 +43,7 @@ from laneway.vsphere.fleet.metrics import FleetMetrics
 from laneway.vsphere.fleet.places import domain_of
 from laneway.vsphere.fleet.reservations import Reservations, is_owned, owner_uid
 from laneway.vsphere.fleet.standing import Standing, standing
-from laneway.vsphere.port import VCenterError
+from laneway.vsphere.port import UnreachableVCenterError, VCenterError
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +146,11 @@ class Promises(Leading[Key]):
             return found
 
     def _hosts(self, name: str) -> Sequence[Host]:
+        """Raises VCenterError while they are not known: nobody is refused for that."""
+        if not self._fleet.complete(name):
+            raise UnreachableVCenterError(
+                f"vCenter {name} cannot be asked now: its hosts are not known yet"
+            )
         return tuple(self._fleet.inventory(name).values())
 
     async def _rehouse(self, name: str, hosts: Sequence[Host], *, but: str) -> None:
