@@ -26,7 +26,7 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
 from laneway.roles.agent import Agent
-from laneway.roles.health import HealthError, health_server
+from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.stop import run_until_signal
 
 log = logging.getLogger(__name__)
@@ -167,5 +167,5 @@ async def _run(  # noqa: PLR0917 - called once, in this order
             return [] if the_agent.ready.is_set() else [node]
 
         async with health_server(*address, families.registry, not_ready) as bound:
-            log.info("serving health and metrics on %s port %d", address[0], bound)
+            log.info("serving health and metrics on %s", place(address[0], bound))
             await the_agent.run()

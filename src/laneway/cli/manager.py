@@ -18,7 +18,7 @@ from laneway.cli.namespaces import checked_namespace
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
-from laneway.roles.health import HealthError, health_server
+from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.manager import LEASE, NAMESPACE, Manager, VsphereMode
 from laneway.roles.stop import run_until_signal
 
@@ -119,5 +119,5 @@ async def _run(
     async with Client(load(kubeconfig)) as client:
         the_manager = Manager(client, registry, namespace=namespace, **options)
         async with health_server(*address, registry, the_manager.waiting_for) as bound:
-            log.info("serving health and metrics on %s port %d", address[0], bound)
+            log.info("serving health and metrics on %s", place(address[0], bound))
             await the_manager.run()

@@ -11,13 +11,13 @@ from prometheus_client import CollectorRegistry
 from laneway.admission.caches import AdmissionCaches
 from laneway.cli.connection import kubeconfig_option
 from laneway.cli.errors import Failure
-from laneway.cli.health import health_address_option, host_and_port
+from laneway.cli.health import ADDRESS, WHICH, health_address_option, host_and_port
 from laneway.cli.logs import configure, level_option
 from laneway.cli.namespaces import checked_namespace
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
-from laneway.roles.health import HealthError, health_server
+from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.manager import NAMESPACE
 from laneway.roles.stop import run_until_signal
 from laneway.roles.webhook import DRAIN_SECONDS, ListenError, Webhook, trusted
@@ -41,10 +41,10 @@ Example: two of them, in pods of a Deployment, with a Secret mounted at /tls.
 @click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
 @click.option(
     "--address",
-    default="0.0.0.0:8443",
+    default=":8443",
     show_default=True,
-    metavar="HOST:PORT",
-    help="Where reviews are served; an IPv6 address stands in brackets.",
+    metavar=ADDRESS,
+    help=f"Where reviews are served: {WHICH}",
 )
 @click.option(
     "--namespace",
@@ -118,5 +118,5 @@ async def _run(
             alone=True,
         )
         async with health_server(*health, registry, the_webhook.waiting_for) as bound:
-            log.info("serving health and metrics on %s port %d", health[0], bound)
+            log.info("serving health and metrics on %s", place(health[0], bound))
             await the_webhook.run()

@@ -28,6 +28,7 @@ async def health_server(
 ) -> AsyncIterator[int]:
     """Serve until the block ends; gives the port, which `port` 0 leaves to the kernel.
 
+    An empty host means all addresses of the machine, IPv4 and IPv6.
     Raises HealthError when the address is taken.
     """
 
@@ -55,15 +56,20 @@ async def health_server(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, host or None, port).start()
         except OSError as error:
             raise HealthError(
-                f"cannot serve health and metrics on {host} port {port}: {_words(error)}; "
+                f"cannot serve health and metrics on {place(host, port)}: {_words(error)}; "
                 "choose another address"
             ) from error
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def place(host: str, port: int) -> str:
+    """An address in words."""
+    return f"{host} port {port}" if host else f"port {port}"
 
 
 def _words(error: OSError) -> str:

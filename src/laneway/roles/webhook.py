@@ -25,6 +25,7 @@ from laneway.admission.server import KEEP_ALIVE_SECONDS, application
 from laneway.admission.tls import TlsFiles
 from laneway.admission.world import World
 from laneway.kube.client import Client
+from laneway.roles.health import place
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +76,9 @@ class Webhook:
         drain_seconds: float = 0.0,
         alone: bool = False,
     ) -> None:
-        """`port` 0 leaves it to the kernel. The files are followed: they may change, or come late.
+        """`port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
 
+        The files are followed: they may change, or come late.
         Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
         after it was cancelled, a webhook is not ready but answers. `alone`: nobody else lives in
         this process, so what it knows once it is ready is kept from the garbage collector.
@@ -133,13 +135,13 @@ class Webhook:
         )
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self._host, self.port, ssl_context=self._tls.context)
+            site = web.TCPSite(runner, self._host or None, self.port, ssl_context=self._tls.context)
             try:
                 await site.start()
             except OSError as error:
                 words = os.strerror(error.errno) if error.errno else str(error)
                 raise ListenError(
-                    f"cannot serve reviews on {self._host} port {self.port}: {words}; choose "
+                    f"cannot serve reviews on {place(self._host, self.port)}: {words}; choose "
                     "another address"
                 ) from error
             self.port = runner.addresses[0][1]

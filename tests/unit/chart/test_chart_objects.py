@@ -210,7 +210,7 @@ def test_health_is_where_the_program_serves_it(rendered: list[Object]) -> None:
         options = {option.name: option for option in command.params}
         if "health_address" in options:
             (port,) = (p["containerPort"] for p in container["ports"] if p["name"] == "health")
-            assert options["health_address"].default == f"0.0.0.0:{port}"
+            assert options["health_address"].default == f":{port}"
 
 
 def test_every_account_that_gets_rights_exists(rendered: list[Object]) -> None:

@@ -9,13 +9,14 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
+from laneway.cli.health import host_and_port
 from laneway.roles.health import HealthError, health_server
 
 
-async def _get(port: int, path: str) -> tuple[int, str]:
+async def _get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{port}{path}") as response,
+        session.get(f"http://{host}:{port}{path}") as response,
     ):
         return response.status, await response.text()
 
@@ -29,6 +30,17 @@ async def test_readiness_names_what_is_not_ready_and_follows_it() -> None:
         assert await _get(port, "/readyz") == (200, "ok\n")
         waiting.add("node-a")
         assert (await _get(port, "/readyz"))[0] == 503
+
+
+async def test_without_a_host_all_addresses_are_served(
+    everywhere: tuple[int, list[str]],
+) -> None:
+    port, loopbacks = everywhere
+    host, port = host_and_port(f":{port}")
+    async with health_server(host, port, CollectorRegistry(), list):
+        assert [await _get(port, "/healthz", one) for one in loopbacks] == [
+            (200, "ok\n") for _ in loopbacks
+        ]
 
 
 async def test_metrics_are_what_prometheus_reads() -> None:

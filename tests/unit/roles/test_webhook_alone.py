@@ -1,4 +1,4 @@
-"""A webhook that has its process to itself does not let the garbage collector go through all."""
+"""A webhook in a process of its own: where it listens, and what its garbage collector is spared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.world import World
 from laneway.apiserver.credentials.pki import ensure
+from laneway.cli.health import host_and_port
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.roles.webhook import Webhook
@@ -33,6 +35,34 @@ class Known:
 def thawed() -> Iterator[None]:
     yield
     gc.unfreeze()
+
+
+async def test_without_a_host_all_addresses_are_served(
+    tmp_path: Path, everywhere: tuple[int, list[str]]
+) -> None:
+    pki = ensure(str(tmp_path))
+    port, loopbacks = everywhere
+    host, port = host_and_port(f":{port}", "--address")
+    async with Client(ClusterConfig(Cluster("http://127.0.0.1:1"))) as client:
+        webhook = Webhook(
+            client,
+            CollectorRegistry(),
+            Known(),
+            cert_file=pki.server_cert,
+            key_file=pki.server_key,
+            host=host,
+            port=port,
+        )
+        running = asyncio.create_task(webhook.run())
+        async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+            await webhook.ready.wait()
+            for one in loopbacks:
+                url = f"https://{one}:{port}/v1/webhook/validation"
+                async with session.get(url, ssl=False) as response:
+                    assert response.status == 405  # Reviews are sent by POST.
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
 
 @pytest.mark.parametrize("alone", [False, True])
