@@ -83,3 +83,24 @@ def log_in() -> Iterator[Callable[[Simulator], vim.ServiceInstance]]:
             return instance
 
         yield connect
+
+
+@pytest.fixture
+def make_pool(
+    log_in: Callable[[Simulator], vim.ServiceInstance],
+) -> Callable[[Simulator, str, str], vim.ResourcePool]:
+    """Makes a resource pool: of a simulator, in a cluster, by a name."""
+    share = vim.ResourceAllocationInfo(
+        reservation=0,
+        limit=-1,
+        expandableReservation=True,
+        shares=vim.SharesInfo(level="normal", shares=0),
+    )
+
+    def make(simulator: Simulator, cluster: str, name: str) -> vim.ResourcePool:
+        search = log_in(simulator).content.searchIndex
+        whole = search.FindByInventoryPath(f"/DC0/host/{cluster}/Resources")
+        wish = vim.ResourceConfigSpec(cpuAllocation=share, memoryAllocation=share)
+        return whole.CreateResourcePool(name, wish)
+
+    return make

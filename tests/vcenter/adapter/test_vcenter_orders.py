@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
+from pyVmomi import vim
 
 from laneway.core.vsphere.asked import PciIds
 from laneway.core.vsphere.machine import Attached, DynamicBacking, TaskState, VgpuBacking, VmState
@@ -109,6 +110,32 @@ async def test_a_clone_goes_to_the_host_that_was_named(connection: Connection, d
     elsewhere = next(ref for ref in names if ref != first.host)
     assert (await done(connection.relocate(first.ref, elsewhere))).fault is None
     assert (await done.seen(first)).host == elsewhere
+
+
+async def test_a_vm_that_moves_within_its_cluster_stays_in_its_pool(
+    start_vcenter: Callable[..., Simulator],
+    log_into: Callable[..., Awaitable[Connection]],
+    make_pool: Callable[[Simulator, str, str], vim.ResourcePool],
+) -> None:
+    vcenter = start_vcenter(clusters=2)
+    team = make_pool(vcenter, "DC0_C0", "team")
+    connection = await log_into(vcenter)
+    done = Doing(connection)
+    place = Place(datacenter="DC0", resource_pool="DC0_C0/Resources/team")
+    vm = await done.machine(msgspec.structs.replace(CLONE, place=place))
+    there = vim.VirtualMachine(vm.ref, team._stub)
+    assert there.resourcePool == team
+
+    [other] = [one for one in team.owner.parent.childEntity if one.name == "DC0_C1"]
+    beside = next(host._moId for host in team.owner.host if host._moId != vm.host)
+    elsewhere = other.host[0]._moId
+    assert (await done(connection.relocate(vm.ref, beside))).fault is None
+    assert (await done.seen(vm)).host == beside
+    assert there.resourcePool == team
+    # In another cluster there is no such pool.
+    assert (await done(connection.relocate(vm.ref, elsewhere))).fault is None
+    assert (await done.seen(vm)).host == elsewhere
+    assert there.resourcePool == other.resourcePool
 
 
 @pytest.mark.parametrize(

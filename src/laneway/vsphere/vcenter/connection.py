@@ -192,7 +192,7 @@ class Connection:
 
     async def relocate(self, vm: str, host: str) -> str:
         pool = await self._prepared(
-            lambda stub: self._places.pool_of_host(self._content, stub, host)
+            lambda stub: self._places.pool_to_move_to(self._content, stub, vm, host)
         )
         spec = vim.vm.RelocateSpec(host=vim.HostSystem(host), pool=pool)
         return await self._order(vim.VirtualMachine, vm, lambda each: each.RelocateVM_Task(spec))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from laneway.vsphere.port import NotFoundInVCenterError, Place
 from laneway.vsphere.vcenter.names import Entity, Names, only
 from laneway.vsphere.vcenter.pyvmomi import vim
-from laneway.vsphere.vcenter.reading import bound, read_view
+from laneway.vsphere.vcenter.reading import bound, read, read_view, ref_of
 from laneway.vsphere.vcenter.spelling import escaped, parts, same
 from laneway.vsphere.vcenter.stub import Stub
 
@@ -85,10 +85,16 @@ class Places:
         names = self.names(content, stub)
         return bound(names.find(vim.ClusterComputeResource, wish, called="cluster").thing, stub)
 
-    def pool_of_host(self, content: Any, stub: Stub, host: str) -> Any:
-        """The root pool of the cluster that a host is in."""
+    def pool_to_move_to(self, content: Any, stub: Stub, vm: str, host: str) -> Any:
+        """The root pool of a host's cluster; None: the VM is in it already, and keeps its pool."""
         names = self.names(content, stub)
-        return bound(_root_pool(names, names.get(host, called="host")), stub)
+        to = names.get(host, called="host")
+        paths = {vim.VirtualMachine: ["runtime.host"]}
+        at = read(content, stub, [vim.VirtualMachine(vm, stub)], paths)
+        before = ref_of(at.get(vm, {}).get("runtime.host"))
+        if before and names.get(before, called="host").parent == to.parent:
+            return None
+        return bound(_root_pool(names, to), stub)
 
     def template(self, content: Any, stub: Stub, wish: str, datacenter: str) -> Any:
         """By UUID, by path, or by a name that is unique in its datacenter."""
