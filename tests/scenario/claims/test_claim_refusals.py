@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, NamedTuple
 
 import pytest
@@ -122,6 +123,48 @@ async def test_what_is_refused_goes_on_when_the_reason_is_gone(
     assert "pipewire" in cluster.message(claim)
     music.release()
     await claims.bound(GPU)
+
+
+class Unreadable:
+    """A simulated host on which an attribute cannot be read while `failing` is true."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+        self.failing = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+    def read(self, path: str) -> bytes:
+        if self.failing and path.endswith(f"{NIC}/numa_node"):
+            raise OSError(errno.EIO, "Input/output error", path)
+        return self._host.read(path)  # type: ignore[no-any-return] - whatever a host reads
+
+
+async def test_what_cannot_be_read_is_left_alone_and_says_so_until_it_can(
+    cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
+) -> None:
+    host = Unreadable(simulated("plain", "node1"))
+    before = driver(host, NIC)
+    host.failing = True
+    await cluster.start_agent("node1", host)
+    await claims.make(NIC)
+    claim = await claims.answer(NIC, "ReadFailed")
+    assert cluster.message(claim).startswith("Left alone meanwhile: numa_node: cannot be read")
+    assert driver(host, NIC) == before
+    host.failing = False  # of which no event tells
+    await claims.bound(NIC)
+
+    host.failing = True
+    host.unplug("/sys/bus/usb/devices/1-4")  # any event: it makes the agent look again
+    await cluster.answer(claims.name(NIC), "ReadFailed", PCIDevice)
+    await claims.delete(NIC)
+    claim = await claims.answer(NIC, "ReadFailed")
+    assert claims.said(claim, "Bound")[0] == "True"
+    assert driver(host, NIC) == "vfio-pci"
+    host.failing = False
+    await claims.gone(NIC)
+    assert driver(host, NIC) == before
 
 
 async def test_a_refused_claim_says_and_takes_nothing_of_the_mediated_device_of_its_name(

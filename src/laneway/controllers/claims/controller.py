@@ -20,6 +20,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+from msgspec.structs import replace
+
 from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_condition
 from laneway.controllers import acting
 from laneway.controllers.acting import ActingController, Means
@@ -43,6 +45,8 @@ W = TypeVar("W")
 
 UNPERMIT_SECONDS = 10.0
 """How long KubeVirt's entry is waited for before hardware is given back without that."""
+READ_FAILED = "ReadFailed"
+"""Event, and reason of `Ready`: the device is left alone, as something of it cannot be read."""
 STILL_PERMITTED = "StillPermitted"
 """Event: hardware is given back although KubeVirt's entry has not gone."""
 
@@ -159,12 +163,22 @@ class ClaimController(ActingController[C, W]):
         else:
             await self._refresh(name)
         if error := self.unreadable(stored):
-            if self._unreadable.get(name) != error:
-                self._unreadable[name] = error
-                self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
-            return None
+            return await self._leave_alone(stored, error)
         self._unreadable.pop(name, None)
         return await (self._end(stored) if _is_going(stored) else self._stand(stored))
+
+    async def _leave_alone(self, stored: C, error: str) -> Retry:
+        """Say that nothing is decided about a device, and look whether that has an end."""
+        name, text = stored.metadata.name, f"Left alone meanwhile: {error}."
+        if self._unreadable.get(name) != error:
+            self._unreadable[name] = error
+            self._say(stored, READ_FAILED, text, warning=True)
+        self._refused.add(name)
+        said = ready(READ_FAILED, text, status=False)
+        # What was read before is all that is known of the device, so it stays.
+        await self.write_status(stored, replace(stored.status, conditions=[said]))
+        self.means.observer.want()  # No event tells that something can be read again.
+        return Retry(acting.RETRY_SECONDS)
 
     def _is_over(self, stored: C) -> bool:
         """Whether a deleted claim waits for others only."""
