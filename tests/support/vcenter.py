@@ -314,6 +314,23 @@ class Simulator:
     def change_cluster(self, name: str, *, drs: bool) -> None:
         self._call("cluster", name=name, drs=drs)
 
-    def guests(self, *, addresses: bool = True, delay: int = 0, shutdown: bool = True) -> None:
-        """Whether VMs get an address, how many ms after power-on; whether they obey a shutdown."""
-        self._call("guests", addresses=addresses, ms=delay, shutdown=shutdown)
+    def unreadable(self, vm: str, unreadable: bool = True) -> None:
+        """The files of a VM, which goes on as it was, cannot be read: no configuration is told."""
+        self._call("unreadable", vm=vm, unreadable=unreadable)
+
+    def guests(
+        self,
+        *,
+        addresses: bool = True,
+        delay: int = 0,
+        shutdown: bool = True,
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Whether VMs get an address, how many ms after power-on; whether they obey a shutdown.
+
+        `others`: what they tell beside it as soon as they are on, by the MAC address of an
+        interface of the guest; an empty one is that of the VM's own card. Guests that are on and
+        have no address yet tell what is said here, too.
+        """
+        told = [{"mac": mac, "addresses": [*those]} for mac, those in (others or {}).items()]
+        self._call("guests", addresses=addresses, ms=delay, shutdown=shutdown, others=told)

@@ -88,8 +88,10 @@ func (r *rig) control(about interface{}, conns *connections) http.Handler {
 		count := r.guests.count
 		r.guests = *x.(*guests)
 		r.guests.count = count
+		r.speakUp()
 		return nil
 	})
+	post("/unreadable", func() interface{} { return &unreadableWish{} }, func(x interface{}) error { return changeReadable(x.(*unreadableWish)) })
 	post("/detach", func() interface{} { return &detachWish{} }, func(x interface{}) error { return r.detachFrom(x.(*detachWish)) })
 	post("/host", func() interface{} { return &hostWish{} }, func(x interface{}) error { return r.changeHost(x.(*hostWish)) })
 	post("/cluster", func() interface{} { return &drsWish{} }, func(x interface{}) error { return changeCluster(x.(*drsWish)) })

@@ -166,6 +166,14 @@ func (r *rig) serve(w http.ResponseWriter, req *http.Request, m *simulator.Metho
 			answerFault(w, &types.InvalidState{}, "The operation is not allowed in the current state.")
 		}
 		return
+	case *types.FindByUuid:
+		r.mu.Lock()
+		nothing := findsUnreadable(q)
+		r.mu.Unlock()
+		if nothing {
+			answerTask(w, m.Name, nil)
+			return
+		}
 	case *types.ShutdownGuest:
 		r.mu.Lock()
 		defer r.mu.Unlock()

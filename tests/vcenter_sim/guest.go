@@ -12,15 +12,25 @@ import (
 
 // guests is how they behave.
 type guests struct {
-	Addresses bool `json:"addresses"` // they get an address after power-on
-	Millis    int  `json:"ms"`        // so long after it
-	Shutdown  bool `json:"shutdown"`  // they obey when told to shut down
+	Addresses bool    `json:"addresses"` // they get an address after power-on
+	Millis    int     `json:"ms"`        // so long after it
+	Shutdown  bool    `json:"shutdown"`  // they obey when told to shut down
+	Others    []other `json:"others"`    // what else they tell, as soon as they are on
 
 	count int
 }
 
+// other are addresses that a guest tells beside its own.
+type other struct {
+	Mac       string   `json:"mac"` // of an interface of the guest; empty: of the VM's first card
+	Addresses []string `json:"addresses"`
+}
+
 // speak has the guest of a VM tell its address when its time has come, if it is still on then.
 func (r *rig) speak(vm *simulator.VirtualMachine) {
+	if len(r.guests.Others) > 0 {
+		r.tellAddress(vm, "")
+	}
 	if !r.guests.Addresses {
 		return
 	}
@@ -40,10 +50,45 @@ func (r *rig) speak(vm *simulator.VirtualMachine) {
 	})
 }
 
+// speakUp has all guests that are on and have no address tell one.
+func (r *rig) speakUp() {
+	for _, e := range simulator.Map.All("VirtualMachine") {
+		vm := e.(*simulator.VirtualMachine)
+		if vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn && !hasAddress(vm) {
+			r.speak(vm)
+		}
+	}
+}
+
+func hasAddress(vm *simulator.VirtualMachine) bool {
+	for _, nic := range vm.Guest.Net {
+		if nic.IpConfig != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// tellAddress has a guest tell its address, unless it is empty, and what it tells beside it. What it
+// tells first is its main address to vCenter.
 func (r *rig) tellAddress(vm *simulator.VirtualMachine, ip string) {
-	nic := types.GuestNicInfo{Network: "VM Network", IpAddress: []string{ip}, Connected: true, DeviceConfigId: -1,
-		IpConfig: &types.NetIpConfigInfo{IpAddress: []types.NetIpConfigInfoIpAddress{
-			{IpAddress: ip, PrefixLength: 9, State: "preferred"}}}}
+	nic := types.GuestNicInfo{Network: "VM Network", Connected: true, DeviceConfigId: -1}
+	if ip != "" {
+		nic.IpAddress = []string{ip}
+		nic.IpConfig = &types.NetIpConfigInfo{IpAddress: []types.NetIpConfigInfoIpAddress{
+			{IpAddress: ip, PrefixLength: 9, State: "preferred"}}}
+	}
+	nics := []types.GuestNicInfo{}
+	for _, o := range r.guests.Others {
+		if o.Mac == "" {
+			nic.IpAddress = append(nic.IpAddress, o.Addresses...)
+		} else {
+			nics = append(nics, types.GuestNicInfo{IpAddress: o.Addresses, MacAddress: o.Mac, Connected: true, DeviceConfigId: -1})
+		}
+		if ip == "" && len(o.Addresses) > 0 {
+			ip = o.Addresses[0]
+		}
+	}
 	for _, d := range vm.Config.Hardware.Device {
 		if card, ok := d.(types.BaseVirtualEthernetCard); ok {
 			nic.DeviceConfigId = d.GetVirtualDevice().Key
@@ -51,7 +96,7 @@ func (r *rig) tellAddress(vm *simulator.VirtualMachine, ip string) {
 			break
 		}
 	}
-	update(vm, change("guest.net", []types.GuestNicInfo{nic}), change("guest.ipAddress", ip),
+	update(vm, change("guest.net", append(nics, nic)), change("guest.ipAddress", ip),
 		change("guest.hostName", vm.Name), change("guest.toolsRunningStatus", "guestToolsRunning"),
 		change("summary.guest.ipAddress", ip))
 }

@@ -30,6 +30,11 @@ func update(obj mo.Reference, changes ...types.PropertyChange) {
 			assign(reflect.ValueOf(obj), strings.Split(c.Name, "."), c.Val)
 		}
 	})
+	tell(obj, changes...)
+}
+
+// tell tells those who listen of changes of an object.
+func tell(obj mo.Reference, changes ...types.PropertyChange) {
 	hearers.Lock()
 	defer hearers.Unlock()
 	for l := range hearers.all {

@@ -191,6 +191,18 @@ class TestGuests:
         assert vm.runtime.powerState == "poweredOn"
         assert not vm.guest.ipAddress
 
+    def test_a_guest_tells_what_is_on_no_card_and_then_its_own(
+        self, vcenter: Simulator, client: Client
+    ) -> None:
+        others = {"": ["fe80::1"], "02:42:ac:11:00:01": ["172.17.0.1"]}
+        vcenter.guests(addresses=False, others=others)
+        vm = client.machine("a")
+        client.on(vm)
+        assert [one for card in vm.guest.net for one in card.ipAddress] == ["172.17.0.1", "fe80::1"]
+        vcenter.guests(others=others)
+        assert vm.guest.ipAddress.startswith("10.")
+        assert vm.guest.ipAddress in vm.guest.net[-1].ipAddress
+
     def test_an_address_may_come_later(self, vcenter: Simulator, client: Client) -> None:
         vcenter.guests(delay=100)
         vm = client.machine("a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 from laneway.core.vsphere.asked import PciIds
@@ -44,6 +45,9 @@ KEPT_S = 60.0
 
 _GROUPS = "config.deviceGroups"
 """Since 8.0.0.1; whoever does not know it refuses to tell anything with it."""
+
+_MOST_ADDRESSES = 127
+"""CAPV's definitions have room for 128, and one is the machine's name."""
 
 _EXTRA = "pciPassthru"
 """All that is kept of `extraConfig`: the rest is long, and user data in it is nobody's business."""
@@ -149,10 +153,34 @@ def hardware_version(text: str) -> int:
 
 
 def _addresses(told: Properties) -> tuple[str, ...]:
-    found = [told.get("guest.ipAddress")]
-    for card in told.get("guest.net") or ():
-        found += card.ipAddress
-    return tuple(dict.fromkeys(address for address in found if address))
+    """By which others reach the guest, its main one first.
+
+    A guest tells those of its bridges and services, too: only what is on a card of the VM counts.
+    """
+    cards = {mac.lower() for mac in _macs(told.get("config.hardware.device") or ()) if mac}
+    found = [
+        address
+        for card in told.get("guest.net") or ()
+        if (card.macAddress or "").lower() in cards
+        for address in card.ipAddress
+        if _is_reached(address)
+    ]
+    main = told.get("guest.ipAddress")
+    ordered = sorted(dict.fromkeys(found), key=lambda address: address != main)
+    return tuple(ordered[:_MOST_ADDRESSES])
+
+
+def _is_reached(text: str) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return not (
+        address.is_link_local
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_unspecified
+    )
 
 
 def _macs(devices: Iterable[Any]) -> tuple[str, ...]:
