@@ -114,11 +114,19 @@ class Template(_Part, frozen=True, kw_only=True):
     spec: InstanceSpec = InstanceSpec()
 
 
+class Matcher(_Part, frozen=True, kw_only=True):
+    """What fills in a part of a virtual machine when it starts."""
+
+    name: str = ""
+
+
 class VirtualMachineSpec(_Part, frozen=True, kw_only=True):
     """The wish; either `running` or `run_strategy` says whether it runs."""
 
     running: bool | None = None
     run_strategy: str = ""
+    instancetype: Matcher = Matcher()
+    preference: Matcher = Matcher()
     template: Template = Template()
 
 

@@ -130,5 +130,14 @@ def added(new: Devices, old: Devices) -> Iterator[DeviceRequest]:
             yield one
 
 
+def asks_alike(one: Devices, other: Devices) -> bool:
+    """Whether both get the same, whatever they call it and whatever of it they show."""
+    ours, theirs = (
+        Counter((entry.device_name, entry.claim_name, entry.request_name) for entry in devices.all)
+        for devices in (one, other)
+    )
+    return ours == theirs
+
+
 def _identity(request: DeviceRequest) -> tuple[str, str, str, str]:
     return request.name, request.device_name, request.claim_name, request.request_name

@@ -8,8 +8,9 @@ Of a machine that KubeVirt makes for a pool nobody asks again whose devices they
 pool was asked, of everything that its machines will have.
 
 An instance that a virtual machine starts was judged with the machine. Who says so is believed when
-that machine is known and asks for the same devices. While it is not known, KubeVirt's controller
-is, which makes them all.
+that machine is known and asks for the same devices. KubeVirt's controller, which makes them all, is
+believed when they go by other names or have other displays, for that is what Harvester and a
+preference change on the way; and also while the machine is not known.
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from laneway.admission.machines import makers
+from laneway.admission.machines.devices import asks_alike
 from laneway.admission.machines.mates import mates_of
-from laneway.admission.machines.validate import NO_DEVICES, Case, asks_case, judge_case
+from laneway.admission.machines.validate import (
+    NO_DEVICES,
+    Case,
+    asks_case,
+    judge_case,
+    with_unseen,
+)
 from laneway.admission.request import Access, Operation, Request
 from laneway.admission.verdict import ALLOWED, Granted, Verdict
 from laneway.admission.world import World
@@ -44,7 +52,12 @@ _REPLICAS = 1
 def judge_pool(request: Request[VirtualMachinePool], world: World, granted: Granted) -> Verdict:
     """What there is to say of a VirtualMachinePool."""
     case = _pool(request, world)
-    return ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    verdict = ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    new, old = request.new, request.old
+    if new is None:
+        return verdict
+    before = None if old is None else old.spec.virtual_machine_template.spec
+    return with_unseen(verdict, new.spec.virtual_machine_template.spec, before)
 
 
 def asks_pool(request: Request[VirtualMachinePool], world: World) -> Iterable[Access]:
@@ -173,7 +186,10 @@ def _is_started_by_a_machine(
         if machine is None or machine.metadata.uid != owner.uid:
             # Where KubeVirt is installed, its controller makes them and nobody else.
             return not len(world.installations) or makers.is_kubevirt(request.requester, world)
-        return machine.spec.template.spec.domain.devices == devices
+        asked = machine.spec.template.spec.domain.devices
+        return devices == asked or (
+            asks_alike(devices, asked) and makers.is_kubevirt(request.requester, world)
+        )
     return False
 
 

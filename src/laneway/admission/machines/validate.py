@@ -41,6 +41,7 @@ from laneway.kube.kubevirt import (
     Devices,
     InstanceSpec,
     VirtualMachine,
+    VirtualMachineSpec,
 )
 
 NO_DEVICES = Devices()
@@ -73,7 +74,17 @@ class Case:
 def judge(request: Request[VirtualMachine], world: World, granted: Granted) -> Verdict:
     """What there is to say of a virtual machine."""
     case = _case(request, world)
-    return ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    verdict = ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    if request.new is None or makers.copies(request, world):
+        return verdict
+    return with_unseen(verdict, request.new.spec, request.old.spec if request.old else None)
+
+
+def with_unseen(
+    verdict: Verdict, spec: VirtualMachineSpec, old: VirtualMachineSpec | None
+) -> Verdict:
+    """The verdict, with what of the machine it is not about."""
+    return Verdict(verdict.refusals, (*verdict.warnings, *warnings.unseen(spec, old)))
 
 
 def asks(request: Request[VirtualMachine], world: World) -> Iterable[Access]:

@@ -13,7 +13,7 @@ from laneway.admission.world import World
 from laneway.core import quantity
 from laneway.core.ledger.facts import Who
 from laneway.core.phrases import quoted
-from laneway.kube.kubevirt import DeviceRequest, InstanceSpec, Quantity
+from laneway.kube.kubevirt import DeviceRequest, InstanceSpec, Quantity, VirtualMachineSpec
 
 
 def misnamed(requests: Sequence[DeviceRequest], world: World) -> Iterator[str]:
@@ -44,6 +44,32 @@ def taken(requests: Sequence[DeviceRequest], world: World, itself: Sequence[Who]
                 "there is one."
             )
             break
+
+
+def unseen(spec: VirtualMachineSpec, old: VirtualMachineSpec | None) -> Iterator[str]:
+    """What KubeVirt fills in of a machine when it starts, said when that changes.
+
+    Nobody here reads instancetypes, so it is not known which of them have devices.
+    """
+    devices = spec.template.spec.domain.devices
+    name = spec.instancetype.name
+    if name and (old is None or old.instancetype.name != name):
+        yield (
+            f"Devices of instancetype {quoted(name)} are not looked at here. If it has some, "
+            "KubeVirt asks for them in its own name once the machine starts, and is refused what "
+            "is claimed for somebody: list such devices in the machine."
+        )
+    name = spec.preference.name
+    silent = [one for one in devices.gpus if one.virtual_gpu_options is None]
+    if not name or not silent:
+        return
+    before = None if old is None else (old.preference.name, old.template.spec.domain.devices)
+    if before != (name, devices):
+        yield (
+            f"Displays that preference {quoted(name)} gives to gpus are not looked at here. Say "
+            "yourself in virtualGPUOptions which one is to have one: no more than one can have "
+            "ramFB."
+        )
 
 
 def unwise(spec: InstanceSpec) -> Iterator[str]:

@@ -168,6 +168,18 @@ def test_a_pool_is_judged_for_the_mates_of_its_devices(cluster: Any) -> None:
     assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["DeviceOfAnother"]
 
 
+def test_a_pool_is_told_what_nobody_looks_at_and_its_machines_are_not(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    cluster.pci("n1", "0000:08:00.0")
+    raw = pool([ANY], 1)
+    raw["spec"]["virtualMachineTemplate"]["spec"]["instancetype"] = {"name": "gn1.large"}
+    assert "instancetype 'gn1.large'" in cluster.judge(raw).warnings[0]
+    assert cluster.judge(raw, raw).warnings == ()
+    machine = one_of(cluster, POOL)
+    machine["spec"]["instancetype"] = {"name": "gn1.large"}
+    assert cluster.judge(machine, user=CONTROLLER).warnings == ()
+
+
 def instance(cluster: Any, *devices: Any, owner: dict[str, Any] | None = None) -> dict[str, Any]:
     raw = cluster.vm(*devices)
     meta: dict[str, Any] = dict(raw["metadata"])
@@ -201,6 +213,46 @@ def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: A
     cluster.there(raw)
     owner = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
     assert cluster.reasons(instance(cluster, gpu, owner=owner)) == ["DeviceOfAnother"]
+
+
+OWNED = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
+
+
+def owning(cluster: Any, *devices: Any, **more: Any) -> None:
+    raw = cluster.vm(*devices, **more)
+    raw["metadata"]["uid"] = "u"
+    cluster.there(raw)
+
+
+def test_harvester_encodes_names_of_devices_on_nodes_with_dots(cluster: Any) -> None:
+    """Its mutator of instances does, whatever the machine calls them."""
+    cluster.kubevirt("kubevirt")
+    gpu = cluster.pci("n1.example.com", "0000:08:00.0")
+    owning(cluster, gpu)
+    made = instance(cluster, ("NYYS4ZLYMFWXA3DF", GPU), owner=OWNED)
+    assert cluster.judge(made, user=CONTROLLER).allowed
+    # Others may make up an instance of somebody's machine, but not what it has.
+    assert cluster.reasons(made, user="bob") == ["PoolOfOthers"]
+
+
+def test_kubevirt_fills_in_displays_by_a_preference(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    asked = {"name": cluster.pci("n1", "0000:08:00.0"), "deviceName": GPU}
+    owning(cluster, gpus=[asked])
+    made = instance(cluster, owner=OWNED)
+    shown = {**asked, "virtualGPUOptions": {"display": {"enabled": False}}}
+    made["spec"]["domain"]["devices"]["gpus"] = [shown]
+    assert cluster.judge(made, user=CONTROLLER).allowed
+
+
+def test_kubevirt_is_believed_what_the_machine_asks_for_and_no_more(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    usb = cluster.usb("n1", 11)
+    owning(cluster, gpu)
+    for devices in ((gpu, ("b", GPU)), (usb,)):
+        made = instance(cluster, *devices, owner=OWNED)
+        assert not cluster.judge(made, user=CONTROLLER).allowed
 
 
 def test_a_machine_that_was_made_anew_is_believed_until_it_is_seen(cluster: Any) -> None:
