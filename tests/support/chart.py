@@ -106,3 +106,17 @@ def templates(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
         template = found.get("spec", {}).get("template") if isinstance(found, dict) else None
         if template is not None:
             yield found, template
+
+
+def names_of(found: Any) -> Iterator[Any]:
+    """Whatever stands for a namespace, and the values of labels: all that must be text."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if key == "namespace":
+                yield value
+            elif key in ("labels", "matchLabels", "selector") and isinstance(value, dict):
+                yield from (one for one in value.values() if not isinstance(one, dict))
+            yield from names_of(value)
+    elif isinstance(found, list):
+        for one in found:
+            yield from names_of(one)

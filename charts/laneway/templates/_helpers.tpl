@@ -1,7 +1,7 @@
 {{/* The labels by which a Service, a budget or a policy finds the pods of one component. */}}
 {{- define "laneway.selector" -}}
 app.kubernetes.io/name: laneway
-app.kubernetes.io/instance: {{ .context.Release.Name }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 

@@ -124,7 +124,21 @@ def test_cert_manager_is_asked_for_a_certificate_and_to_tell_its_authority() -> 
 
     assert certificate["spec"]["secretName"] == mounted
     assert "laneway-webhook.harvester-system.svc" in certificate["spec"]["dnsNames"]
-    assert find(objects, "Issuer", certificate["spec"]["issuerRef"]["name"])
+    # What is injected is whom the certificate is of, not the certificate: it stays when that goes.
+    issuer = find(objects, "Issuer", certificate["spec"]["issuerRef"]["name"])
+    [authority] = [
+        one["spec"]
+        for one in objects
+        if one["kind"] == "Certificate"
+        and one["spec"]["secretName"] == issuer["spec"]["ca"]["secretName"]
+    ]
+    assert authority["isCA"] is True
+    assert authority["secretName"] != mounted
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    years = int(authority["duration"].removesuffix("h")) / 24 / 365
+    assert years >= 5
+    of = find(objects, "Issuer", authority["issuerRef"]["name"])
+    assert of["spec"] == {"selfSigned": {}}
     for kind, name in (
         ("MutatingWebhookConfiguration", "laneway-mutator"),
         ("ValidatingWebhookConfiguration", "laneway-validator"),

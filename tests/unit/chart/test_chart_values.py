@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.chart import FOLDER, ROOT, VALUES, helm, render
+from support.chart import FOLDER, ROOT, VALUES, helm, names_of, render, templates
 
 INFORMATION = 1
 SCHEMA = json.loads((FOLDER / "values.schema.json").read_text())
@@ -44,6 +44,27 @@ def test_what_follows_from_the_chart_is_up_to_date() -> None:
     )
 
     assert (found.stdout, found.returncode) == ("", 0), found.stderr
+
+
+@pytest.mark.parametrize("name", ["2024", "null", "on", "1e3"])
+@pytest.mark.parametrize("values", VALUES)
+def test_names_that_yaml_takes_for_something_else_stay_names(values: str, name: str) -> None:
+    objects = render(VALUES[values], name=name, namespace=name)
+
+    assert {type(one) for one in names_of(objects)} == {str}
+    # In CLI arguments, and where others look for the release.
+    assert f"--namespace={name}" in str(objects)
+    for _, template in templates(objects):
+        assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == name
+
+
+def test_namespaces_among_the_values_stay_names() -> None:
+    dashboard = {"enabled": True, "namespace": "on"}
+    values = {"agent": {"driverNamespace": "2024"}, "metrics": {"dashboard": dashboard}}
+    objects = render(values)
+
+    assert {type(one) for one in names_of(objects)} == {str}
+    assert {"2024", "on"} <= set(names_of(objects))
 
 
 def described(schema: Any, values: Any, path: str = "") -> Iterator[tuple[str, str, bool]]:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from laneway.api.crds import crds
 from laneway.cli.manifests import manifests
+from support.chart import names_of
 
 
 def printed(*arguments: str) -> Result:
@@ -63,6 +64,14 @@ def test_all_is_in_the_namespace_and_of_the_image_that_are_asked_for() -> None:
     assert images == {image}
     assert "__" not in printed("--namespace", "devices").output
     assert "harvester-system" not in str(found)
+
+
+@pytest.mark.parametrize("namespace", ["2024", "null", "on"])
+def test_a_namespace_that_yaml_takes_for_something_else_stays_a_name(namespace: str) -> None:
+    found = list(names_of(objects("--no-crds", "--namespace", namespace)))
+
+    assert namespace in found
+    assert {type(one) for one in found} == {str}
 
 
 def test_helm_is_not_said_to_manage_it() -> None:
