@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,11 +26,15 @@ from laneway.api import (
     VSphereReservation,
 )
 from laneway.api.registry import KINDS
+from laneway.controllers.cluster.cleanup import Cleanup
+from laneway.controllers.cluster.unanswered import Unanswered
 from laneway.controllers.layouts.status import LAYOUTS, field_manager
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ApiError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
+from laneway.kube.leader import LEASES
 from laneway.kube.resource import served
+from laneway.roles.manager import LEASE, NAMESPACE
 
 pytestmark = pytest.mark.realapi
 
@@ -36,6 +42,7 @@ PCI_FINALIZER = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
 USB_FINALIZER = "wrangler.cattle.io/usbClaimClient-device-claim-remove"
 NODE_UID = "devices.harvesterhci.io/laneway-node-uid"
 RECORD = "harvesterhci.io/deviceAllocationDetails"
+SECONDS = 60.0
 
 
 async def _furnish(world: Any, node: str) -> None:
@@ -193,18 +200,30 @@ async def test_a_living_node_is_not_let_go_of(furnished: Any) -> None:
     assert list(node.metadata.finalizers) == ["wrangler.cattle.io/node-remove"]
 
 
-async def test_one_object_that_cannot_go_keeps_no_other(
-    furnished: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    refused = "sriovgpudevices/node1-000008000"
-    real = Client._call
+class Stuck:
+    """One object of node1 that cannot be removed while `refused`."""
+
+    path = "sriovgpudevices/node1-000008000"
+    refused = True
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
+    found, real = Stuck(), Client._call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
-        if refused and method == "DELETE" and path.endswith(refused):
+        if found.refused and method == "DELETE" and path.endswith(found.path):
             raise ApiError(500, "InternalError", "a webhook is out of order")
         return await real(self, method, path, *args)
 
     monkeypatch.setattr(Client, "_call", call)
+    yield found
+    found.refused = False
+
+
+async def test_one_object_that_cannot_go_keeps_no_other(
+    furnished: Any, stuck: Stuck, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = await furnished.manager()
     await furnished.leads(manager)
     await furnished.client.delete(served(CoreNode), "node1")
@@ -215,9 +234,91 @@ async def test_one_object_that_cannot_go_keeps_no_other(
     await furnished.rest(manager)
     assert furnished.metric(manager, "laneway_cleanup_left") == 1
     assert "a webhook is out of order" in caplog.text
-    refused = ""
+    stuck.refused = False
     await _gone(furnished, "node1")
     assert await _objects(furnished) == _of("node2")
+
+
+async def test_nothing_is_left_of_a_node_that_has_come_back(furnished: Any, stuck: Stuck) -> None:
+    manager = await furnished.manager()
+    await furnished.leads(manager)
+    await furnished.client.delete(served(CoreNode), "node1")
+    await furnished.rest(manager)
+    assert furnished.metric(manager, "laneway_cleanup_left") == 1
+    await furnished.make(CoreNode, "node1")
+    await furnished.rest(manager)
+    assert furnished.metric(manager, "laneway_cleanup_left") == 0
+
+
+async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stuck: Stuck) -> None:
+    """Somebody else counts from then on, and it counts anew when its turn comes again."""
+    manager = await furnished.manager()
+
+    def told() -> list[float | None]:
+        sample = manager.registry.get_sample_value
+        return [
+            sample("laneway_cleanup_left"),
+            sample("laneway_resource_collisions"),
+            sample("laneway_permitted_entries", {"list": "pciHostDevices"}),
+        ]
+
+    await furnished.leads(manager)
+    await furnished.claim("node2-000009000", "10de:25b7")  # the name of another kind of device
+    await furnished.until(lambda lists: len(lists.get("pciHostDevices", ())) == 2)
+    await furnished.client.delete(served(CoreNode), "node1")
+    await furnished.rest(manager)
+    assert told() == [1, 1, 2]
+    await _give_lease(furnished, "another", seconds=3600)
+    async with asyncio.timeout(SECONDS):
+        while furnished.metric(manager, "laneway_manager_leading"):  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.01)
+    assert told() == [0, 0, None]
+    await furnished.make(CoreNode, "node1")
+    await _give_lease(furnished, "", seconds=1)
+    await furnished.leads(manager)
+    await furnished.rest(manager)
+    assert told() == [0, 1, 2]
+
+
+async def _give_lease(world: Any, holder: str, *, seconds: int) -> None:
+    """Make somebody the leader; nobody by an empty name."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds}
+    await world.client.patch(LEASES, LEASE, {"spec": spec}, NAMESPACE)
+
+
+async def test_a_node_is_not_cleaned_before_all_machines_are_known(
+    furnished: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own object is the last to go: whoever reserves of it would never be looked at again."""
+    await furnished.client.delete(served(CoreNode), "node1")
+    answers, real = asyncio.Event(), Client._call
+
+    async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
+        if path.endswith("/virtualmachines"):
+            await answers.wait()
+        return await real(self, method, path, *args)
+
+    monkeypatch.setattr(Client, "_call", call)
+    manager = await furnished.manager()
+    await furnished.leads(manager, at_work=False)
+    [cleanup] = [part for part in manager._parts if isinstance(part, Cleanup)]
+    [other] = [part for part in manager._parts if isinstance(part, Unanswered)]
+    async with asyncio.timeout(SECONDS):
+        while not other._leading:  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.01)
+    cleanup.ask(cleanup.everything())
+    await cleanup.queue.join()
+    assert "node1" in await furnished.cluster.names(DeviceNode)
+    answers.set()
+    await _gone(furnished, "node1")
+    assert await _reserved(furnished, "both") == ["node2-000008000"]
+    assert await _reserved(furnished, "first") is None
+
+
+async def test_a_node_is_cleaned_where_there_is_no_kubevirt(bare_world: Any) -> None:
+    await bare_world.manager()
+    await bare_world.claim("gone-000008000", metadata={"finalizers": [PCI_FINALIZER]})
+    await bare_world.cluster.until(PCIDeviceClaim, "gone-000008000", lambda claim: claim is None)
 
 
 async def test_a_wish_for_a_node_that_never_was_is_left_alone(world: Any) -> None:

@@ -79,6 +79,13 @@ class Cleanup(Leading[str]):
         caches.vgpus.subscribe(lambda _, one: self._named(one.spec.node_name if one else ""))
         caches.claims.subscribe(lambda _, one: self._named(_answered(one) if one else ""))
 
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        # A node's own object is the last to go, and nobody looks again at who had reserved of it.
+        await self._caches.machines.answered.wait()
+        self._left.clear()  # Others have led since.
+        await super().run()
+
     def everything(self) -> Iterable[str]:
         """The nodes that somebody wrote about and that the cluster lacks, and those to let go."""
         caches = self._caches
@@ -96,7 +103,7 @@ class Cleanup(Leading[str]):
         elif after is not None:
             self._cleaned.pop(after.metadata.name, None)
             self._went.discard(after.metadata.name)
-            if _is_held(after):
+            if _is_held(after) or after.metadata.name in self._left:
                 self.ask([after.metadata.name])
 
     def _named(self, node: str) -> None:
@@ -117,6 +124,7 @@ class Cleanup(Leading[str]):
                 return Retry(again)
             await self._clean(key, objects)
             return None
+        self._note_left(key, 0)
         if _is_held(node):
             await self._let_go(node)
         return None
@@ -161,8 +169,7 @@ class Cleanup(Leading[str]):
         if not failures:
             for one in last:
                 await attempt(str(one), self._remove(one))
-        self._left[node] = len(failures)
-        self._metrics.left(sum(self._left.values()))
+        self._note_left(node, len(failures))
         if failures:
             raise CleanUpError(
                 f"node {node} is gone, but {len(failures)} of its objects are left: "
@@ -172,6 +179,14 @@ class Cleanup(Leading[str]):
             self._cleaned[node] = self._clock()
             self._metrics.cleaned()
             log.info("node %s is gone: removed its %d objects", node, len(objects))
+
+    def _note_left(self, node: str, count: int) -> None:
+        """So many objects could not be removed."""
+        if count:
+            self._left[node] = count
+        else:
+            self._left.pop(node, None)
+        self._metrics.left(sum(self._left.values()))
 
     async def _remove(self, one: Leftover) -> None:
         """Delete exactly the object that was seen, without anybody whom it would wait for."""

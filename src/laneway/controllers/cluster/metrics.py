@@ -1,6 +1,7 @@
 """What the manager counts, for Prometheus.
 
-The labels say nothing about which replica it was: only the one that leads counts what it does.
+The labels say nothing about which replica it was: only the one that leads counts what it does,
+and what it has counted of the cluster goes with its lead.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class ManagerMetrics:
     def leading(self, leads: bool) -> None:
         """Whether this manager leads from now on."""
         self._leading.set(leads)
+        if not leads:
+            self._permitted.clear()
+            self._collisions.set(0)
+            self._left.set(0)
 
     def installations(self, count: int) -> None:
         """So many KubeVirts there are."""
