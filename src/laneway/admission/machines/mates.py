@@ -19,8 +19,9 @@ from laneway.kube.kubevirt import DeviceRequest
 class Mates(NamedTuple):
     """What devices bring along."""
 
-    claimed: tuple[DeviceRequest, ...]
-    """As entries of `hostDevices`, in the order of those that bring them, then by name."""
+    claimed: tuple[tuple[DeviceRequest, str], ...]
+    """Entries of `hostDevices`, each with the device that it is a mate of; in the order of those
+    that bring them, then by name."""
     unclaimed: tuple[tuple[str, str], ...]
     """Names, each with the device that it is a mate of."""
 
@@ -29,7 +30,7 @@ def mates_of(requests: Iterable[DeviceRequest], world: World) -> Mates:
     """The mates that these entries lack."""
     asked = list(requests)
     seen = {one.name for one in asked}
-    claimed: list[DeviceRequest] = []
+    claimed: list[tuple[DeviceRequest, str]] = []
     unclaimed: list[tuple[str, str]] = []
     for one in asked:
         found = named(world, one)
@@ -42,7 +43,7 @@ def mates_of(requests: Iterable[DeviceRequest], world: World) -> Mates:
                 continue
             seen.add(name)
             if resource := _resource(find(world, name)):
-                claimed.append(DeviceRequest(name=name, device_name=resource))
+                claimed.append((DeviceRequest(name=name, device_name=resource), found.name))
             else:
                 unclaimed.append((name, found.name))
     return Mates(tuple(claimed), tuple(unclaimed))

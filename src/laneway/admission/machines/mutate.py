@@ -12,11 +12,11 @@ not find another machine. An object that cannot be read is KubeVirt's to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from laneway.admission.machines import gpus, overhead
-from laneway.admission.machines.mates import mates_of
+from laneway.admission.machines.mates import Mates, mates_of
 from laneway.admission.machines.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
@@ -70,17 +70,18 @@ def mutate(
         lists = (*_put_list(raw, _HOST_DEVICES, hosts), *_put_list(raw, _GPUS, rest))
         return Mutation((*lists, *_keep_mark(raw, old, had)))
     mates = mates_of(_as_devices(hosts, rest).all, world)
-    hosts += [{"name": one.name, "deviceName": one.device_name} for one in mates.claimed]
+    hosts += [{"name": mate.name, "deviceName": mate.device_name} for mate, _ in mates.claimed]
     final = _as_devices(hosts, rest)
     # What we said of the devices that it had, if somebody has not said more since.
-    told = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
+    ours = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
     operations = [
         *_put_list(raw, _HOST_DEVICES, hosts),
         *_put_list(raw, _GPUS, rest),
-        *(_reserve(raw, _quantity(final, world), told) if features.reserved_overhead else ()),
+        *(_reserve(raw, _quantity(final, world), ours) if features.reserved_overhead else ()),
         *_put_mark(raw, mark_of(final)),
     ]
-    return Mutation(tuple(operations), tuple(_warnings(mates.unclaimed, final, world, features)))
+    told = (*_staying(mates, had), *_warnings(mates, final, world, features))
+    return Mutation(tuple(operations), told)
 
 
 def _read(raw: Any) -> VirtualMachine | None:
@@ -151,10 +152,19 @@ def _keep_mark(raw: Any, old: Any, devices: Devices) -> Iterator[Operation]:
         yield from _put_mark(raw, mark)
 
 
-def _warnings(
-    unclaimed: Iterable[tuple[str, str]], devices: Devices, world: World, features: Features
-) -> Iterator[str]:
-    for mate, device in list(unclaimed)[:_MOST]:
+def _staying(mates: Mates, had: Devices | None) -> Iterator[str]:
+    """Mates that somebody has just taken out."""
+    before = {one.name for one in had.all} if had is not None else set()
+    again = [(mate.name, device) for mate, device in mates.claimed if mate.name in before]
+    for name, device in again[:_MOST]:
+        yield (
+            f"pcidevice/{name} stays in the machine, because {device} of its IOMMU group does, and "
+            "a group goes to one machine as a whole. Take all of the group out, or list all of it."
+        )
+
+
+def _warnings(mates: Mates, devices: Devices, world: World, features: Features) -> Iterator[str]:
+    for mate, device in mates.unclaimed[:_MOST]:
         yield (
             f"pcidevice/{mate} is in the IOMMU group of {device} and is not claimed: it leaves the "
             "node with it, but the machine does not get it. Claim it to have both."

@@ -118,7 +118,7 @@ def _pool(request: Request[VirtualMachinePool], world: World) -> Case | None:
 def _with_mates(spec: InstanceSpec, world: World) -> InstanceSpec:
     """What each machine gets to have: its mates are added when it is made, in KubeVirt's name."""
     devices = spec.domain.devices
-    mates = mates_of(devices.all, world).claimed
+    mates = [mate for mate, _ in mates_of(devices.all, world).claimed]
     if not mates:
         return spec
     devices = replace(devices, host_devices=(*devices.host_devices, *mates))

@@ -82,6 +82,22 @@ def test_a_mate_that_is_not_claimed_is_told_of(cluster: Any) -> None:
     assert f"pcidevice/{audio} is in the IOMMU group of {gpu}" in mutation.warnings[0]
 
 
+def test_a_device_that_its_mate_brings_back_is_told_of(cluster: Any) -> None:
+    """Who takes one of a group out must not believe that it is free."""
+    gpu, audio = card(cluster)
+    stored = cluster.mutated(cluster.vm(gpu))
+    for left, gone in ((audio, gpu), (gpu, audio)):
+        edit = cluster.vm(left)
+        assert names(cluster.devices(cluster.mutated(edit, stored))) == [left, gone]
+        (warning,) = cluster.mutate(edit, stored).warnings
+        assert warning.startswith(f"pcidevice/{gone} stays in the machine, because {left} of its")
+        assert len(warning) <= 256
+    assert cluster.devices(cluster.mutated(cluster.vm(), stored)) == []
+    assert cluster.mutate(cluster.vm(), stored).warnings == ()
+    # A mate that is new is what was asked for.
+    assert cluster.mutate(cluster.vm(gpu), cluster.vm()).warnings == ()
+
+
 def test_bridges_are_no_mates(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="5")
     cluster.pci("n1", "0000:00:01.0", "intel.com/BRIDGE", group="5", claimed=None, class_id="0604")
