@@ -7,11 +7,13 @@ is examined like a real one.
 from __future__ import annotations
 
 import asyncio
+import os
 
 import click
 
 from laneway.cli import findings
 from laneway.cli.connection import kubeconfig_option
+from laneway.cli.errors import Failure
 from laneway.cli.output import output_option
 from laneway.cli.source import opened, simulate_option
 
@@ -46,19 +48,46 @@ Exit status: 0 no problem, 3 there is a problem.
 @_OUTPUT
 @click.option(
     "--kubelet-dir",
+    envvar="LANEWAY_KUBELET_DIR",
+    show_envvar=True,
     metavar="DIR",
     help="The folder of the node's kubelet. Default: /var/lib/kubelet.",
 )
-def node(simulate: str | None, output: str, kubelet_dir: str | None) -> int:
+@click.option(
+    "--state-dir",
+    envvar="LANEWAY_STATE_DIR",
+    show_envvar=True,
+    metavar="DIR",
+    help="The folder in which the node's agent keeps its notes. Default: /var/lib/laneway.",
+)
+@click.option(
+    "--node-root",
+    envvar="LANEWAY_NODE_ROOT",
+    show_envvar=True,
+    default="/",
+    show_default=True,
+    metavar="DIR",
+    help="Where the node's own file system is, with the driver's programs.",
+)
+def node(
+    simulate: str | None,
+    output: str,
+    kubelet_dir: str | None,
+    state_dir: str | None,
+    node_root: str,
+) -> int:
     """Examine this machine: IOMMU, firmware, drivers, groups, kubelet, what competes.
 
-    Nothing is changed. Without root some things cannot be read; which is said.
+    Nothing is changed. Without root some things cannot be read; which is said. The pod of an agent
+    has the variables, so that what is examined there is what its agent sees.
     """
     # Examining is slow to import, and `doctor cluster` does without it.
     from laneway.core.doctor.node import judge  # noqa: PLC0415 - slow to import
     from laneway.host.examine import KUBELET, examine  # noqa: PLC0415 - slow to import
 
-    host, executor, state = opened(simulate)
+    if not os.path.isdir(node_root):
+        raise Failure(f"--node-root: there is no folder {node_root[:80]!r}")
+    host, executor, state = opened(simulate, state_dir, node_root)
     facts = asyncio.run(examine(host, executor, state, kubelet=kubelet_dir or KUBELET))
     about = "this machine" if simulate is None else f"simulated {simulate}"
     return findings.told(judge(facts), output, about)

@@ -56,16 +56,19 @@ def one_simulated(text: str) -> Spec:
     return spec
 
 
-def opened(simulate: str | None) -> tuple[Host, Executor, str]:
+def opened(
+    simulate: str | None, state: str | None = None, root: str = "/"
+) -> tuple[Host, Executor, str]:
     """The host or a simulated one, where its programs run, and what Laneway remembers of it.
 
-    Nothing is remembered of a simulated host.
+    Nothing is remembered of a simulated host. `state`: the folder for that, if it is not the usual
+    one; `root`: where the host's own file system is, which its programs have as their root.
     """
     if simulate is None:
         # Slow to import, and only looking needs neither.
         from laneway.host.executors.local import LocalExecutor  # noqa: PLC0415 - as said above
         from laneway.host.plans.state import STATE_FOLDER  # noqa: PLC0415 - as said above
 
-        return RealHost(), LocalExecutor(), STATE_FOLDER
+        return RealHost(), LocalExecutor(root), state or STATE_FOLDER
     host = _simulated(simulate)
     return host, host, ""

@@ -33,6 +33,8 @@ _MODULES = ("vfio-pci", "vfio", "vfio_iommu_type1")
 _VGPU_MODULES = ("nvidia_vgpu_vfio", "nvidia_vgpu_mgr")
 _TABLES = ("DMAR", "IVRS", "IORT")
 _TABLE_FOLDER = "/sys/firmware/acpi/tables"
+_HUGE_PAGES = "/sys/kernel/mm/hugepages"
+"""A folder for each size that the processor has."""
 _UNSET = 0x20000000
 """Flag of a memory range that has no place (IORESOURCE_UNSET)."""
 _RANGES = 13
@@ -185,11 +187,10 @@ def _kubelet(look: _Look, folder: str) -> tuple[KubeletState, tuple[str, ...]]:
 
 
 def _huge_pages(look: _Look) -> int | None:
-    for line in look.text("/proc/meminfo").splitlines():
-        key, _, value = line.partition(":")
-        if key == "HugePages_Total" and value.strip().isdecimal():
-            return int(value)
-    return None
+    """Of all sizes; /proc/meminfo counts those of the default size alone."""
+    texts = [look.text(f"{_HUGE_PAGES}/{size}/nr_hugepages") for size in look.names(_HUGE_PAGES)]
+    found = [int(text) for text in texts if text.isdecimal()]
+    return sum(found) if found else None
 
 
 def _programs(look: _Look) -> dict[str, int]:

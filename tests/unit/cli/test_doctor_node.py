@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from laneway.cli import run
+from laneway.cli.source import opened
+from laneway.core.programs import SRIOV_MANAGE
 
 NO_IOMMU = """\
 P: /devices/pci0000:00/0000:00:01.0
@@ -49,3 +51,26 @@ def test_programs_get_findings_as_data(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_kubelet_elsewhere_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     run(["doctor", "node", "--simulate", "a2", "--kubelet-dir", "/somewhere"])
     assert "there is no kubelet at /somewhere" in capsys.readouterr().out
+
+
+def test_in_the_pod_of_an_agent_it_looks_where_the_agent_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LANEWAY_KUBELET_DIR", "/elsewhere")
+    monkeypatch.setenv("LANEWAY_NODE_ROOT", "/no/such/folder")
+    assert run(["doctor", "node", "--simulate", "a2", "--node-root", "/"]) == 0
+    assert "there is no kubelet at /elsewhere" in capsys.readouterr().out
+    assert run(["doctor", "node"]) == 1
+    assert "there is no folder '/no/such/folder'" in capsys.readouterr().err
+
+
+async def test_the_drivers_programs_are_below_the_nodes_root_and_notes_where_they_are_kept(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "node" / SRIOV_MANAGE.removeprefix("/")
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    _, on_node, state = opened(None, "/data/laneway", str(tmp_path / "node"))
+    assert await on_node.has(SRIOV_MANAGE)
+    assert state == "/data/laneway"
+    assert opened(None)[2] == "/var/lib/laneway"

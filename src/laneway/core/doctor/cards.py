@@ -13,12 +13,13 @@ from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciFunction
+from laneway.core.phrases import few
 from laneway.core.sriov import NVIDIA_DRIVER
 from laneway.core.usability import Reason, ReasonKind, judge_all, remedy, text
 from laneway.core.vgpu.offer import sriov_off
 
-_NOUVEAU = ("nouveau", "nova_core", "nova")
-"""Drivers of the kernel's own that take NVIDIA's cards."""
+_NOUVEAU = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "nova_core"}
+"""Drivers of the kernel's own that take NVIDIA's cards, with the modules that they are in."""
 _GROUP = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
 _FRAMEWORKS = {"mdev": "mediated devices", "vendor-vfio": "NVIDIA's own VFIO driver"}
 _FIRST_VFS = 7
@@ -82,13 +83,18 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
         return
     taken = [one for one in gpus if one.driver in _NOUVEAU]
     if taken:
+        drivers = sorted({one.driver for one in taken})
+        blacklists = "; ".join(
+            f"echo 'blacklist {module}' > /etc/modprobe.d/{module}.conf"
+            for module in dict.fromkeys(_NOUVEAU[one] for one in drivers)
+        )
         yield problem(
             "Nouveau",
-            f"{', '.join(map(_named, taken))} on driver {taken[0].driver}",
+            f"{', '.join(map(_named, taken))} on driver {few(drivers)}",
             why="While that driver has a GPU, NVIDIA's cannot be installed or take it.",
             remedy=(
-                "echo 'blacklist nouveau' > /etc/modprobe.d/nouveau.conf, make the initial RAM "
-                "disk anew (update-initramfs -u or dracut -f), reboot the node."
+                f"{blacklists}; make the initial RAM disk anew (update-initramfs -u or dracut -f), "
+                "reboot the node."
             ),
         )
     version = facts.inventory.nvidia_driver

@@ -53,7 +53,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     vfio_nodes: frozenset[str] = frozenset()
     """Names in `/dev/vfio`."""
     huge_pages: int | None = None
-    """How many are set aside; None where the kernel does not tell."""
+    """How many are set aside, of whatever size; None where the kernel does not tell."""
     programs: Mapping[str, int] = {}
     """Names of running programs that matter, with the number of their processes."""
     taken: tuple[str, ...] | None = None

@@ -133,6 +133,14 @@ def test_nouveau_is_told_with_its_cards() -> None:
     assert "blacklist nouveau" in found.remedy
 
 
+@pytest.mark.parametrize("driver", ["NovaCore", "nova_core"])
+def test_the_remedy_is_about_the_driver_that_has_the_card(driver: str) -> None:
+    found = only(node(a2(driver=driver)), "Nouveau")
+    assert found.what.endswith(f"on driver {driver}")
+    assert "'blacklist nova_core' > /etc/modprobe.d/nova_core.conf" in found.remedy
+    assert "nouveau" not in found.remedy
+
+
 def test_a_plain_driver_on_a_card_that_could_be_shared_is_told() -> None:
     plain = node(a2(), sriov_manage=False)
     assert "shows nothing of the vGPU driver" in only(plain, "VgpuDriver").what
