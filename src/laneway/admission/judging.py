@@ -13,6 +13,7 @@ whoever could not read what was there before.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from laneway.admission.access import AccessReviews
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
-from laneway.admission.verdict import Rules
+from laneway.admission.verdict import Rules, everything
 from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
@@ -157,6 +158,11 @@ class Judging:
     async def _mutated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
         if kind.mutate is None or operation is Operation.DELETE:
             return Answer()
+        if kind.rules.knows is not everything:
+            # What cannot be read is the mutation's to tell of.
+            with contextlib.suppress(DecodeError):
+                request = read_request(kind.type, operation, question)
+                await self._caught_up(kind, request)
         change = kind.mutate(question, self._world)
         return Answer(warnings=change.warnings, patch=change.operations)
 

@@ -126,7 +126,7 @@ _OWN = (
 _FOREIGN = {
     ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),
     (GROUP, "virtualmachines"): _foreign(
-        VirtualMachine, Rules(validate.judge, validate.asks), _machine
+        VirtualMachine, Rules(validate.judge, validate.asks, validate.knows), _machine
     ),
     (GROUP, "virtualmachineinstances"): _foreign(
         VirtualMachineInstance, Rules(pools.judge_instance, pools.asks_instance)

@@ -70,6 +70,17 @@ async def test_a_machine_that_is_to_rest_is_told_what_it_lacks(
     assert SMALL in await admin.not_applied(make_machine("other", "Always", gpus=two))
 
 
+async def test_claim_and_machine_in_one_file(
+    world: World, admin: Kubectl, make_claim: Any, make_machine: Any
+) -> None:
+    await world.add("node1", "a2")
+    items = [make_claim(NIC, "0000:04:00.1"), make_machine("desk", "Always", hosts=[(NIC, I350)])]
+    both = {"apiVersion": "v1", "kind": "List", "items": items}
+    done = await admin.run("apply", "-f", "-", stdin=json.dumps(both))
+    assert done.status == 0, done
+    await world.running("desk")
+
+
 async def test_somebody_elses_device(
     world: World, admin: Kubectl, make_claim: Any, make_machine: Any
 ) -> None:

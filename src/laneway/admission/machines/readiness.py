@@ -33,6 +33,11 @@ def missing(found: Found) -> Refusal | None:
     return DeviceUnclaimed(found.title)
 
 
+def lacks_claim(found: Found) -> bool:
+    """Whether a claim is all that it is missing, as far as is known."""
+    return not isinstance(missing(found), VgpuDisabled | None)
+
+
 def unready(found: Found) -> Refusal | None:
     """What is to be waited for, of a device that `missing` says nothing about."""
     if found.is_mediated and found.vgpu is not None:

@@ -93,6 +93,15 @@ def asks(request: Request[VirtualMachine], world: World) -> Iterable[Access]:
     return () if case is None else asks_case(case, request.requester, world)
 
 
+def knows(request: Request[VirtualMachine], world: World) -> bool:
+    """Whether the claims of the devices that it names are known, which may be in the same file."""
+    case = _case(request, world)
+    if case is None:
+        return True
+    devices = (named(world, one) for one in case.added)
+    return not any(device is not None and readiness.lacks_claim(device) for device in devices)
+
+
 def _case(request: Request[VirtualMachine], world: World) -> Case | None:
     """None: its devices are as they were, or nobody cares any more."""
     new = request.new
