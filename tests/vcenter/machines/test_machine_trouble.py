@@ -133,6 +133,23 @@ def _decided(vm: Any) -> bool:
     return vm.status.ready or said(vm, DEVICES)[1] == "NoRoom"
 
 
+async def test_a_larger_card_elsewhere_has_address_space_too(
+    works: Any, start_vcenter: Callable[..., Simulator]
+) -> None:
+    large = CARD | {"deviceId": 0x2330, "name": "H100", "fbGiB": 80}
+    hosts = TWO_HOSTS | {"DC0_C0_H2": [{"id": "0000:86:00.0"} | large]}
+    vcenter = start_vcenter(hosts, drs=False)
+    await works.cluster(vcenter)
+    vcenter.fail(
+        "PowerOnVM_Task", "InsufficientHostCapacityFault", "Not here.", host="DC0_C0_H1", times=-1
+    )
+    await works.machine("one", {"allowedDevices": [T4, {"vendorId": 0x10DE, "deviceId": 0x2330}]})
+    await works.lead()
+    await works.until_ready("one")
+    assert vcenter.vms()["one"]["host"] == "DC0_C0_H2"
+    assert [one.get("fault", "") for one in vcenter.tasks("PowerOnVM_Task")] == ["Not here.", ""]
+
+
 async def test_several_devices_in_one_request_are_tried_one_by_one(
     works: Any, vcenter: Simulator
 ) -> None:
@@ -194,6 +211,34 @@ async def test_a_vm_that_somebody_deleted_is_not_made_again(
     assert "one" not in vcenter.vms()
     await works.delete("one")
     await works.until_gone(capv.VSPHERE_MACHINES, "one")
+
+
+async def test_a_vm_that_vcenter_cannot_read_is_not_taken_for_gone(
+    works: Any, vcenter: Simulator
+) -> None:
+    await works.cluster(vcenter)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    vcenter.unreadable("one")
+    vm = await works.until_says("one", "VCenterAvailable", "VCenterUnreachable")
+    assert "cannot read VM 'one'" in said(vm, "VCenterAvailable")[2]
+    assert vm.status.ready
+    await works.delete("one")
+    await works.until(capv.VSPHERE_VMS, "one", _told_of_its_deletion)
+    assert await works.names(RESERVATIONS) == {"one"}
+    assert vcenter.vms()["one"]["on"]
+    vcenter.unreadable("one", False)
+    await works.until_gone(capv.VSPHERE_MACHINES, "one")
+    assert "one" not in vcenter.vms()
+    assert await works.names(RESERVATIONS) == set()
+
+
+def _told_of_its_deletion(vm: Any) -> bool:
+    now = vm.metadata.generation
+    return vm.metadata.deletion_timestamp is not None and all(
+        one.observed_generation == now for one in vm.status.conditions
+    )
 
 
 async def test_a_bios_uuid_that_somebody_wrote_gives_nobody_the_vm_of_another(

@@ -27,7 +27,7 @@ from laneway.vsphere.fleet.places import domain_of, zone_of
 from laneway.vsphere.fleet.promises import Promises
 from laneway.vsphere.machines.bootstrap import are_told_early
 from laneway.vsphere.machines.conditions import CLONING, PROVISIONED
-from laneway.vsphere.port import Place, VCenter
+from laneway.vsphere.port import Place, VCenter, VCenterError
 
 _LINKED = "linkedClone"
 _REF = "VirtualMachine:"
@@ -65,13 +65,22 @@ class Told(NamedTuple):
 
 
 async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> Told:
-    """Ask vCenter; `last` is the last task, if its end is not known. Raises VCenterError."""
+    """Ask vCenter; `last` is the last task, if its end is not known.
+
+    Raises VCenterError, also for a VM of which vCenter cannot tell the configuration.
+    """
     # A task that vCenter has forgotten has ended, one way or the other: the VM tells.
     task = (last, await vcenter.task(last) or TaskState(done=True)) if last else None
     ref = vm.status.vm_ref.removeprefix(_REF) or (task[1].result if task is not None else "")
     there = (await vcenter.look([ref])).get(ref) if ref else None
-    if there is None or there.instance_uuid != vm.metadata.uid:
+    if there is None or there.instance_uuid not in {"", vm.metadata.uid}:
         there = await vcenter.find(vm.metadata.uid, vm.spec.bios_uuid)
+    if there is not None and not there.instance_uuid:
+        # It may run, with its devices: nothing must be concluded from what is not told.
+        raise VCenterError(
+            f"vCenter cannot read VM {there.name!r} ({there.ref}) now: bring back its datastore, "
+            "or remove the VM from the inventory once it is off"
+        )
     return Told(task, there)
 
 
