@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from laneway.core.vsphere.allocation import allocations
+from laneway.core.vsphere.asked import AskedDevice
 from laneway.core.vsphere.mmio import extra_config, gpu_memory_gib
 from laneway.core.vsphere.steps import (
     Configure,
@@ -165,9 +166,16 @@ def _settings(scene: Scene, vm: VSphereVM) -> dict[str, str]:
 
 
 def _memories(scene: Scene) -> Sequence[int]:
-    """Memory in GiB of the whole cards that a machine is promised, as far as it is known."""
-    if scene.promise is None or scene.host is None:
-        return ()
-    cards = {device.id: device.ids for device in scene.host.devices}
-    promised = (device for seat in scene.promise.seats for device in seat.devices)
-    return [gpu_memory_gib(cards[device]) for device in promised if device in cards]
+    """Memory in GiB of the whole cards that a machine may have, as far as it is known.
+
+    vCenter may take another device than the promised one, and the promise may move to another host:
+    what is asked for counts as the largest card that it allows.
+    """
+    cards = {device.id: device.ids for device in scene.host.devices} if scene.host else {}
+    found: list[int] = []
+    for seat in scene.promise.seats if scene.promise is not None else ():
+        sizes = [gpu_memory_gib(cards[device]) for device in seat.devices if device in cards]
+        if isinstance(seat.asked, AskedDevice):
+            sizes = [max([*sizes, *map(gpu_memory_gib, seat.asked.allowed)], default=0)]
+        found += sizes
+    return found
