@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
+from laneway.controllers.handout import allocations
 from laneway.core import keys
 from laneway.kube.errors import AlreadyExistsError
+from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 
 Q4 = "NVIDIA A2-4Q"
@@ -180,6 +182,64 @@ async def test_a_kubelet_that_was_restarted_is_told_again(
     await node.allocatable(RESOURCE, 1)
     held = await cluster.get(VGPUDevice, NAMES[FIRST])
     assert held.status.allocation.pod == "launcher"
+
+
+async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs(
+    cluster, node, simulated, framework
+) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    await node.kubelet.stop()
+    node.kubelet.faults.untold_pods = 2
+    await node.kubelet.start()
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert "default/vm1 (pod default/virt-launcher-vm1-abc)" in cluster.message(refused)
+    assert cluster.carried(host) == {FIRST: Q4}
+    # What has ended is free, whoever is still to be heard of.
+    node.kubelet.faults.untold_pods = 1
+    await node.end("virt-launcher-vm1-abc", uid)
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
+
+
+async def test_a_pod_of_the_same_name_has_nothing_of_the_one_before(
+    cluster, node, simulated, framework
+) -> None:
+    await node.agent(simulated(framework, "node1"))
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("desk", vm="desk", **{RESOURCE: 1})
+    await cluster.until(
+        VGPUDevice,
+        NAMES[FIRST],
+        lambda obj: obj.status.allocation and obj.status.allocation.virtual_machine,
+    )
+    await cluster.client.delete(PODS, "desk", "default", grace_seconds=0)
+    await node.pod("desk")
+    node.kubelet.remove(uid)
+    await cluster.disable(NAMES[FIRST])
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
+
+
+async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices(
+    cluster, node, simulated, framework, monkeypatch
+) -> None:
+    monkeypatch.setattr(allocations, "SLOW_SECONDS", 3600.0)
+    host = simulated(framework, "node1")
+    agent = await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    await node.pod("launcher", **{RESOURCE: 1})
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    await cluster.stop_agent(agent)
+    node.kubelet.faults.untold_pods = 1
+    await node.agent(host)
+    assert node.kubelet.faults.untold_pods == 0
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
 
 
 async def test_without_a_kubelet_the_object_says_so(cluster, simulated, framework) -> None:

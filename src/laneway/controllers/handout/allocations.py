@@ -5,7 +5,10 @@ comes, goes or ends, and otherwise now and then. It still names pods that have e
 cleaned up after them, so a device whose pod has ended is free; while it names a pod that nobody
 else knows any more, or yet, it is asked again soon.
 
-When the kubelet does not answer, what it said last stays: silence never makes a device free.
+When the kubelet does not answer, what it said last stays: silence never makes a device free. Nor
+does it when a kubelet that has just started tells of no pods, because it has not heard of any yet:
+what a pod had it still has until it ends, and until a pod that runs has what it asks for the
+kubelet is asked again.
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ class Allocations:
         """Set once the kubelet has been asked, whether it answered or not."""
         self.problem = "it has not been asked yet"
         """Why the kubelet did not answer last; empty when it did."""
+        self._uids: dict[Device, str] = {}
+        """Of the pods that got something, as far as the API server has told."""
         self._resources = PodResources(folder)
         self._pods = pods
         self._ours = ours
@@ -111,9 +116,20 @@ class Allocations:
 
     def _take(self, said: Mapping[Device, Owner], *, fresh: bool) -> None:
         owners = {device: owner for device, owner in said.items() if not self._has_ended(owner)}
+        untold = {
+            device: owner
+            for device, owner in (self.owners or {}).items()
+            if device not in said and self._still_there(device, owner)
+        }
+        self._soon = fresh or bool(untold) or len(owners) < len(said)
+        owners |= untold
         wanting = self._still_wanting(owners)
-        self._soon = fresh or bool(wanting) or len(owners) < len(said)
+        self._soon = self._soon or bool(wanting) or self._is_lacking(owners)
         self._soon = self._soon or not all(map(self.known, owners.values()))
+        self._uids = {
+            device: self._got_by(device, owner) or self._uid(owner)
+            for device, owner in owners.items()
+        }
         if (owners, wanting) != (self.owners, self.wanting):
             self.owners, self.wanting = owners, wanting
             self._changed()
@@ -122,8 +138,33 @@ class Allocations:
         pod = self._pods.store.get(owner.pod, owner.namespace)
         return pod is not None and pod.status.phase in _ENDED
 
+    def _uid(self, owner: Owner) -> str:
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        return "" if pod is None else pod.metadata.uid
+
+    def _got_by(self, device: Device, owner: Owner) -> str:
+        """The uid of the pod that got a device; another one may have its name by now."""
+        same = (self.owners or {}).get(device) == owner
+        return self._uids.get(device, "") if same else ""
+
+    def _still_there(self, device: Device, owner: Owner) -> bool:
+        """Whether the pod that had a device is there, and not over."""
+        uid = self._uid(owner)
+        return bool(uid) and self._got_by(device, owner) in ("", uid) and not self._has_ended(owner)
+
+    def _is_lacking(self, owners: Mapping[Device, Owner]) -> bool:
+        """Whether a pod that runs has less than it asks for, which cannot be."""
+        has = _counted(owners)
+        return any(
+            self._ours(resource)
+            and has[pod.metadata.namespace, pod.metadata.name, resource] < count
+            for pod in self._pods.store
+            if pod.status.phase == "Running"
+            for resource, count in _wishes(pod).items()
+        )
+
     def _still_wanting(self, owners: Mapping[Device, Owner]) -> frozenset[tuple[str, str, str]]:
-        has = Counter((one.namespace, one.pod, resource) for (resource, _), one in owners.items())
+        has = _counted(owners)
         wanting = set()
         for namespace, name in {(one.namespace, one.pod) for one in owners.values()}:
             pod = self._pods.store.get(name, namespace)
@@ -144,6 +185,11 @@ class Allocations:
         has = any((one.namespace, one.pod) == name for one in (self.owners or {}).values())
         if has or any(map(self._ours, _wishes(pod))):
             self._wake.set()
+
+
+def _counted(owners: Mapping[Device, Owner]) -> Counter[tuple[str, str, str]]:
+    """How many devices pods have: by namespace, name and resource."""
+    return Counter((one.namespace, one.pod, resource) for (resource, _), one in owners.items())
 
 
 def _wishes(pod: Pod) -> Counter[str]:

@@ -40,6 +40,10 @@ class PodResourcesLister(PodResourcesListerBase):
     async def List(self, stream: Stream[ListPodResourcesRequest, ListPodResourcesResponse]) -> None:
         await stream.recv_message()
         await behave(self._faults.pod_resources, self.service.disconnect)
+        known = self._pods()
+        if self._faults.untold_pods:
+            self._faults.untold_pods -= 1
+            known = ()
         pods = [
             PodResources(
                 name=pod.name,
@@ -52,7 +56,7 @@ class PodResourcesLister(PodResourcesListerBase):
                     for container, given in pod.containers.items()
                 ],
             )
-            for pod in self._pods()
+            for pod in known
         ]
         await stream.send_message(ListPodResourcesResponse(pod_resources=pods))
 
