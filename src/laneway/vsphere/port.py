@@ -160,6 +160,10 @@ class VCenter(Protocol):
         """The VM of this name in a folder."""
         ...
 
+    async def cluster_of_pool(self, place: Place) -> str:
+        """The cluster (`domain-c7`), or lone host, whose resources the pool of a place divides."""
+        ...
+
     async def at_work(self, template: str, place: Place) -> tuple[str, ...]:
         """Tasks at work on a template, named as in a `Clone`: clones of it that are under way."""
         ...

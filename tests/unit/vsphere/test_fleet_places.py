@@ -8,11 +8,13 @@ import pytest
 
 from laneway.api import ObjectMeta, OwnerReference
 from laneway.core.vsphere.domain import Domain
+from laneway.core.vsphere.inventory import Host
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.fleet.places import domain_of
+from laneway.vsphere.fleet.places import domain_of, in_cluster, pool_of
+from laneway.vsphere.port import Place
 
 
 @pytest.fixture
@@ -59,6 +61,7 @@ def test_a_failure_domain_comes_before_what_the_spec_says(caches: VsphereCaches)
         ({"datacenter": "DC0"}, Domain("DC0")),
         ({"resource_pool": "/DC0/host/C1/Resources/team"}, Domain("", "C1")),
         ({"resource_pool": "*/Resources"}, Domain()),
+        ({"resource_pool": "C?/Resources"}, Domain()),
         ({"resource_pool": "team"}, Domain()),
         ({"resource_pool": "Resources"}, Domain()),
     ],
@@ -69,3 +72,23 @@ def test_without_one_the_spec_counts(
     assert domain_of(vm(**spec), caches) == domain
     stock(caches, domain="")
     assert domain_of(vm(**spec), caches) == domain
+
+
+def test_vcenter_is_asked_for_the_cluster_of_a_pool_only_where_nothing_else_tells_it() -> None:
+    team = vm(datacenter="*", resource_pool="team")
+    assert pool_of(team, Domain()) == Place(datacenter="*", resource_pool="team")
+    assert pool_of(team, Domain(cluster="C1")) is None
+    assert pool_of(vm(datacenter="DC0"), Domain()) is None
+
+
+def test_a_pool_narrows_a_domain_to_its_cluster() -> None:
+    hosts = [
+        Host(
+            f"host-{at}", f"h{at}", datacenter="DC1", cluster=f"C{at}", cluster_ref=f"domain-c{at}"
+        )
+        for at in range(2)
+    ]
+    found = in_cluster(Domain("", "", "gpu-hosts"), "domain-c1", hosts)
+    assert found == Domain("DC1", "C1", "gpu-hosts")
+    # A cluster without hosts has none for a machine.
+    assert not any(in_cluster(Domain(), "domain-c9", hosts).has(host) for host in hosts)

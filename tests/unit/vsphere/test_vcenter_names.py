@@ -27,7 +27,7 @@ THERE = [
 
 def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
     """The root folder is not among what a view of it shows."""
-    kinds = {ref: kind for ref, kind, _, _ in THERE}
+    kinds = {ref: kind for ref, kind, _, _ in (*THERE, *POOLS)}
     return Names(
         {
             ref: {"": kind(ref), "name": name, "parent": kinds.get(parent, vim.Folder)(parent)}
@@ -54,6 +54,54 @@ def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
 )
 def test_wishes_that_mean_one_folder(wish: str, ref: str) -> None:
     assert names().find(vim.Folder, wish, called="folder", under="datacenter-1").ref == ref
+
+
+POOLS = [
+    ("datacenter-1", vim.Datacenter, "east", "group-d1"),
+    ("group-h1", vim.Folder, "host", "datacenter-1"),
+    ("domain-c1", vim.ClusterComputeResource, "gpu-1", "group-h1"),
+    ("domain-c2", vim.ClusterComputeResource, "cpu*", "group-h1"),
+    ("resgroup-1", vim.ResourcePool, "Resources", "domain-c1"),
+    ("resgroup-2", vim.ResourcePool, "Resources", "domain-c2"),
+    ("resgroup-3", vim.ResourcePool, "team [a]", "resgroup-1"),
+    ("resgroup-4", vim.ResourcePool, "team a", "resgroup-2"),
+    ("resgroup-5", vim.ResourcePool, "a%2fb", "resgroup-2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wish", "ref"),
+    [
+        ("gpu*/Resources", "resgroup-1"),
+        ("/east/host/gpu-?/Resources", "resgroup-1"),
+        ("*/*/gpu-1/Resources", "resgroup-1"),
+        ("cpu*/Resources", "resgroup-2"),  # it is called just so
+        ("* [a]", "resgroup-3"),
+        ("*/Resources/team a", "resgroup-4"),
+        ("a*b", "resgroup-5"),
+        ("Resources/?/b", None),
+        ("*/gpu-1", None),
+        ("/*/Resources", None),
+    ],
+)
+def test_a_star_is_any_name_of_a_path(wish: str, ref: str | None) -> None:
+    if ref is None:
+        with pytest.raises(NotFoundInVCenterError, match="there is no pool"):
+            names(POOLS).find(vim.ResourcePool, wish, called="pool")
+    else:
+        assert names(POOLS).find(vim.ResourcePool, wish, called="pool").ref == ref
+
+
+def test_a_star_that_fits_several_is_said() -> None:
+    with pytest.raises(NotFoundInVCenterError) as unclear:
+        names(POOLS).find(vim.ResourcePool, "*/Resources", called="pool")
+    assert str(unclear.value) == (
+        "pool '*/Resources' is not unique: it may be /east/host/cpu*/Resources, "
+        "/east/host/gpu-1/Resources; give the whole path"
+    )
+    # Where one cluster has it, that is meant.
+    found = names(POOLS[:-4] + POOLS[-3:-2]).find(vim.ResourcePool, "*/Resources", called="pool")
+    assert found.ref == "resgroup-1"
 
 
 @pytest.mark.parametrize("wish", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])

@@ -146,6 +146,7 @@ from laneway.core.refusals.vsphere import (
     HostsTooSmall,
     NoHostInDomain,
     NoRoom,
+    PoolUnclear,
 )
 
 __all__ = [
@@ -234,6 +235,7 @@ __all__ = [
     "PciDeviceClaimed",
     "PciDeviceUnknown",
     "PoolOfOthers",
+    "PoolUnclear",
     "ProfileExhausted",
     "ProfileMissing",
     "ProfileNotNamed",

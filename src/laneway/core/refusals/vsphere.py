@@ -69,6 +69,18 @@ def _skipped(hosts: tuple[tuple[str, str], ...]) -> str:
     return f" Not considered: {few(told, '; ')}." if hosts else ""
 
 
+class PoolUnclear(Refusal, frozen=True):
+    """The resource pool of a machine is not there, or its name fits several."""
+
+    terminal: ClassVar[bool] = False
+    why: str
+    """`resource pool 'team' is not unique: it may be …; give the whole path`."""
+
+    @property
+    def words(self) -> str:
+        return f"It is not known on which hosts the machine may be: {self.why}."
+
+
 class NoHostInDomain(Refusal, frozen=True):
     """No host with devices is in the datacenter, cluster or host group of a machine."""
 

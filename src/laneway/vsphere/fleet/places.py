@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from laneway.api import ObjectMeta
 from laneway.core.vsphere.domain import Domain
+from laneway.core.vsphere.inventory import Host
 from laneway.kube.capv import VSphereDeploymentZone, VSphereVM
 from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.port import Place
 
 _ROOT_POOL = "Resources"
 """vCenter's name for the resource pool that is a whole cluster."""
@@ -24,6 +30,21 @@ def domain_of(vm: VSphereVM, caches: VsphereCaches) -> Domain:
         topology.compute_cluster,
         hosts.host_group_name if hosts is not None else "",
     )
+
+
+def pool_of(vm: VSphereVM, domain: Domain) -> Place | None:
+    """The resource pool of which vCenter alone knows the cluster; None: there is nothing to ask."""
+    if domain.cluster or not vm.spec.resource_pool:
+        return None
+    return Place(datacenter=vm.spec.datacenter, resource_pool=vm.spec.resource_pool)
+
+
+def in_cluster(domain: Domain, ref: str, hosts: Iterable[Host]) -> Domain:
+    """What of a domain is in a cluster, by the names that people know."""
+    one = next((host for host in hosts if host.cluster_ref == ref), None)
+    if one is None:
+        return replace(domain, cluster=ref)
+    return replace(domain, datacenter=one.datacenter, cluster=one.cluster)
 
 
 def zone_of(vm: VSphereVM, caches: VsphereCaches) -> VSphereDeploymentZone | None:
@@ -53,4 +74,4 @@ def _cluster_of(pool: str) -> str:
 
 def _plain(name: str) -> str:
     """A name with a wildcard restricts nothing."""
-    return "" if "*" in name else name
+    return "" if "*" in name or "?" in name else name

@@ -23,6 +23,7 @@ from laneway.api.vsphere import VSphereReservation
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.ledger.vsphere import server_of, spec_of
 from laneway.core.refusals.base import Refusal
+from laneway.core.refusals.vsphere import PoolUnclear
 from laneway.core.vsphere.asked import Wanted
 from laneway.core.vsphere.domain import Domain
 from laneway.core.vsphere.inventory import Host
@@ -40,10 +41,10 @@ from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.held import held, is_on
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.places import domain_of
+from laneway.vsphere.fleet.places import domain_of, in_cluster, pool_of
 from laneway.vsphere.fleet.reservations import Reservations, is_owned, owner_uid
 from laneway.vsphere.fleet.standing import Standing, standing
-from laneway.vsphere.port import UnreachableVCenterError, VCenterError
+from laneway.vsphere.port import NotFoundInVCenterError, UnreachableVCenterError, VCenterError
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,12 @@ class Promises(Leading[Key]):
         """
         await self._loaded.wait()
         name = self._fleet.name(vm.spec.server)
+        try:
+            domain = await self._narrowed(vm, name, domain)
+        except NotFoundInVCenterError as error:
+            unclear = PoolUnclear(str(error))
+            self._metrics.refused(unclear.reason)
+            return unclear
         async with self._lock(vm):
             self._fleet.called(name, vm.spec.server)
             await self._clear_of_others(vm)
@@ -145,6 +152,14 @@ class Promises(Leading[Key]):
             self._metrics.refused(found.reason)
             return found
 
+    async def _narrowed(self, vm: VSphereVM, name: str, domain: Domain) -> Domain:
+        """To the cluster of the machine's resource pool: elsewhere it could not be made."""
+        pool = pool_of(vm, domain)
+        if pool is None:
+            return domain
+        cluster = await self._fleet.called(name, vm.spec.server).cluster_of_pool(pool)
+        return in_cluster(domain, cluster, self._fleet.inventory(name).values())
+
     def _hosts(self, name: str) -> Sequence[Host]:
         """Raises VCenterError while they are not known: nobody is refused for that."""
         if not self._fleet.complete(name):
@@ -163,7 +178,13 @@ class Promises(Leading[Key]):
                 continue
             if vm is None or not is_owned(one, vm) or is_on(promise.vm, hosts):
                 continue
-            domain, given = domain_of(vm, self._caches), self._given(name)
+            try:
+                domain = await self._narrowed(vm, name, domain_of(vm, self._caches))
+            except VCenterError:
+                continue  # it is told when it asks for itself
+            promise, given = self._book.promise(key), self._given(name)
+            if promise is None:
+                continue
             if holds(hosts, promise, given, domain=domain):
                 continue
             wanted = Wanted(tuple(seat.asked for seat in promise.seats))

@@ -156,6 +156,11 @@ class Connection:
 
         return await self._ask(ask)
 
+    async def cluster_of_pool(self, place: Place) -> str:
+        return await self._prepared(
+            lambda stub: self._places.cluster_of_pool(self._content, stub, place)
+        )
+
     async def at_work(self, template: str, place: Place) -> tuple[str, ...]:
         def ask(stub: Stub) -> tuple[str, ...]:
             found = self._places.template(self._content, stub, template, place.datacenter)

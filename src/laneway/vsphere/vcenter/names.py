@@ -1,19 +1,20 @@
 """What names and inventory paths mean.
 
 A wish is a path from the root (`/DC0/vm/nodes`), the end of a path (`nodes`, `C0/Resources/gpu`) or
-a name with slashes in it. Where it fits several objects, the one nearest to the top of its
+a name with slashes in it; `*` and `?` stand for anything within a name (`*/Resources`), unless
+something is called just so. Where it fits several objects, the one nearest to the top of its
 datacenter is meant if there is just one such, as for govc; else nobody is guessed for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from laneway.vsphere.port import NotFoundInVCenterError
 from laneway.vsphere.vcenter.pyvmomi import vim
 from laneway.vsphere.vcenter.reading import Properties, read_view, ref_of
-from laneway.vsphere.vcenter.spelling import parts, same, unescaped
+from laneway.vsphere.vcenter.spelling import is_pattern, like, parts, same, unescaped
 from laneway.vsphere.vcenter.stub import Stub
 
 T = TypeVar("T")
@@ -65,7 +66,9 @@ class Names:
         there = self._of(kind, under)
         if (meant := self._entities.get(wish)) in there:
             return meant
-        fitting = [one for one in there if self._fits(wish, one)]
+        fitting = [one for one in there if self._fits(wish, one, same)]
+        if not fitting and is_pattern(wish):
+            fitting = [one for one in there if self._fits(wish, one, like)]
         if len(fitting) > 1:
             top = min(len(self._chain(one)) for one in fitting)
             fitting = [one for one in fitting if len(self._chain(one)) == top]
@@ -112,15 +115,15 @@ class Names:
             chain.append(above)
         return chain[::-1]
 
-    def _fits(self, wish: str, one: Entity) -> bool:
-        if same(wish, one.name):
+    def _fits(self, wish: str, one: Entity, fits: Callable[[str, str], bool]) -> bool:
+        if fits(wish, one.name):
             return True
         names = parts(wish)
         chain = self._chain(one)
         if wish.startswith("/") and len(names) != len(chain):
             return False
         return 0 < len(names) <= len(chain) and all(
-            same(name, each.name)
+            fits(name, each.name)
             for name, each in zip(reversed(names), reversed(chain), strict=False)
         )
 

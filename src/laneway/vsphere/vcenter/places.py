@@ -85,6 +85,16 @@ class Places:
         names = self.names(content, stub)
         return bound(names.find(vim.ClusterComputeResource, wish, called="cluster").thing, stub)
 
+    def cluster_of_pool(self, content: Any, stub: Stub, place: Place) -> str:
+        """The ref of the compute resource that the wished resource pool is of."""
+        names = self.names(content, stub)
+        center = _datacenter(names, place.datacenter)
+        pool = _named_pool(names, place, center.ref if center else "")
+        compute = names.above(pool, vim.ComputeResource)
+        if compute is None:
+            raise NotFoundInVCenterError(f"the resource pool {names.path(pool)} is of no cluster")
+        return compute.ref
+
     def pool_to_move_to(self, content: Any, stub: Stub, vm: str, host: str) -> Any:
         """The root pool of a host's cluster; None: the VM is in it already, and keeps its pool."""
         names = self.names(content, stub)
@@ -151,14 +161,16 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
         cluster = names.find(vim.ComputeResource, place.cluster, called="cluster", under=under)
         under = cluster.ref
     if place.resource_pool:
-        return names.find(
-            vim.ResourcePool, place.resource_pool, called="resource pool", under=under
-        ).thing
+        return _named_pool(names, place, under).thing
     if host is not None:
         return _root_pool(names, host)
     if not place.cluster:
         cluster = names.only(vim.ComputeResource, called="cluster", under=under)
     return cluster.told["resourcePool"]
+
+
+def _named_pool(names: Names, place: Place, under: str) -> Entity:
+    return names.find(vim.ResourcePool, place.resource_pool, called="resource pool", under=under)
 
 
 def _root_pool(names: Names, host: Entity) -> Any:

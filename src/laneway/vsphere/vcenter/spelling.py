@@ -7,6 +7,7 @@ slashes can divide the names of a path.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 _KEPT = {"%": "%25", "/": "%2f", "\\": "%5c"}
 _ESCAPE = re.compile(r"%(25|2f|5c)", re.IGNORECASE)
@@ -30,6 +31,16 @@ def unescaped(name: str) -> str:
 def same(wish: str, kept: str) -> bool:
     """Whether a name that somebody wrote is that of an object."""
     return wish == kept or escaped(wish) == escaped(kept)
+
+
+def is_pattern(wish: str) -> bool:
+    """Whether somebody wrote `*` or `?` for what he leaves open, as for govc."""
+    return "*" in wish or "?" in wish
+
+
+def like(wish: str, kept: str) -> bool:
+    """Whether a pattern that somebody wrote fits the name of an object. Brackets are themselves."""
+    return fnmatchcase(unescaped(kept), unescaped(wish).replace("[", "[[]"))
 
 
 def parts(path: str) -> tuple[str, ...]:
