@@ -75,7 +75,9 @@ async def is_parked(client: Client) -> bool:
 
 async def test_the_doctor_takes_nothing_for_missing_that_it_may_not_see(confined: Client) -> None:
     found = judge(await look(confined))
-    assert {one.check for one in found if one.level is not Level.OK} <= {"Rights"}
+    # The real server of the tests is older than Laneway needs, which is told of course.
+    wrong = {one.check for one in found if one.level is not Level.OK}
+    assert wrong - {"Kubernetes"} == {"Rights"}
     told = {one.what for one in found if one.check == "Rights"}
     assert "you may not list daemonsets.apps" in told
     assert "you may not list kubevirts.kubevirt.io" in told
@@ -106,6 +108,7 @@ async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_t
 async def test_a_controller_that_cannot_be_seen_is_not_taken_over(
     chart: Installed, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = await chart.client.get(KUBEVIRTS, "kubevirt", NAMESPACE)
     await chart.apply(account(NAME))
     async with await chart.acting(NAME, "default") as nobody:
         facts = await look_before(nobody)
@@ -116,4 +119,4 @@ async def test_a_controller_that_cannot_be_seen_is_not_taken_over(
         for work in (adopting.adopt, adopting.disown):
             with pytest.raises(ForbiddenError):
                 await work(nobody)
-    assert (await chart.client.get(KUBEVIRTS, "kubevirt", NAMESPACE)).metadata.annotations == {}
+    assert await chart.client.get(KUBEVIRTS, "kubevirt", NAMESPACE) == before
