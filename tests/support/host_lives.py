@@ -349,7 +349,7 @@ class Life:
         wish = wish_of(turn, scan(self.host))
         self.joins, self.joiner = turn.joins, turn.detail
         blocked = turn.fault.kind == "block"
-        self.limits = LIMITS._replace(write_seconds=0.1) if blocked else LIMITS
+        self.limits = LIMITS._replace(write_seconds=1.0) if blocked else LIMITS
         if fault:
             self.arm(turn.fault)
         try:

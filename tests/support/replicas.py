@@ -40,7 +40,7 @@ HOOKS = {
 class Replica:
     """A pod with a webhook, and the volume with the Secret."""
 
-    def __init__(self, client: Client, folder: Path, drain_seconds: float = 0.2) -> None:
+    def __init__(self, client: Client, folder: Path, drain_seconds: float = 1.0) -> None:
         self._client = client
         self._folder = folder
         self._drain_seconds = drain_seconds

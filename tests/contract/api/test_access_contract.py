@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+
+from support.kube import SECONDS
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -35,10 +38,14 @@ async def until_allowed(kube: Any, user: str, verb: str, resource: str, group: s
     attributes["namespace"] = kube.namespace
     reviews = kube.of("subjectaccessreviews")
     body = {**reviews.new(""), "spec": {"user": user, "resourceAttributes": attributes}}
-    for _ in range(500):
-        if (await kube.post(reviews.path(), body)).ok["status"]["allowed"]:
-            return
-    pytest.fail(f"{user} does not get to {verb} {resource}")
+    try:
+        async with asyncio.timeout(SECONDS):
+            while not (  # noqa: ASYNC110 - nothing announces it
+                await kube.post(reviews.path(), body)
+            ).ok["status"]["allowed"]:
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"{user} does not get to {verb} {resource}")
 
 
 async def test_without_a_role_nothing_is_allowed(kube: Any) -> None:

@@ -193,6 +193,7 @@ async def test_kubectl_scales_and_shows(world: Any) -> None:
     )
     await kubectl("scale", "machinedeployment", "gpu", "--replicas=1")
     await world.machines_of(1)
+    await world.machines.until(lambda all_: len(all_) == 1)  # it goes after its infrastructure
     shown = json.loads(await kubectl("get", "machine", "-o", "json"))
     assert [one["status"]["phase"] for one in shown["items"]] == ["Provisioning"]
 

@@ -22,8 +22,11 @@ from support.commands import (
     VGPU,
     Laneway,
     ended,
+    register,
     started,
 )
+
+SECONDS = 60.0
 
 # --------------------------------------------------------------------------------- what there is
 
@@ -140,13 +143,26 @@ async def test_text_of_the_server_cannot_command_a_terminal(
 
 
 @pytest.mark.realapi
-async def test_a_gpu_is_disabled_and_enabled_again(cluster: Any, a2: Any, laneway: Laneway) -> None:
-    off = await laneway("gpu", "disable", "node1/08:00.0")
+async def test_a_gpu_is_disabled_and_enabled_again(
+    cluster: Any, gate: Any, laneway: Laneway, kubeconfig: str
+) -> None:
+    host = gate("a2", "node1")
+    await register(cluster, "node1")
+    await cluster.start_agent("node1", host)
+    host.held = "sriov-manage"  # else it may be done before the command looks for the first time
+    running = await started("gpu", "disable", "node1/08:00.0", kubeconfig=kubeconfig)
+    assert running.stdout is not None
+    told = ""
+    async with asyncio.timeout(SECONDS):
+        while not re.match(r" +\d+\.\d s  InProgress: Being done: disable the 16 ", told):
+            told = (await running.stdout.readline()).decode()
+            assert told, "it ended without this line"
+    host.open.set()
+    off = await ended(running)
 
+    assert off.status == 0, off
     assert (await cluster.get(SRIOVGPUDevice, GPU)).status.vf_addresses == []
-    *progress, last = off.lines
-    assert re.fullmatch(r" +\d+\.\d s  InProgress: Being done: disable the 16 .*", progress[-1])
-    assert last.startswith("Done. No virtual functions")
+    assert off.lines[-1].startswith("Done. No virtual functions")
 
     on = await laneway("gpu", "enable", GPU)
     again = await laneway("gpu", "enable", "node1/0000:08:00.0")

@@ -215,8 +215,12 @@ async def test_function_is_pulled_out_and_comes_back(world: World, node: SimNode
 async def test_function_is_pulled_out_of_a_running_machine(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU])
     await world.running("vm1")
-    pulled = asyncio.create_task(asyncio.to_thread(node.host.unplug, FUNCTION))
-    await asyncio.sleep(0)  # the kernel waits until the machine lets go: there is no answer yet
+    remove = f"{FUNCTION}/remove"
+    pulled = asyncio.create_task(asyncio.to_thread(node.host.write, remove, "1"))
+    async with asyncio.timeout(60):
+        # The kernel waits until the machine lets go: there is no answer yet.
+        while remove not in node.host.waiting:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
     await world.shut_down("vm1", 1)
     await pulled
     await world.not_permitted("vm1", NIC)

@@ -48,12 +48,13 @@ def test_agent_publishes_this_machine(
     assert agent.end() == 0
 
 
-def test_agent_waits_for_its_api_server_and_outlives_it(start: Start, tmp_path: Path) -> None:
-    first = start("up", *SPEC, "--data-dir", str(tmp_path))
+def test_agent_waits_for_its_api_server_and_outlives_it(
+    start: Start, tmp_path: Path, free_port: Callable[[], int]
+) -> None:
+    up = ("up", *SPEC[:-1], str(free_port()), "--data-dir", str(tmp_path))
+    first = start(*up)
     first.until(READY)
     api = Api(tmp_path)
-    port = api.url.rpartition(":")[2]
-    again = ("up", *SPEC[:-1], port, "--data-dir", str(tmp_path))
     first.end(signal.SIGKILL)
 
     agent = start(*agent_arguments("here", tmp_path))
@@ -62,14 +63,14 @@ def test_agent_waits_for_its_api_server_and_outlives_it(start: Start, tmp_path: 
     assert fetch(f"{health}/healthz")[0] == 200
     assert fetch(f"{health}/readyz") == (503, "not ready: here\n")
 
-    second = start(*again)
+    second = start(*up)
     second.until(READY)
     agent.until("the devices of node here are published")
     assert fetch(f"{health}/readyz") == (200, "ok\n")
     node = api.until("nodes", "here", ready)
     second.end(signal.SIGKILL)
 
-    start(*again).until(READY)
+    start(*up).until(READY)
     api.call(f"{DEVICES}/nodes/here", "DELETE")
     made = api.until("nodes", "here", ready)
     assert made["metadata"]["uid"] != node["metadata"]["uid"]

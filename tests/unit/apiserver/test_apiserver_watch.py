@@ -20,7 +20,7 @@ from laneway.apiserver.storage.events import Event, Fanout, Key
 
 async def take(events: AsyncIterator[dict[str, Any]], count: int) -> list[tuple[str, str]]:
     """Type and name of the next events."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         found = [await anext(events) for _ in range(count)]
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in found]
 
@@ -153,7 +153,7 @@ async def test_bookmarks_come_while_a_selector_shows_nothing_of_what_happens(
     monkeypatch.setattr(watch_module, "BOOKMARK_SECONDS", 0.05)
     await api("POST", widgets, make_widget("a"))
     params = {"allowWatchBookmarks": "true", "labelSelector": "on=yes"}
-    async with api.watch(widgets, **params) as events, asyncio.timeout(10):
+    async with api.watch(widgets, **params) as events, asyncio.timeout(30):
         busy = asyncio.create_task(_keep_changing(api, f"{widgets}/a"))
         first, second = await anext(events), await anext(events)
         busy.cancel()
@@ -216,7 +216,7 @@ async def test_stopping_the_server_ends_watches(
     async with api.watch(widgets) as events:
         await api("POST", widgets, make_widget("a"))
         assert await take(events, 1) == [("ADDED", "a")]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await asyncio.gather(server.stop(), _drain(events))
 
 
@@ -246,7 +246,7 @@ async def test_a_watcher_that_does_not_read_is_cut_off(
             await api.patch(f"{widgets}/a", {"spec": {"size": size}})
             assert (await anext(events))["object"]["spec"]["size"] == size
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(ConnectionResetError):
             await _read_all(idle)
     idle.close()

@@ -70,7 +70,7 @@ class Running:
 
     async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
         """Wait until an inventory is told that is as a test expects."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not holds(self.told[-1]):
                 self._heard.clear()
                 await self._heard.wait()
@@ -101,7 +101,7 @@ def pci(action: str = "add") -> Uevent:
 
 
 async def scans_reach(host: Watched, number: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while host.scans < number:
             await host.scanned.wait()
             host.scanned.clear()

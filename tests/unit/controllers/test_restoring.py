@@ -40,7 +40,7 @@ async def test_every_object_is_answered_first() -> None:
     assert not task.done()
 
     other.published.set()
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 30)
 
 
 async def test_who_works_is_waited_for_whoever_began_later() -> None:
@@ -56,7 +56,7 @@ async def test_who_works_is_waited_for_whoever_began_later() -> None:
     assert not task.done()
 
     gpus.queue.done(await gpus.queue.get())
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 30)
 
 
 async def test_a_wish_that_could_be_met_is_waited_for_also_while_nobody_works() -> None:
@@ -67,4 +67,4 @@ async def test_a_wish_that_could_be_met_is_waited_for_also_while_nobody_works() 
     assert not task.done()
 
     one.left = False
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 30)

@@ -73,7 +73,7 @@ async def taken_by_a_vm_meanwhile(hardware: Hardware, plan: Plan) -> StepError:
     """A VM opens the function when the plan has looked for users, and has not yet written."""
     host = watched(hardware)
     host.faults.block(UNBIND)
-    limits = Limits(write_seconds=0.3, settle_seconds=0.0)
+    limits = Limits(write_seconds=2.0, settle_seconds=0.0)
     run = asyncio.ensure_future(execute(hardware, plan, **WHO, limits=limits))
     while UNBIND not in host.waiting:  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(0)

@@ -109,7 +109,7 @@ async def test_a_write_that_blocks_is_left_behind_and_finished_later(host: Simul
     await host.write_within(OVERRIDE, "x", 10)
     async with host.uevents() as events:
         host.faults.unblock(SWITCH)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (event := await anext(events)).devpath.rpartition("/")[2] != NVME:
                 pass
         assert event.action == "change"

@@ -72,7 +72,7 @@ def vfs(host: SimulatedHost, address: str) -> list[str]:
 
 
 async def take(events: AsyncIterator[Uevent], count: int) -> list[tuple[str, str]]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         found = [await anext(events) for _ in range(count)]
     return [(event.action, event.devpath.rpartition("/")[2]) for event in found]
 
@@ -187,7 +187,7 @@ async def test_drivers_that_probe_later_bind_after_the_write(host: SimulatedHost
     host.faults.asynchronous_probing = True
     async with host.uevents() as events:
         host.write(PROBE, NVME)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (await anext(events)).action != "bind":
                 pass
     assert driver(host, NVME) == "nvme"
