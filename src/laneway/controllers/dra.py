@@ -67,6 +67,10 @@ class Slices:
         self._claims = Informer(client, CLAIMS)
         self._claimed: dict[str, str] = {}
         """Whose a device is, by its name."""
+        self.known = asyncio.Event()
+        """Set once it is known which devices claims have, or that none can have any."""
+        if not publish:
+            self.known.set()
         self._listeners: list[Callable[[], None]] = []
         self._queue: WorkQueue[str] = WorkQueue()
         self._written = Written()
@@ -109,10 +113,15 @@ class Slices:
             tasks.create_task(self._informer.run())
             tasks.create_task(self._claims.run())
             self._claims.subscribe(self._claim_changed)
+            tasks.create_task(self._know())
             await self._informer.synced.wait()
             self._informer.subscribe(self._changed)
             self._queue.add(self._node)
             tasks.create_task(run_workers(self._queue, self._reconcile))
+
+    async def _know(self) -> None:
+        await self._claims.synced.wait()
+        self.known.set()
 
     async def _served(self) -> None:
         """Wait until the server has the API."""
@@ -128,6 +137,7 @@ class Slices:
                         "brought: devices are not published for claims; device plugins go on"
                     )
                 told = True
+                self.known.set()
                 await self._sleep(MISSING_SECONDS)
             except KubeError as error:
                 log.warning("cannot see whether the API server knows ResourceSlices: %s", error)

@@ -191,8 +191,8 @@ class Agent:
             # Before anything else, so that pods get devices again that were there all the time.
             self._observer.subscribe(self._handout.observed)
             tasks.create_task(self._handout.run())
-            await self._handout.settle()
             tasks.create_task(self._slices.run())
+            await self._handout.settle()
             self._observer.subscribe(self._renumberer.observed)
             await self._renumberer.settle()
             tasks.create_task(self._renumberer.run())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from laneway.api import VGPUDevice, find_condition
+from laneway.controllers.handout import handout
 from laneway.core.dra.device import DRIVER, TAINT_HELD
+from laneway.kube.client import Client
 from laneway.kube.slices import CLAIMS, SLICES
 
 NAME, PROFILE = "node1-000008004", "NVIDIA A2-4Q"
@@ -17,13 +19,14 @@ RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
 
 
 @pytest.fixture(autouse=True)
-async def _publishing(cluster: Any, node: Any, simulated: Callable[[str, str], Any]) -> None:
+async def agent(cluster: Any, node: Any, simulated: Callable[[str, str], Any]) -> Any:
     if cluster.server is None:
         pytest.skip("the real server of this tier is older than ResourceSlices")
     host = simulated("a2", "node1")
-    await cluster.start_agent("node1", host, kubelet=node.folder, dra=True)
+    agent = await cluster.start_agent("node1", host, kubelet=node.folder, dra=True)
     await cluster.ask(NAME, PROFILE)
     await node.allocatable(RESOURCE, 1)
+    return agent
 
 
 async def device(cluster: Any, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -97,3 +100,51 @@ async def test_what_a_claim_has_is_not_taken_away(cluster, node) -> None:
 
     await cluster.client.delete(CLAIMS, "desktop", "default")
     await cluster.until(VGPUDevice, NAME, lambda one: not one.status.configure_vgpu_type_name)
+
+
+async def restart(cluster: Any, node: Any, agent: Any) -> Any:
+    """The agent ends, and another one takes its place."""
+    await cluster.stop_agent(agent)
+    host = agent._hardware.host
+    return await cluster.start_agent("node1", host, kubelet=node.folder, dra=True)
+
+
+async def test_what_a_claim_has_no_pod_gets_from_an_agent_that_restarts(
+    cluster, node, agent
+) -> None:
+    published = await device(cluster, lambda one: "taints" not in one)
+    await claim(cluster, published["name"])
+    await node.allocatable(RESOURCE, 0)
+    counts = [0]
+    node.kubelet.subscribe(lambda: counts.append(node.kubelet.allocatable.get(RESOURCE, 0)))
+    await restart(cluster, node, agent)
+    assert node.kubelet.capacity[RESOURCE] == 1
+    assert max(counts) == 0
+
+    await cluster.client.delete(CLAIMS, "desktop", "default")
+    await node.allocatable(RESOURCE, 1)
+
+
+async def test_nothing_is_taken_away_before_it_is_known_what_claims_have(
+    cluster, node, agent, impatient, monkeypatch
+) -> None:
+    published = await device(cluster, lambda one: "taints" not in one)
+    await claim(cluster, published["name"])
+    await node.allocatable(RESOURCE, 0)
+    listed, answers = Client.list, asyncio.Event()
+
+    async def late(self: Client, resource: Any, *args: Any, **more: Any) -> AsyncIterator[Any]:
+        if resource is CLAIMS:
+            await answers.wait()
+        async for page in listed(self, resource, *args, **more):
+            yield page
+
+    monkeypatch.setattr(Client, "list", late)
+    monkeypatch.setattr(handout, "SETTLING_SECONDS", 0.5)  # nobody waits for it for ever
+    await restart(cluster, node, agent)
+    await cluster.disable(NAME)
+    refused = await cluster.answer(NAME, "UsersUntold")
+    assert "which ResourceClaims have devices" in cluster.message(refused)
+    answers.set()
+    refused = await cluster.answer(NAME, "DeviceAllocated")
+    assert refused.status.configure_vgpu_type_name == PROFILE

@@ -48,6 +48,7 @@ __all__ = ["Caches", "Handout", "Listener", "Say", "Standing"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""
+CLAIMS_UNKNOWN = "the API server has not told yet which ResourceClaims have devices"
 NOT_REGISTERED = "NotRegistered"
 """Reason of `Advertised` while the kubelet does not know of a device's resource."""
 
@@ -57,6 +58,10 @@ Listener = Callable[[str, str], None]
 
 class Beside(Protocol):
     """Another way for devices to pods than the kubelet's."""
+
+    @property
+    def known(self) -> asyncio.Event:
+        """Set once it is known who has what this way."""
 
     def offered(
         self, offers: Sequence[Offer], inventory: Inventory, owners: Mapping[Device, Owner], /
@@ -94,6 +99,8 @@ class Handout:
         self._beside: Beside | None = None
         self._registrations = Registrations()
         self._poked = False
+        self._begun = False
+        """Whether enough is known of the devices to tell others of them."""
         self._moved = asyncio.Event()
         self._permission = Permission(client, self.poke)
         self._looking = Looking(hardware, self.poke)
@@ -139,6 +146,8 @@ class Handout:
                 refusal = DeviceAllocated(name, owner.namespace, owner.pod, owner.virtual_machine)
             elif ready and device_of(ready.offer) in fresh:
                 refusal = DeviceAllocated(name, "", "")
+            elif ready and self._beside and not self._beside.known.is_set():
+                refusal = UsersUntold(name, CLAIMS_UNKNOWN)
             elif ready and self._beside and (claim := self._beside.claim_of(ready.offer)):
                 refusal = DeviceAllocated(name, "", "", resource_claim=claim)
             else:
@@ -203,10 +212,14 @@ class Handout:
             tasks.create_task(self._looking.run())
             self._xids.subscribe(self.poke)
             tasks.create_task(self._xids.run())
-            # A kubelet must not take a card for sound because its errors have not been read yet.
+            # A kubelet must not take a card for sound because its errors have not been read yet,
+            # nor for free because nobody has told yet that a ResourceClaim has it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLING_SECONDS):
                     await self._xids.caught_up.wait()
+                    if self._beside:
+                        await self._beside.known.wait()
+            self._begun = True
             self._refresh()
             if self._plugins is not None and self._allocations is not None:
                 self._plugins.subscribe(self._kubelet_changed)
@@ -281,7 +294,7 @@ class Handout:
                     if not self._is_kept(key, one) and allowed[key].allowed is not False
                 ]
             )
-        if self._beside and (owners is not None or self._plugins is None):
+        if self._beside and self._begun and (owners is not None or self._plugins is None):
             self._publish(self._beside, healthy, inventory, owners or {})
         taken = with_mates(every, owners or {})
         standings = {

@@ -25,7 +25,7 @@ class InvalidResourceName(Refusal, frozen=True):
 
 
 class UsersUntold(Refusal, frozen=True):
-    """The kubelet does not tell which pods have devices."""
+    """The kubelet, or the API server, does not tell who has devices."""
 
     device: str
     problem: str
@@ -34,5 +34,5 @@ class UsersUntold(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"Whether a pod has {self.device} cannot be told, so it is not taken away: "
-            f"{self.problem}. Nobody new gets it; it goes on by itself once the kubelet answers."
+            f"{self.problem}. Nobody new gets it; it goes on by itself once that is told."
         )
