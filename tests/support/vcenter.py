@@ -242,8 +242,9 @@ class Simulator:
     ) -> None:
         """The next tasks of the method fail; `at_once`: vCenter does not even make a task.
 
-        `host`: only when this host was chosen, for CloneVM_Task and PowerOnVM_Task. `times` below
-        zero: for ever. `details` are properties of the fault, as JSON.
+        `host`: only when this host was chosen, for CloneVM_Task, RelocateVM_Task and
+        PowerOnVM_Task. `times` below zero: for ever. `details` are properties of the fault, as
+        JSON.
         """
         self._mischief(
             "fault" if at_once else "task",

@@ -165,6 +165,9 @@ func (r *rig) relocate(vm *simulator.VirtualMachine, m *simulator.Method, q *typ
 			return refuse(&types.DeviceNotSupported{Device: "PCI device 0"},
 				"Currently connected device 'PCI device 0' is not supported on the destination host.")
 		}
+		if f := r.failure(m.Name, vm.Name, hostOf(*to).Name); f != nil {
+			return f
+		}
 		q.Spec.Host = nil // the library forgets where the VM was
 	}
 	if _, fault := r.library(m); fault != nil {

@@ -21,7 +21,7 @@ type mischief struct {
 	As      string          `json:"as"`
 	Method  string          `json:"method"`
 	VM      string          `json:"vm"`
-	Host    string          `json:"host"`  // only when this host was chosen: for clones and power-on
+	Host    string          `json:"host"`  // only when this host was chosen: for clones, moves and power-on
 	Fault   string          `json:"fault"` // type of the fault
 	Text    string          `json:"text"`  // its words, or the nonsense
 	Details json.RawMessage `json:"details"`

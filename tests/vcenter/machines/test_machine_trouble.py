@@ -129,6 +129,38 @@ async def test_a_host_that_will_not_start_it_gives_way_to_another(
     await works.until_ready(name)
 
 
+@pytest.mark.parametrize("fault", ["InaccessibleDatastore", "NoCompatibleHost"])
+async def test_a_host_that_cannot_have_the_clone_gives_way_to_another(
+    works: Any, start_vcenter: Callable[..., Simulator], fault: str
+) -> None:
+    vcenter = start_vcenter(TWO_HOSTS, drs=False)
+    await works.cluster(vcenter)
+    vcenter.fail("CloneVM_Task", fault, "No such datastore.", host="DC0_C0_H1", times=-1)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    assert vcenter.vms()["one"]["host"] == "DC0_C0_H2"
+    assert len(vcenter.tasks("CloneVM_Task")) == 2
+    assert fault in await works.events("one")
+
+
+async def test_a_host_that_it_cannot_be_moved_to_gives_way_to_another(
+    works: Any, start_vcenter: Callable[..., Simulator]
+) -> None:
+    hosts = TWO_HOSTS | {"DC0_C0_H0": TWO_HOSTS["DC0_C0_H1"]}
+    vcenter = start_vcenter(hosts, drs=False)
+    await works.cluster(vcenter)
+    busy, lost = "InsufficientHostCapacityFault", "InaccessibleDatastore"
+    vcenter.fail("PowerOnVM_Task", busy, "Not here.", host="DC0_C0_H0", times=-1)
+    vcenter.fail("RelocateVM_Task", lost, "No datastore.", host="DC0_C0_H1", times=-1)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    assert vcenter.vms()["one"]["host"] == "DC0_C0_H2"
+    assert [one.get("fault") for one in vcenter.tasks("RelocateVM_Task")] == ["No datastore.", None]
+    assert {busy, lost} <= await works.events("one")
+
+
 def _decided(vm: Any) -> bool:
     return vm.status.ready or said(vm, DEVICES)[1] == "NoRoom"
 

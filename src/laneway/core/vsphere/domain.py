@@ -52,7 +52,7 @@ def why_closed(host: Host, wanted: Wanted, struck: Collection[str] = ()) -> str:
     if host.maintenance:
         return "in maintenance mode"
     if host.ref in struck:
-        return "vCenter could not start the machine there"
+        return "vCenter could not make or start the machine there"
     if not host.shared_direct and any(_has_vgpus(host, one) for one in wanted.devices):
         return "its default graphics type is not Shared Direct"
     return ""

@@ -74,7 +74,7 @@ class Past(msgspec.Struct, frozen=True):
     joined: bool = False
     """It is in its VM group."""
     struck: Collection[str] = frozenset()
-    """Hosts that would not start it."""
+    """Hosts that would not take or start it."""
     given_up: bool = False
     """vCenter has been asked to give up the task."""
     asked_guest: bool = False
@@ -100,7 +100,7 @@ class Linger(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reserve(msgspec.Struct, frozen=True, tag=True):
-    """Have the devices promised, on none of the hosts that would not start the machine."""
+    """Have the devices promised, on none of the hosts that would not take or start the machine."""
 
 
 class MakeClone(msgspec.Struct, frozen=True, tag=True):
@@ -300,5 +300,5 @@ def _unpromised(wish: Wish, promise: Promise | None, past: Past) -> bool:
 
 
 def _placed(wish: Wish, past: Past) -> bool:
-    """Once a host would not start it, the next one is chosen by us."""
+    """Once a host would not take or start it, the next one is chosen by us."""
     return wish.placed or bool(past.struck)

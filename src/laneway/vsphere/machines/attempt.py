@@ -223,8 +223,7 @@ class Attempt:
         if isinstance(step, MakeClone):
             memory.lingered = False
             await self._tell(step, scene, cloning=True)
-        starting = scene.state if isinstance(step, SwitchOn) else None
-        memory.order(starting.host if starting is not None else "")
+        memory.order(_tried(step, scene))
         try:
             spec = await self._spec() if isinstance(step, MakeClone | Introduce) else {}
             task = await order(step, scene, self._vm, vcenter, client=means.client, spec=spec)
@@ -297,11 +296,12 @@ class Attempt:
         if ordering == Configure.__name__ and several and faults.is_of_request(fault):
             memory.one_by_one = True
             return
-        state = scene.state
-        starting = ordering == SwitchOn.__name__ and scene.wanted.devices
-        if starting and state is not None and faults.is_of_host(fault):
+        host = memory.tried
+        if ordering == SwitchOn.__name__ and scene.state is not None:
+            host = scene.state.host  # vCenter may have moved it there to start it
+        if host and scene.wanted.devices and faults.is_of_host(fault):
             self._report.event(self._vm, fault.type, fault_words(fault), warning=True)
-            memory.strike(state.host, time.monotonic(), self._means.pace)
+            memory.strike(host, time.monotonic(), self._means.pace)
             memory.fault = fault
             return
         terminal = faults.is_terminal(fault) and not scene.wish.deleted
@@ -340,3 +340,14 @@ class Attempt:
             cloning=cloning or lost,
             against=against,
         )
+
+
+def _tried(step: Step, scene: Scene) -> str:
+    """The host that shows by a step whether it can have the machine; empty: none does."""
+    match step:
+        case MakeClone(host) | Move(host):
+            return host
+        case SwitchOn():
+            return scene.state.host if scene.state is not None else ""
+        case _:
+            return ""

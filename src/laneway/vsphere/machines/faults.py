@@ -40,9 +40,17 @@ _TERMINAL = frozenset(
 _ELSEWHERE = frozenset(
     {
         "AgentInstallFailed",
+        "CannotAccessFile",
+        "CannotAccessLocalSource",
+        "CannotAccessNetwork",
+        "CannotAccessVmComponent",
+        "CannotAccessVmConfig",
         "CannotAccessVmDevice",
+        "CannotAccessVmDisk",
+        "DatastoreNotWritableOnHost",
         "DisallowedOperationOnFailoverHost",
         "HostNotConnected",
+        "InaccessibleDatastore",
         "InsufficientCpuResourcesFault",
         "InsufficientFailoverResourcesFault",
         "InsufficientGraphicsResourcesFault",
@@ -51,6 +59,7 @@ _ELSEWHERE = frozenset(
         "InsufficientMemoryFault",
         "InsufficientResourcesFault",
         "NoCompatibleHost",
+        "NoCompatibleHostWithAccessToDevice",
         "NoHostSuitableForFtSecondary",
         "VmConfigIncompatibleForRecordReplay",
     }

@@ -33,8 +33,8 @@ class Pace(NamedTuple):
     rest: float = 120.0
     """Between two looks at a machine that is as it should be, or waits for something to change."""
     pardon: float = 600.0
-    """Until a host that would not start a machine is tried again, though nothing is known to have
-    changed: its memory and processors are not followed."""
+    """Until a host that would not take or start a machine is tried again, though nothing is known
+    to have changed: its memory and processors are not followed."""
     linger: float = 10.0
     """How long a clone whose answer was lost may take to show up anywhere."""
 
@@ -79,9 +79,9 @@ class Memory:
     told: Sequence[Any] | None = None
     """What was last written of its devices, which CAPV's own definitions do not keep."""
     struck: set[str] = field(default_factory=set)
-    """Hosts that would not start it."""
-    starting: str = ""
-    """The host that was last told to start it."""
+    """Hosts that would not take or start it."""
+    tried: str = ""
+    """The host that was last told to take or start it; empty: something else was ordered since."""
     stirred: set[str] = field(default_factory=set)
     """Those of these hosts where something has changed since."""
     pardoned: float = 0.0
@@ -104,14 +104,13 @@ class Memory:
         self.blocked = False
 
     def order(self, host: str = "") -> None:
-        """Something is ordered; `host`: of the one that is to start it."""
+        """Something is ordered; `host`: of the one that is to take or start it."""
         self.news = False
-        if host:
-            self.starting = host
-            self.stirred.discard(host)
+        self.tried = host
+        self.stirred.discard(host)
 
     def strike(self, host: str, now: float, pace: Pace) -> None:
-        """A host would not start it."""
+        """A host would not take or start it."""
         self.struck.add(host)
         self.attempts += 1
         self.pardoned = now + pace.pardon
@@ -125,14 +124,14 @@ class Memory:
         return bool(forgiven)
 
     def pardon(self, now: float) -> None:
-        """Try hosts again that would not start it long ago."""
+        """Try hosts again that would not take or start it long ago."""
         if self.struck and now >= self.pardoned:
             self.struck.clear()
 
     def changed(self, hosts: frozenset[str], now: float, pace: Pace) -> None:
         """Something of the inventory has changed: what could not be may be possible now."""
         self.news = True
-        self.stirred |= hosts & {self.starting, *self.struck}
+        self.stirred |= hosts & {self.tried, *self.struck}
         self.refusal = None
         if self.blocked:
             self.blocked = False

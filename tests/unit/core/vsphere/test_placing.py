@@ -221,7 +221,7 @@ def test_a_struck_host_is_not_tried_again() -> None:
     assert found.host == "host-b"
     none = place(hosts, wants(CARD), (), struck={"host-a", "host-b"})
     assert isinstance(none, NoRoom)
-    assert "esx-a, esx-b (vCenter could not start the machine there)" in none.words
+    assert "esx-a, esx-b (vCenter could not make or start the machine there)" in none.words
 
 
 def test_only_hosts_of_the_failure_domain_are_taken() -> None:
