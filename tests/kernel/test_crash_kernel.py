@@ -72,8 +72,8 @@ class Scene:
         self._file = folder / "plan.json"
         self._file.write_bytes(msgspec.json.encode(plan))
 
-    def begin(self, *fatal: str) -> subprocess.Popen[str]:
-        """Have another process carry out the plan."""
+    def begin(self, *deed: str) -> subprocess.Popen[str]:
+        """Have another process carry out the plan, and do at a phase what carrying_out.py says."""
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -81,9 +81,10 @@ class Scene:
                 "support.carrying_out",
                 self._file,
                 self.node.state.path,
-                *fatal,
+                *deed,
             ],
             cwd=TESTS,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(TESTS)},
@@ -152,7 +153,7 @@ async def after(remembered: list[object], scene: Scene) -> object:
 async def test_killed_between_two_writes(
     scene: Scene, after: object, phase: str, number: int
 ) -> None:
-    scene.begin(phase, str(number)).communicate(timeout=60)
+    scene.begin("kill", phase, str(number)).communicate(timeout=60)
     await scene.ends_well(after)
 
 
@@ -160,10 +161,12 @@ async def test_killed_between_two_writes(
 async def test_killed_while_the_kernel_is_at_work(
     scene: Scene, after: object, number: int, slow_ms: int
 ) -> None:
-    process = scene.begin()
-    if number > 1:
-        reach(process, f"done {number - 1}")
+    process = scene.begin("wait", "doing", str(number))
+    assert process.stdin is not None
+    reach(process, f"doing {number}")
     scene.machine.knob("slow_ms", slow_ms)
+    process.stdin.write("\n")
+    process.stdin.flush()
     until(writing)
     process.kill()
     await scene.ends_well(after)

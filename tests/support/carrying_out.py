@@ -1,9 +1,10 @@
 """A process of its own that carries out a plan in the rig's guest, and is killed on the way.
 
-    python -m support.carrying_out PLAN-FILE STATE-FOLDER [PHASE NUMBER]
+    python -m support.carrying_out PLAN-FILE STATE-FOLDER [kill|wait PHASE NUMBER]
 
-It kills itself with SIGKILL as soon as it reports that phase of that step, else it tells of every
-phase on its standard output, so that who started it can kill it in the middle of one.
+It tells of every phase on its standard output, so that who started it can kill it in the middle of
+one. As soon as it reports the given phase of the given step, it kills itself with SIGKILL, or waits
+for a line on its standard input.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from support.machines import RigMachine, hardware
 def main() -> None:
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     node = hardware(RigMachine(), Path(sys.argv[2]))
-    fatal = (sys.argv[3], int(sys.argv[4])) if len(sys.argv) > 3 else None
+    deed = sys.argv[3] if len(sys.argv) > 3 else ""
+    moment = (sys.argv[4], int(sys.argv[5])) if deed else None
 
     def report(progress: Progress) -> None:
-        if (progress.phase, progress.number) == fatal:
+        there = (progress.phase, progress.number) == moment
+        if there and deed == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         sys.stdout.write(f"{progress.phase} {progress.number}\n")
         sys.stdout.flush()
+        if there and deed == "wait":
+            sys.stdin.readline()
 
     asyncio.run(execute(node, plan, actor="victim", reason="crash test", progress=report))
 
