@@ -41,6 +41,8 @@ TURN = timedelta(days=20)
 """How often the certificate changes here. All that is made in a test must be valid today, for
 OpenSSL looks at the real clock."""
 
+pytestmark = pytest.mark.timeout(300)  # many steps, each waited for, while others load the machine
+
 
 class Clock:
     """The manager's; it starts in the past."""

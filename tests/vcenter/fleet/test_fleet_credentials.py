@@ -193,4 +193,4 @@ async def test_a_vcenter_that_answers_nonsense_is_asked_again_with_words(
     told = await site.until(VCenter, "main", ready_is("Unreachable"))
     assert vcenter.server in words(told)
     await site.until(VCenter, "main", ready_is("Following"))
-    assert await site.all(VSphereHost)
+    await site.until_all(VSphereHost, bool)

@@ -21,10 +21,16 @@ def reason(vcenter: VCenter) -> str:
 async def test_hosts_with_gpus_become_objects(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     await site.lead()
-    told = await site.until(VCenter, "main", is_ready)
+    # It says that it has hosts as soon as it is known which.
+    told = await site.until(VCenter, "main", lambda one: is_ready(one) and one.status.hosts)
     assert told.status.version
-    hosts = {host.status.host: host for host in await site.all(VSphereHost)}
-    assert len(hosts) == told.status.hosts
-    assert hosts, "the sample inventory has hosts with GPUs"
+
+    def all_say_what_they_have(found: list[VSphereHost]) -> bool:
+        return len({one.status.host for one in found} - {""}) == told.status.hosts
+
+    # The vCenter and each of its hosts are told of beside each other.
+    found = await site.until_all(VSphereHost, all_say_what_they_have)
+    hosts = {host.status.host: host for host in found}
+    assert len(found) == len(hosts)
     assert all(host.spec.vcenter == "main" for host in hosts.values())
     assert any(board.profiles for host in hosts.values() for board in host.status.boards)

@@ -24,6 +24,14 @@ LAST = Wanted((AskedVgpu("grid_t4-16q"),))
 ITEM = {"vGPUProfile": "grid_t4-16q"}
 
 
+async def until_given_back(site: Any, found: Any) -> None:
+    """Wait until the promise of `one` is gone, and the manager has heard of it."""
+    await site.until_gone(VSphereReservation, "one")
+    async with asyncio.timeout(60):
+        while found.promises.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
+            await asyncio.sleep(0.01)
+
+
 async def test_of_two_that_race_for_the_last_vgpu_exactly_one_gets_it(
     site: Any, vcenter: Any
 ) -> None:
@@ -68,7 +76,7 @@ async def test_a_promise_ends_with_its_machine_and_the_next_one_gets_it(
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
     await found.promises.keep(one, LAST, ANYWHERE)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
-    await site.until_gone(VSphereReservation, "one")
+    await until_given_back(site, found)
     assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
 
 
@@ -88,7 +96,7 @@ async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: 
     connection = found.fleet.vcenter(vcenter.server)
     await connection.finished(await connection.destroy(ref))
     await site.rest(found)
-    await site.until_gone(VSphereReservation, "one")
+    await until_given_back(site, found)
     assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
 
 
@@ -102,10 +110,7 @@ async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcente
         served(VSphereReservation), "one", {"metadata": {"finalizers": None}}, "default"
     )
     await site.client.delete(served(VSphereReservation), "one", "default")
-    await site.until_gone(VSphereReservation, "one")
-    async with asyncio.timeout(60):
-        while found.promises.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
-            await asyncio.sleep(0.01)
+    await until_given_back(site, found)
     assert await found.promises.keep(one, LAST, ANYWHERE) == promise
     assert (await site.get(VSphereReservation, "one")).spec.host == promise.host
 
@@ -174,7 +179,7 @@ async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
     connection = found.fleet.vcenter(vcenter.server)
     await connection.finished(await connection.destroy(ref))
     await site.rest(found)
-    await site.until_gone(VSphereReservation, "one")
+    await until_given_back(site, found)
     assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
 
 

@@ -94,7 +94,7 @@ async def test_beside_capv_the_manager_may_do_all_that_it_does_and_no_more(
         )
         await site.until(VCenter, "main", lambda obj: obj.status.gpus > 0)
         await site.until(capv.VSPHERE_TEMPLATES, "pool", lambda obj: bool(obj.status.capacity))
-        assert await site.all(VSphereHost)
+        await site.until_all(VSphereHost, bool)
         connection = found.fleet.vcenter(vcenter.server)
         await connection.finished(await connection.power_off(ref))
         await connection.finished(await connection.destroy(ref))

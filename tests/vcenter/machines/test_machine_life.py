@@ -230,10 +230,10 @@ async def test_what_is_paused_is_left_alone(works: Any, vcenter: Simulator) -> N
     await works.patch(clusterapi.CLUSTERS, "gpus", {"spec": {"paused": True}})
     await works.machine("one", T4)
     await works.machine("other", T4)
-    await works.lead()
-    await works.until(capv.VSPHERE_CLUSTERS, "gpus", lambda one: not one.metadata.finalizers)
     annotation = {"metadata": {"annotations": {clusterapi.ANNOTATION_PAUSED: ""}}}
     await works.patch(capv.VSPHERE_MACHINES, "other", annotation)
+    await works.lead()
+    await works.until(capv.VSPHERE_CLUSTERS, "gpus", lambda one: not one.metadata.finalizers)
     await works.patch(clusterapi.CLUSTERS, "gpus", {"spec": {"paused": False}})
     await works.until_ready("one")
     assert await works.names(capv.VSPHERE_VMS) == {"one"}

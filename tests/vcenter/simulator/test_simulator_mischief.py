@@ -66,7 +66,7 @@ class TestSlow:
         self, vcenter: Simulator, client: Client
     ) -> None:
         vm = client.machine("a")
-        vcenter.delay(200, "PowerOnVM_Task")
+        vcenter.delay(4000, "PowerOnVM_Task")
         task = vm.PowerOnVM_Task(None)
         assert task.info.state == "queued"
         heard = Listener(client, task, "info.state")

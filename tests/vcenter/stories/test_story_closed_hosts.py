@@ -33,7 +33,7 @@ async def test_a_machine_goes_elsewhere_when_its_host_enters_maintenance(
     await world.site(vcenter)
     await world.pool("workers", T4)
     await at_work(vcenter, method)
-    [promised] = world.reservations.all
+    [promised] = await world.reservations.until(lambda all_: len(all_) == 1)
     vcenter.change_host(promised.spec["hostName"], maintenance=True)
     vcenter.release()
     await world.ready("workers", 1)
@@ -51,6 +51,7 @@ async def test_a_machine_says_that_its_host_is_closed_until_it_is_open_again(
     await world.pool("workers", T4)
     await at_work(vcenter, "PowerOnVM_Task")
     vcenter.change_host("DC0_C0_H0", maintenance=True)
+    await world.hosts.until(lambda all_: any(one.status.get("maintenance") for one in all_))
     vcenter.release()
     [machine] = await world.refused("workers", 1)
     assert "DC0_C0_H0 (in maintenance mode)" in see.said(machine, "PCIDevicesReady")[2]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.vcenter import Simulator
+from support.vsphere_world import RESERVATIONS
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 HOSTS = ("DC0_C0_H0", "DC0_C0_H1")
@@ -38,7 +39,8 @@ async def test_what_changed_while_the_next_host_was_tried_counts(
     vcenter.hold("RelocateVM_Task")
     await world.pool("workers", T4)
     await ordered(vcenter, "RelocateVM_Task")
-    [promised] = world.reservations.all
+    [page] = [page async for page in world.client.list(RESERVATIONS)]
+    [promised] = map(RESERVATIONS.decode, page.items)  # an informer may be behind
     # One host is struck, and the machine is on its way to the other.
     [struck] = set(HOSTS) - {promised.spec["hostName"]}
     vcenter.change_device(struck, CARD, label="gold")
