@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import msgspec
@@ -192,3 +193,40 @@ async def test_an_enabled_device_stays_so_whatever_is_looked_at(
     after = await cluster.get(USBDevice, STICK)
     assert after.status.enabled
     assert after.metadata.resource_version == before.metadata.resource_version
+
+
+class Unreadable:
+    """A simulated host on which the device's serial number cannot be read while `failing`."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+        self.failing = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+    def read(self, path: str) -> bytes:
+        if self.failing and path.endswith("/1-3/serial"):
+            raise OSError(errno.EIO, "Input/output error", path)
+        content: bytes = self._host.read(path)
+        return content
+
+
+async def test_a_device_that_cannot_be_read_stays_claimed_until_it_can(
+    cluster: Any, simulated: Any, impatient: None
+) -> None:
+    host = Unreadable(simulated("plain", "node1"))
+    before = host.owner(NODE)
+    agent = await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    claimed = await bound(cluster)
+    host.failing = True
+    await agent._observer.rescan()
+    await cluster.client.delete(served(USBDeviceClaim), STICK)
+    told = await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
+    assert "serial: cannot be read" in cluster.message(told)
+    assert (told.status.port, told.status.serial) == (claimed.status.port, claimed.status.serial)
+    assert host.owner(NODE) == QEMU
+    host.failing = False
+    await gone(cluster, USBDeviceClaim, STICK)
+    assert host.owner(NODE) == before
