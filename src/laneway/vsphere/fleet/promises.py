@@ -119,12 +119,6 @@ class Promises(Leading[Key]):
         """
         await self._loaded.wait()
         name = self._fleet.name(vm.spec.server)
-        try:
-            domain = await self._narrowed(vm, name, domain)
-        except NotFoundInVCenterError as error:
-            unclear = PoolUnclear(str(error))
-            self._metrics.refused(unclear.reason)
-            return unclear
         async with self._lock(vm):
             self._fleet.called(name, vm.spec.server)
             await self._clear_of_others(vm)
@@ -135,10 +129,16 @@ class Promises(Leading[Key]):
                     return own
                 if holds(hosts, own, given, domain=domain, struck=struck):
                     return own
-            machine = str(key_of(vm))
+            try:
+                domain = await self._narrowed(vm, name, domain)
+            except NotFoundInVCenterError as error:
+                unclear = PoolUnclear(str(error))
+                self._metrics.refused(unclear.reason)
+                return unclear
+            machine, hosts = str(key_of(vm)), self._hosts(name)
             if name in self._stirred:
                 await self._rehouse(name, hosts, but=machine)
-                given = self._given(name)
+            given = self._given(name)
             found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
             if own is not None and isinstance(found, Refusal):
                 await self._write(vm, name, Promise(machine, "", ()))
@@ -153,7 +153,10 @@ class Promises(Leading[Key]):
             return found
 
     async def _narrowed(self, vm: VSphereVM, name: str, domain: Domain) -> Domain:
-        """To the cluster of the machine's resource pool: elsewhere it could not be made."""
+        """To the cluster of the machine's resource pool: elsewhere it could not be made.
+
+        For a new promise only: one that was made was made there, whatever the pool is called since.
+        """
         pool = pool_of(vm, domain)
         if pool is None:
             return domain
@@ -178,14 +181,15 @@ class Promises(Leading[Key]):
                 continue
             if vm is None or not is_owned(one, vm) or is_on(promise.vm, hosts):
                 continue
+            domain = domain_of(vm, self._caches)
+            if holds(hosts, promise, self._given(name), domain=domain):
+                continue
             try:
-                domain = await self._narrowed(vm, name, domain_of(vm, self._caches))
+                domain = await self._narrowed(vm, name, domain)
             except VCenterError:
                 continue  # it is told when it asks for itself
             promise, given = self._book.promise(key), self._given(name)
             if promise is None:
-                continue
-            if holds(hosts, promise, given, domain=domain):
                 continue
             wanted = Wanted(tuple(seat.asked for seat in promise.seats))
             found = place(hosts, wanted, given, domain=domain, machine=promise.machine)

@@ -157,7 +157,8 @@ class Connection:
         return await self._ask(ask)
 
     async def cluster_of_pool(self, place: Place) -> str:
-        return await self._prepared(
+        # Asked again and again for a name that is wrong, which must not read all names each time.
+        return await self._ask(
             lambda stub: self._places.cluster_of_pool(self._content, stub, place)
         )
 

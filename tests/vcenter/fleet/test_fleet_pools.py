@@ -1,0 +1,71 @@
+"""Promises to machines of resource pools of which only vCenter knows the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from laneway.core.refusals.vsphere import PoolUnclear
+from laneway.core.vsphere.asked import AskedDevice, PciIds, Wanted
+from laneway.core.vsphere.domain import ANYWHERE
+from laneway.core.vsphere.promise import Promise
+from laneway.vsphere.vcenter import places
+from support.vcenter import Simulator
+
+IDS = PciIds(0x10DE, 0x1EB8)
+WANTED = Wanted((AskedDevice((IDS,)),))
+ITEM = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
+CARD = {"id": "0000:3b:00.0", "name": "Tesla T4", "fbGiB": 16, "mode": "passthrough"} | ITEM
+READING = "CreateContainerView"
+"""How all names of a vCenter are read."""
+
+
+async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
+    site: Any, vcenter: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "KEPT_S", 600.0)
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    vms = [await site.vm(f"m{at}", vcenter, ITEM, resourcePool="no-such") for at in range(3)]
+    assert isinstance(await found.promises.keep(vms[0], WANTED, ANYWHERE), PoolUnclear)
+    before = vcenter.requests(READING)
+    for vm in vms * 2:
+        assert isinstance(await found.promises.keep(vm, WANTED, ANYWHERE), PoolUnclear)
+    assert vcenter.requests(READING) == before
+
+
+async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
+    site: Any,
+    start_vcenter: Callable[..., Simulator],
+    make_pool: Callable[[Simulator, str, str], vim.ResourcePool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "KEPT_S", 0.0)  # names are always those of now
+    hosts = {f"DC0_C{at}_H0": [CARD, CARD | {"id": "0000:86:00.0"}] for at in range(2)}
+    vcenter = start_vcenter(hosts, clusters=2)
+    make_pool(vcenter, "DC0_C1", "team")
+    await site.vcenter(vcenter)
+    found = await site.lead()
+    await site.followed(found, vcenter)
+    one = await site.vm("one", vcenter, ITEM, resourcePool="team")
+    late = await site.vm("late", vcenter, ITEM, resourcePool="team")
+    other = await site.vm("other", vcenter, ITEM)
+    promise = await found.promises.keep(one, WANTED, ANYWHERE)
+    assert isinstance(promise, Promise)
+    make_pool(vcenter, "DC0_C0", "team")
+    assert isinstance(await found.promises.keep(late, WANTED, ANYWHERE), PoolUnclear)
+    assert await found.promises.keep(one, WANTED, ANYWHERE) == promise
+
+    # Nor does anybody ask for it who looks after others because a host has changed.
+    changed = asyncio.Event()
+    found.fleet.subscribe(lambda *_: changed.set())
+    vcenter.change_device("DC0_C1_H0", "0000:86:00.0", label="gold")
+    await asyncio.wait_for(changed.wait(), 60)
+    before = vcenter.requests(READING)
+    assert isinstance(await found.promises.keep(other, WANTED, ANYWHERE), Promise)
+    assert vcenter.requests(READING) == before
