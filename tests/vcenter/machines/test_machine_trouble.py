@@ -129,18 +129,19 @@ async def test_a_host_that_will_not_start_it_gives_way_to_another(
     await works.until_ready(name)
 
 
-@pytest.mark.parametrize("fault", ["InaccessibleDatastore", "NoCompatibleHost"])
+@pytest.mark.parametrize(("fault", "tries"), [("NoCompatibleHost", 1), ("CannotAccessFile", 3)])
 async def test_a_host_that_cannot_have_the_clone_gives_way_to_another(
-    works: Any, start_vcenter: Callable[..., Simulator], fault: str
+    works: Any, start_vcenter: Callable[..., Simulator], fault: str, tries: int
 ) -> None:
     vcenter = start_vcenter(TWO_HOSTS, drs=False)
     await works.cluster(vcenter)
-    vcenter.fail("CloneVM_Task", fault, "No such datastore.", host="DC0_C0_H1", times=-1)
+    vcenter.fail("CloneVM_Task", fault, "Not there.", host="DC0_C0_H1", times=-1)
     await works.machine("one", T4)
     await works.lead()
     await works.until_ready("one")
     assert vcenter.vms()["one"]["host"] == "DC0_C0_H2"
-    assert len(vcenter.tasks("CloneVM_Task")) == 2
+    clones = [one.get("fault") for one in vcenter.tasks("CloneVM_Task")]
+    assert clones == ["Not there."] * tries + [None]
     assert fault in await works.events("one")
 
 
@@ -157,8 +158,40 @@ async def test_a_host_that_it_cannot_be_moved_to_gives_way_to_another(
     await works.lead()
     await works.until_ready("one")
     assert vcenter.vms()["one"]["host"] == "DC0_C0_H2"
-    assert [one.get("fault") for one in vcenter.tasks("RelocateVM_Task")] == ["No datastore.", None]
+    moves = [one.get("fault") for one in vcenter.tasks("RelocateVM_Task")]
+    assert moves == ["No datastore."] * 3 + [None]
     assert {busy, lost} <= await works.events("one")
+
+
+@pytest.mark.parametrize("method", ["CloneVM_Task", "PowerOnVM_Task"])
+async def test_a_short_outage_of_storage_costs_a_machine_neither_its_host_nor_its_devices(
+    works: Any, start_vcenter: Callable[..., Simulator], method: str
+) -> None:
+    vcenter = start_vcenter(TWO_HOSTS, drs=False)
+    await works.cluster(vcenter)
+    vcenter.fail(method, "InaccessibleDatastore", "No datastore.", times=2)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    assert vcenter.vms()["one"]["host"] == "DC0_C0_H1"
+    tries = [one.get("fault") for one in vcenter.tasks(method)]
+    assert tries == ["No datastore.", "No datastore.", None]
+    assert vcenter.tasks("RelocateVM_Task") == []
+    # What is promised was written once, and never since.
+    kept = await works.raw(RESERVATIONS, "one")
+    assert kept["metadata"]["generation"] == 1
+
+
+async def test_after_a_longer_outage_of_storage_the_only_host_is_soon_tried_again(
+    works: Any, start_vcenter: Callable[..., Simulator]
+) -> None:
+    vcenter = start_vcenter({"DC0_C0_H1": TWO_HOSTS["DC0_C0_H1"]}, drs=False)
+    await works.cluster(vcenter)
+    vcenter.fail("PowerOnVM_Task", "InaccessibleDatastore", "No datastore.", times=4)
+    await works.machine("one", T4)
+    await works.lead()
+    await works.until_ready("one")
+    assert len(vcenter.tasks("PowerOnVM_Task")) == 5
 
 
 def _decided(vm: Any) -> bool:

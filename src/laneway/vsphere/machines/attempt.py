@@ -209,7 +209,7 @@ class Attempt:
             return Again()
         memory.refusal = found
         await self._tell(step, scene)
-        return Retry(self._means.pace.rest)
+        return Retry(memory.rest(now, self._means.pace))
 
     async def _keep(self, scene: Scene) -> Promise | Refusal:
         return await self._means.promises.keep(
@@ -299,11 +299,13 @@ class Attempt:
         host = memory.tried
         if ordering == SwitchOn.__name__ and scene.state is not None:
             host = scene.state.host  # vCenter may have moved it there to start it
-        if host and scene.wanted.devices and faults.is_of_host(fault):
-            self._report.event(self._vm, fault.type, fault_words(fault), warning=True)
-            memory.strike(host, time.monotonic(), self._means.pace)
-            memory.fault = fault
-            return
+        if host and scene.wanted.devices:
+            doubted = faults.may_be_of_host(fault)
+            if memory.doubt(host) if doubted else faults.is_of_host(fault):
+                self._report.event(self._vm, fault.type, fault_words(fault), warning=True)
+                memory.strike(host, time.monotonic(), self._means.pace, doubted=doubted)
+                memory.fault = fault
+                return
         terminal = faults.is_terminal(fault) and not scene.wish.deleted
         if fault.type == "DuplicateName":
             there = await vcenter.named(self._vm.metadata.name, scene.place)

@@ -40,17 +40,9 @@ _TERMINAL = frozenset(
 _ELSEWHERE = frozenset(
     {
         "AgentInstallFailed",
-        "CannotAccessFile",
-        "CannotAccessLocalSource",
-        "CannotAccessNetwork",
-        "CannotAccessVmComponent",
-        "CannotAccessVmConfig",
         "CannotAccessVmDevice",
-        "CannotAccessVmDisk",
-        "DatastoreNotWritableOnHost",
         "DisallowedOperationOnFailoverHost",
         "HostNotConnected",
-        "InaccessibleDatastore",
         "InsufficientCpuResourcesFault",
         "InsufficientFailoverResourcesFault",
         "InsufficientGraphicsResourcesFault",
@@ -64,6 +56,19 @@ _ELSEWHERE = frozenset(
         "VmConfigIncompatibleForRecordReplay",
     }
 )
+_SHARED = frozenset(
+    {
+        "CannotAccessFile",
+        "CannotAccessLocalSource",
+        "CannotAccessNetwork",
+        "CannotAccessVmComponent",
+        "CannotAccessVmConfig",
+        "CannotAccessVmDisk",
+        "DatastoreNotWritableOnHost",
+        "InaccessibleDatastore",
+    }
+)
+"""Of storage and networks, which one host may have lost, or all of them for a while."""
 _TOO_MANY = frozenset({"InvalidArgument", "InvalidDeviceSpec", "InvalidDeviceOperation"})
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
@@ -76,6 +81,11 @@ def is_terminal(fault: Fault) -> bool:
 def is_of_host(fault: Fault) -> bool:
     """Another host might do what this one did not."""
     return fault.type in _ELSEWHERE
+
+
+def may_be_of_host(fault: Fault) -> bool:
+    """Another host might do it, if this one goes on failing; or none until it has passed."""
+    return fault.type in _SHARED
 
 
 def is_of_request(fault: Fault) -> bool:

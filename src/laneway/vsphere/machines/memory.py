@@ -18,6 +18,10 @@ from laneway.core.vsphere.machine import Fault
 from laneway.core.vsphere.steps import Past
 
 FOREVER = float("inf")
+DOUBTS = 3
+"""So many failures in a row, for what may be of storage or network that all hosts share, count as
+the host's: with the growing waits between them, an outage of some seconds costs no machine its
+place, and a host that is alone with it is left before anybody has to look."""
 
 
 class Pace(NamedTuple):
@@ -78,14 +82,14 @@ class Memory:
     """The guest cannot be asked to shut down."""
     told: Sequence[Any] | None = None
     """What was last written of its devices, which CAPV's own definitions do not keep."""
-    struck: set[str] = field(default_factory=set)
-    """Hosts that would not take or start it."""
+    struck: dict[str, float] = field(default_factory=dict)
+    """Hosts that would not take or start it, and when they are to be tried again."""
+    doubted: tuple[str, int] = ("", 0)
+    """The host that last failed it for what may be of others, and how often in a row."""
     tried: str = ""
     """The host that was last told to take or start it; empty: something else was ordered since."""
     stirred: set[str] = field(default_factory=set)
     """Those of these hosts where something has changed since."""
-    pardoned: float = 0.0
-    """When these are to be tried again."""
 
     def failed(self, fault: Fault, now: float, pace: Pace, *, terminal: bool) -> float:
         """Count a failure; how long to wait."""
@@ -102,6 +106,7 @@ class Memory:
         self.due = 0.0
         self.fault = None
         self.blocked = False
+        self.doubted = ("", 0)
 
     def order(self, host: str = "") -> None:
         """Something is ordered; `host`: of the one that is to take or start it."""
@@ -109,24 +114,34 @@ class Memory:
         self.tried = host
         self.stirred.discard(host)
 
-    def strike(self, host: str, now: float, pace: Pace) -> None:
-        """A host would not take or start it."""
-        self.struck.add(host)
+    def doubt(self, host: str) -> bool:
+        """Count a failure that may be of others than the host; whether it counts as the host's."""
+        before, times = self.doubted
+        self.doubted = (host, times + 1 if host == before else 1)
+        return self.doubted[1] >= DOUBTS
+
+    def strike(self, host: str, now: float, pace: Pace, *, doubted: bool = False) -> None:
+        """A host would not take or start it; `doubted`: which may have been of others."""
+        self.struck[host] = now + (self._wait(pace) if doubted else pace.pardon)
+        self.doubted = ("", 0)
         self.attempts += 1
-        self.pardoned = now + pace.pardon
 
     def forgive(self, now: float, pace: Pace) -> bool:
         """Whether there are hosts to try again, as something has changed there; but not at once."""
-        forgiven = self.struck & self.stirred
-        self.struck -= forgiven
+        forgiven = self.stirred & self.struck.keys()
+        for host in forgiven:
+            del self.struck[host]
         if forgiven:
             self.due = now + self._wait(pace)
         return bool(forgiven)
 
     def pardon(self, now: float) -> None:
         """Try hosts again that would not take or start it long ago."""
-        if self.struck and now >= self.pardoned:
-            self.struck.clear()
+        self.struck = {host: until for host, until in self.struck.items() if until > now}
+
+    def rest(self, now: float, pace: Pace) -> float:
+        """Until it is asked again for what was refused, if nothing changes before."""
+        return min([pace.rest, *(until - now for until in self.struck.values())])
 
     def changed(self, hosts: frozenset[str], now: float, pace: Pace) -> None:
         """Something of the inventory has changed: what could not be may be possible now."""

@@ -76,14 +76,40 @@ def test_hosts_are_tried_again_when_they_change_or_much_later() -> None:
     one.strike("host-2", 0.0, PACE)
     assert not one.forgive(0.0, PACE)
     one.changed(frozenset({"host-1", "host-3"}), 1.0, PACE)
-    assert one.struck == {"host-1", "host-2"}  # as long as there are others
+    assert set(one.struck) == {"host-1", "host-2"}  # as long as there are others
     assert one.forgive(1.0, PACE)
-    assert one.struck == {"host-2"}
+    assert set(one.struck) == {"host-2"}
     assert not one.forgive(1.0, PACE)
     one.pardon(99.0)
-    assert one.struck == {"host-2"}
+    assert set(one.struck) == {"host-2"}
     one.pardon(100.0)
-    assert one.struck == set()
+    assert not one.struck
+
+
+def test_a_host_is_struck_for_what_may_be_of_all_only_after_several_failures_in_a_row() -> None:
+    one = memory()
+    assert [one.doubt("host-1") for _ in range(3)] == [False, False, True]
+    one.strike("host-1", 0.0, PACE)
+    assert [one.doubt("host-2") for _ in range(2)] == [False, False]
+    assert [one.doubt("host-1") for _ in range(2)] == [False, False]
+    one.succeeded()
+    assert [one.doubt("host-1") for _ in range(3)] == [False, False, True]
+
+
+def test_a_doubted_host_is_tried_again_sooner_than_one_that_said_that_it_cannot() -> None:
+    one = memory()
+    one.strike("host-1", 0.0, PACE)
+    one.strike("host-2", 0.0, PACE, doubted=True)
+    assert one.rest(0.0, PACE) == 4.0
+    one.pardon(4.0)
+    assert set(one.struck) == {"host-1"}
+    assert one.rest(90.0, PACE) == 10.0
+    one.pardon(100.0)
+    assert not one.struck
+    assert one.rest(100.0, PACE) == PACE.rest
+    for _ in range(20):
+        one.strike("host-1", 0.0, PACE, doubted=True)
+    assert one.struck == {"host-1": PACE.longest}
 
 
 def test_what_changed_before_a_host_was_told_to_start_it_is_no_reason_to_try_again() -> None:
