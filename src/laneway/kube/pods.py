@@ -24,6 +24,8 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     resources: Resources = Resources()
     readiness_probe: Mapping[str, Any] | None = None
+    restart_policy: str = ""
+    """Of an init container: `Always` if it runs beside the others."""
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,6 +40,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The wish."""
 
     containers: Sequence[Container] = ()
+    init_containers: Sequence[Container] = ()
     node_name: str = ""
     """Empty until it is scheduled."""
     node_selector: Mapping[str, str] = {}

@@ -54,11 +54,23 @@ class Node:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def pod(self, name: str, vm: str = "", **limits: int) -> tuple[str, dict[str, Grant]]:
-        """A pod that the kubelet has admitted; its uid and what its containers got."""
+    async def pod(
+        self, name: str, vm: str = "", *, sidecar: bool = False, **limits: int
+    ) -> tuple[str, dict[str, Grant]]:
+        """A pod that the kubelet has admitted; its uid and what its containers got.
+
+        `sidecar`: an init container that runs on asks, and no other one.
+        """
         resources = {key: str(value) for key, value in limits.items()}
         labels = {"kubevirt.io/created-by": f"uid-of-{vm}"} if vm else {}
         annotations = {"kubevirt.io/domain": vm} if vm else {}
+        compute = {"name": "compute", "image": "launcher", "resources": {"limits": resources}}
+        containers = {"containers": [compute]}
+        if sidecar:
+            containers = {
+                "initContainers": [compute | {"restartPolicy": "Always"}],
+                "containers": [{"name": "main", "image": "launcher"}],
+            }
         created = await self.cluster.client.create(
             PODS,
             {
@@ -70,12 +82,7 @@ class Node:
                     "labels": labels,
                     "annotations": annotations,
                 },
-                "spec": {
-                    "nodeName": NODE,
-                    "containers": [
-                        {"name": "compute", "image": "launcher", "resources": {"limits": resources}}
-                    ],
-                },
+                "spec": {"nodeName": NODE, **containers},
             },
             NAMESPACE,
         )

@@ -15,6 +15,7 @@ from laneway.core import keys
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
+from laneway.sim.kubelet.pods import PodRequest
 
 Q4 = "NVIDIA A2-4Q"
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
@@ -236,10 +237,66 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     await node.pod("launcher", **{RESOURCE: 1})
     await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
     await cluster.stop_agent(agent)
-    node.kubelet.faults.untold_pods = 1
+    node.kubelet.faults.untold_pods = 1_000_000
     await node.agent(host)
-    assert node.kubelet.faults.untold_pods == 0
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "UsersUntold")
+    assert "has not told of all pods that run" in cluster.message(refused)
+    node.kubelet.faults.untold_pods = 0
+    await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert cluster.carried(host) == {FIRST: Q4}
+
+
+@pytest.mark.parametrize("sidecar", [False, True])
+async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
+    cluster, node, simulated, framework, sidecar
+) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("desk", sidecar=sidecar, **{RESOURCE: 1})
     await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    node.kubelet.faults.pod_resources = "refuse"  # So that the change is never seen.
+    await cluster.client.delete(PODS, "desk", "default", grace_seconds=0)
+    node.kubelet.remove(uid)
+    await node.pod("desk", sidecar=sidecar, **{RESOURCE: 1})
+    node.kubelet.faults.pod_resources = "answer"
+    # Whoever tells the machine's name has seen that the pod runs, and asked the kubelet since.
+    labels = {"kubevirt.io/created-by": "uid-of-desk"}
+    metadata = {"labels": labels, "annotations": {"kubevirt.io/domain": "desk"}}
+    await cluster.client.patch(PODS, "desk", {"metadata": metadata}, "default")
+    await cluster.disable(NAMES[FIRST])
+    has = "default/desk (pod default/desk)"
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: has in cluster.message(obj))
+    await cluster.ask(NAMES[FIRST], Q4)
+    await cluster.answer(NAMES[FIRST], "Configured")
+    await node.kubelet.stop()
+    node.kubelet.faults.untold_pods = 1_000_000
+    await node.kubelet.start()
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert has in cluster.message(refused)
+    assert cluster.carried(host) == {FIRST: Q4}
+
+
+async def test_a_pod_keeps_nothing_that_it_never_asked_for(
+    cluster, node, simulated, framework
+) -> None:
+    host = simulated(framework, "node1")
+    await node.agent(host)
+    await make(cluster, framework, FIRST)
+    await node.allocatable(RESOURCE, 1)
+    # A pod that only the kubelet knows, such as one deleted by force, and another one of its name.
+    request = PodRequest(
+        uid="gone", namespace="default", name="desk", containers={"compute": {RESOURCE: 1}}
+    )
+    await node.kubelet.admit(request)
+    await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
+    await node.pod("desk", vm="desk")
+    node.kubelet.remove("gone")
+    await cluster.disable(NAMES[FIRST])
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
 async def test_without_a_kubelet_the_object_says_so(cluster, simulated, framework) -> None:

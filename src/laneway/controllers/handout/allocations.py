@@ -8,7 +8,7 @@ else knows any more, or yet, it is asked again soon.
 When the kubelet does not answer, what it said last stays: silence never makes a device free. Nor
 does it when a kubelet that has just started tells of no pods, because it has not heard of any yet:
 what a pod had it still has until it ends, and until a pod that runs has what it asks for the
-kubelet is asked again.
+kubelet is asked again, and nobody knows who else has such devices.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class Allocations:
         """Who has what; None until the kubelet has answered once."""
         self.wanting: frozenset[tuple[str, str, str]] = frozenset()
         """Pods that have devices and are still to get others: namespace, name, resource."""
+        self.lacking: frozenset[str] = frozenset()
+        """Resources of which a pod that runs has less than it asks for, which cannot be."""
         self.asked = asyncio.Event()
         """Set once the kubelet has been asked, whether it answered or not."""
         self.problem = "it has not been asked yet"
@@ -116,18 +118,22 @@ class Allocations:
 
     def _take(self, said: Mapping[Device, Owner], *, fresh: bool) -> None:
         owners = {device: owner for device, owner in said.items() if not self._has_ended(owner)}
+        has = _counted(owners)
         untold = {
             device: owner
             for device, owner in (self.owners or {}).items()
-            if device not in said and self._still_there(device, owner)
+            if device not in said and self._still_there(device, owner, has)
         }
         self._soon = fresh or bool(untold) or len(owners) < len(said)
         owners |= untold
         wanting = self._still_wanting(owners)
-        self._soon = self._soon or bool(wanting) or self._is_lacking(owners)
+        self.lacking = self._found_lacking(owners)
+        self._soon = self._soon or bool(wanting) or bool(self.lacking)
         self._soon = self._soon or not all(map(self.known, owners.values()))
         self._uids = {
-            device: self._got_by(device, owner) or self._uid(owner)
+            device: self._has_it_now(device, owner, said)
+            or self._got_by(device, owner)
+            or self._uid(owner)
             for device, owner in owners.items()
         }
         if (owners, wanting) != (self.owners, self.wanting):
@@ -147,20 +153,37 @@ class Allocations:
         same = (self.owners or {}).get(device) == owner
         return self._uids.get(device, "") if same else ""
 
-    def _still_there(self, device: Device, owner: Owner) -> bool:
-        """Whether the pod that had a device is there, and not over."""
-        uid = self._uid(owner)
-        return bool(uid) and self._got_by(device, owner) in ("", uid) and not self._has_ended(owner)
+    def _has_it_now(self, device: Device, owner: Owner, said: Mapping[Device, Owner]) -> str:
+        """The uid of the pod that surely has a device that the kubelet names, if any has.
 
-    def _is_lacking(self, owners: Mapping[Device, Owner]) -> bool:
-        """Whether a pod that runs has less than it asks for, which cannot be."""
+        What a pod of the same name left may be named still, but not after another one runs that
+        asks for the same: for that one the kubelet names its own.
+        """
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        runs = pod is not None and pod.status.phase == "Running" and _wishes(pod)[device[0]]
+        return self._uid(owner) if runs and device in said else ""
+
+    def _still_there(
+        self, device: Device, owner: Owner, has: Counter[tuple[str, str, str]]
+    ) -> bool:
+        """Whether the pod that had a device is there, not over, and asks for more than is told."""
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        return (
+            pod is not None
+            and self._got_by(device, owner) in ("", pod.metadata.uid)
+            and not self._has_ended(owner)
+            and has[owner.namespace, owner.pod, device[0]] < _wishes(pod)[device[0]]
+        )
+
+    def _found_lacking(self, owners: Mapping[Device, Owner]) -> frozenset[str]:
         has = _counted(owners)
-        return any(
-            self._ours(resource)
-            and has[pod.metadata.namespace, pod.metadata.name, resource] < count
+        return frozenset(
+            resource
             for pod in self._pods.store
             if pod.status.phase == "Running"
             for resource, count in _wishes(pod).items()
+            if self._ours(resource)
+            and has[pod.metadata.namespace, pod.metadata.name, resource] < count
         )
 
     def _still_wanting(self, owners: Mapping[Device, Owner]) -> frozenset[tuple[str, str, str]]:
@@ -193,9 +216,10 @@ def _counted(owners: Mapping[Device, Owner]) -> Counter[tuple[str, str, str]]:
 
 
 def _wishes(pod: Pod) -> Counter[str]:
-    """How many devices a pod asks for, by resource."""
+    """How many devices a pod asks for while it runs, by resource."""
     found: Counter[str] = Counter()
-    for container in pod.spec.containers:
+    sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
         for resource, quantity in container.resources.limits.items():
             if "/" in resource and str(quantity).isdecimal():
                 found[resource] += int(quantity)

@@ -48,6 +48,7 @@ __all__ = ["Caches", "Handout", "Listener", "Say", "Standing"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""
+PODS_UNKNOWN = "the kubelet has not told of all pods that run"
 CLAIMS_UNKNOWN = "the API server has not told yet which ResourceClaims have devices"
 NOT_REGISTERED = "NotRegistered"
 """Reason of `Advertised` while the kubelet does not know of a device's resource."""
@@ -146,6 +147,8 @@ class Handout:
                 refusal = DeviceAllocated(name, owner.namespace, owner.pod, owner.virtual_machine)
             elif ready and device_of(ready.offer) in fresh:
                 refusal = DeviceAllocated(name, "", "")
+            elif ready and ready.offer.resource in self._allocations.lacking:
+                refusal = UsersUntold(name, PODS_UNKNOWN)
             elif ready and self._beside and not self._beside.known.is_set():
                 refusal = UsersUntold(name, CLAIMS_UNKNOWN)
             elif ready and self._beside and (claim := self._beside.claim_of(ready.offer)):
