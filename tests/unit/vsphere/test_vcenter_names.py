@@ -6,6 +6,7 @@ import pytest
 
 from laneway.vsphere.port import NotFoundInVCenterError
 from laneway.vsphere.vcenter.names import Names
+from laneway.vsphere.vcenter.places import named_pool
 from laneway.vsphere.vcenter.pyvmomi import vim
 
 THERE = [
@@ -28,9 +29,15 @@ THERE = [
 def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
     """The root folder is not among what a view of it shows."""
     kinds = {ref: kind for ref, kind, _, _ in (*THERE, *POOLS)}
+    pools = {parent: vim.ResourcePool(ref) for ref, _, name, parent in seen if name == "Resources"}
     return Names(
         {
-            ref: {"": kind(ref), "name": name, "parent": kinds.get(parent, vim.Folder)(parent)}
+            ref: {
+                "": kind(ref),
+                "name": name,
+                "parent": kinds.get(parent, vim.Folder)(parent),
+                "resourcePool": pools.get(ref),
+            }
             for ref, kind, name, parent in seen
         }
     )
@@ -102,6 +109,41 @@ def test_a_star_that_fits_several_is_said() -> None:
     # Where one cluster has it, that is meant.
     found = names(POOLS[:-4] + POOLS[-3:-2]).find(vim.ResourcePool, "*/Resources", called="pool")
     assert found.ref == "resgroup-1"
+
+
+@pytest.mark.parametrize(
+    ("wish", "under", "ref"),
+    [
+        ("/east/host/gpu-1", "", "resgroup-1"),  # a cluster means all of it, as for CAPV
+        ("/east/host/gpu*", "", "resgroup-1"),
+        ("gpu-1", "datacenter-1", "resgroup-1"),
+        ("gpu-1", "domain-c1", "resgroup-1"),
+        ("cpu*", "", "resgroup-2"),
+        ("team a", "", "resgroup-4"),
+        ("gpu-1", "domain-c2", None),
+        ("no-such", "", None),
+    ],
+)
+def test_a_resource_pool_may_be_given_as_its_cluster(
+    wish: str, under: str, ref: str | None
+) -> None:
+    if ref is None:
+        with pytest.raises(NotFoundInVCenterError, match=r"there is no resource pool.*/Resources"):
+            named_pool(names(POOLS), wish, under)
+    else:
+        assert named_pool(names(POOLS), wish, under).ref == ref
+
+
+def test_a_resource_pool_that_may_be_several_clusters_is_said() -> None:
+    clusters = "it may be /east/host/cpu\\*, /east/host/gpu-1; give the whole path"
+    with pytest.raises(NotFoundInVCenterError, match=rf"'/east/host/\*' is not unique: {clusters}"):
+        named_pool(names(POOLS), "/east/host/*", "")
+    # Where pools fit, no cluster is meant.
+    twins = [*POOLS, ("resgroup-6", vim.ResourcePool, "gpu-1", "resgroup-1")]
+    assert named_pool(names(twins), "gpu-1", "").ref == "resgroup-6"
+    twins.append(("resgroup-7", vim.ResourcePool, "gpu-1", "resgroup-2"))
+    with pytest.raises(NotFoundInVCenterError, match=r"not unique: it may be .*/Resources/gpu-1"):
+        named_pool(names(twins), "gpu-1", "")
 
 
 @pytest.mark.parametrize("wish", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])

@@ -41,9 +41,10 @@ async def test_the_pool_of_capvs_quick_start_is_that_of_the_only_cluster(
     await works.cluster(vcenter)
     await works.machine("one", T4, resourcePool="*/Resources")
     await works.machine("none", resourcePool="/DC0/host/*/Resources")
+    await works.machine("whole", resourcePool="/DC0/host/*")
     await works.lead()
-    await works.until_ready("one")
-    await works.until_ready("none")
+    for name in ("one", "none", "whole"):
+        await works.until_ready(name)
 
 
 async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
@@ -59,6 +60,17 @@ async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
     assert f"{there}; give the whole path" in words_of(vm)
     await works.until_ready("two")
     assert "one" not in vcenter.vms()
+
+
+async def test_a_pool_given_as_its_cluster_is_all_of_that(
+    works: Any, start_vcenter: Callable[..., Simulator]
+) -> None:
+    vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C1_H0": [CARD]}, clusters=2, drs=False)
+    await works.cluster(vcenter)
+    await works.machine("one", T4, resourcePool="/DC0/host/DC0_C1")
+    await works.lead()
+    await works.until_ready("one")
+    assert vcenter.vms()["one"]["host"] == "DC0_C1_H0"
 
 
 @pytest.mark.parametrize("cluster", ["DC0_C0", "DC0_C1"])

@@ -62,17 +62,22 @@ class Names:
         return cls(read_view(content, stub, content.rootFolder, _PATHS))
 
     def find(self, kind: Any, wish: str, *, called: str, under: str = "") -> Entity:
-        """The one object of a kind that a name, path or reference means, below another object."""
+        """The one object of a kind that a name, path or reference means, at or below another."""
+        fitting = self.fitting(kind, wish, under=under)
+        return self._only(fitting, self._of(kind, under), f"{called} {wish!r}")
+
+    def fitting(self, kind: Any, wish: str, *, under: str = "") -> list[Entity]:
+        """Those that may be meant: none, one, or several that nothing tells apart."""
         there = self._of(kind, under)
         if (meant := self._entities.get(wish)) in there:
-            return meant
+            return [meant]
         fitting = [one for one in there if self._fits(wish, one, same)]
         if not fitting and is_pattern(wish):
             fitting = [one for one in there if self._fits(wish, one, like)]
         if len(fitting) > 1:
             top = min(len(self._chain(one)) for one in fitting)
             fitting = [one for one in fitting if len(self._chain(one)) == top]
-        return self._only(fitting, there, f"{called} {wish!r}")
+        return fitting
 
     def only(self, kind: Any, *, called: str, under: str = "") -> Entity:
         """The one object of a kind, where nothing was said."""
@@ -103,7 +108,7 @@ class Names:
             one
             for one in self._entities.values()
             if isinstance(one.thing, kind)
-            and (not under or any(each.ref == under for each in self._chain(one)[:-1]))
+            and (not under or any(each.ref == under for each in self._chain(one)))
         ]
 
     def _chain(self, one: Entity) -> list[Entity]:

@@ -89,7 +89,7 @@ class Places:
         """The ref of the compute resource that the wished resource pool is of."""
         names = self.names(content, stub)
         center = _datacenter(names, place.datacenter)
-        pool = _named_pool(names, place, center.ref if center else "")
+        pool = named_pool(names, place.resource_pool, center.ref if center else "")
         compute = names.above(pool, vim.ComputeResource)
         if compute is None:
             raise NotFoundInVCenterError(f"the resource pool {names.path(pool)} is of no cluster")
@@ -161,7 +161,7 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
         cluster = names.find(vim.ComputeResource, place.cluster, called="cluster", under=under)
         under = cluster.ref
     if place.resource_pool:
-        return _named_pool(names, place, under).thing
+        return named_pool(names, place.resource_pool, under).thing
     if host is not None:
         return _root_pool(names, host)
     if not place.cluster:
@@ -169,8 +169,15 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
     return cluster.told["resourcePool"]
 
 
-def _named_pool(names: Names, place: Place, under: str) -> Entity:
-    return names.find(vim.ResourcePool, place.resource_pool, called="resource pool", under=under)
+def named_pool(names: Names, wish: str, under: str) -> Entity:
+    """A resource pool; a cluster stands for its root pool, as for CAPV, where no pool fits."""
+    what = "resource pool"
+    if not names.fitting(vim.ResourcePool, wish, under=under) and names.fitting(
+        vim.ComputeResource, wish, under=under
+    ):
+        cluster = names.find(vim.ComputeResource, wish, called=what, under=under)
+        return names.get(ref_of(cluster.told.get("resourcePool")), called=what)
+    return names.find(vim.ResourcePool, wish, called=what, under=under)
 
 
 def _root_pool(names: Names, host: Entity) -> Any:
