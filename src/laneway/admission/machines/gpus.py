@@ -38,6 +38,7 @@ def as_host_devices(
 ) -> tuple[list[Any], list[Any]]:
     """Both lists with every entry where it belongs, `stored` being the host devices of before."""
     hosts, rest = list(hosts), []
+    left: set[int | None] = set()
     # Each place is for one entry: two of one name are a mistake that is not hidden.
     places = {_name(host): place for place, host in enumerate(hosts) if host in stored}
     for entry in entries:
@@ -45,13 +46,16 @@ def as_host_devices(
         plain = _plain(entry)
         if place is not None and hosts[place] == plain:
             continue
+        replaced = place is not None and _may_be_vgpu(hosts[place], world)
         if not becomes_host_device(entry, world):
             rest.append(entry)
-        elif place is not None and _may_be_vgpu(hosts[place], world):
+            if replaced:
+                left.add(place)
+        elif place is not None and replaced:
             hosts[place] = plain
         else:
             hosts.append(plain)
-    return hosts, rest
+    return [host for place, host in enumerate(hosts) if place not in left], rest
 
 
 def _name(entry: Any) -> str:

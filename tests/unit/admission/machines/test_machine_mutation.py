@@ -217,6 +217,22 @@ def test_a_changed_entry_of_the_file_takes_the_place_of_the_stored_one(cluster: 
     assert cluster.devices(applied_again(cluster, stored, *both))[1:] == both
 
 
+@pytest.mark.parametrize(
+    "change", [{"virtualGPUOptions": {"display": {}}}, {"deviceName": "nvidia.com/NVIDIA_A2-4Q"}]
+)
+def test_an_entry_that_now_belongs_to_gpus_is_no_host_device_any_more(
+    cluster: Any, change: dict[str, Any]
+) -> None:
+    usb = cluster.usb("n1", 11)
+    vendor(cluster, 2)
+    cluster.vgpu("n1", ADDRESS.format(7), "NVIDIA A2-4Q", framework="mdev")
+    entries = [{"name": name, "deviceName": VGPU} for name in ("one", "two")]
+    stored = cluster.mutated(cluster.vm(usb, gpus=entries))
+    after = applied_again(cluster, stored, entries[0] | change, entries[1])
+    assert cluster.devices(after) == [cluster.entry(usb), entries[1]]
+    assert cluster.devices(after, "gpus") == [entries[0] | change]
+
+
 def test_two_entries_of_one_name_are_not_made_one(cluster: Any) -> None:
     (entry,) = vendor(cluster, 1)
     stored = cluster.mutated(cluster.vm(gpus=[entry]))
