@@ -26,7 +26,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from laneway.api import Status
-from laneway.controllers.devices.family import Family, T, read_failed
+from laneway.controllers.devices.family import READ_FAILED, Family, T, read_failed
 from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import may_change_modes
@@ -130,7 +130,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._refused: set[str] = set()
         self._failures: dict[str, Failure] = {}
         self._unreadable: dict[str, str] = {}
-        """What nothing can be decided about now, and why. Its last answer stays, as a journal."""
+        """What nothing can be decided about now, and why, as was told by an event."""
 
     # ------------------------------------------------------------------- what a family says
 
@@ -225,7 +225,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if error := read_failed(self.inventory, PciAddress.parse(self.address(stored))):
             if self._unreadable.get(name) != error:
                 self._unreadable[name] = error
-                self._say(stored, "ReadFailed", f"Left alone meanwhile: {error}.", warning=True)
+                self._say(stored, READ_FAILED, f"Left alone meanwhile: {error}.", warning=True)
             return None
         self._unreadable.pop(name, None)
         if other := self.means.identity.other(stored):

@@ -196,17 +196,18 @@ async def test_an_enabled_device_stays_so_whatever_is_looked_at(
 
 
 class Unreadable:
-    """A simulated host on which the device's serial number cannot be read while `failing`."""
+    """A simulated host on which an attribute of the device cannot be read while `failing`."""
 
-    def __init__(self, host: Any) -> None:
+    def __init__(self, host: Any, attribute: str = "serial") -> None:
         self._host = host
+        self._end = f"/1-3/{attribute}"
         self.failing = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._host, name)
 
     def read(self, path: str) -> bytes:
-        if self.failing and path.endswith("/1-3/serial"):
+        if self.failing and path.endswith(self._end):
             raise OSError(errno.EIO, "Input/output error", path)
         content: bytes = self._host.read(path)
         return content
@@ -230,3 +231,20 @@ async def test_a_device_that_cannot_be_read_stays_claimed_until_it_can(
     host.failing = False
     await gone(cluster, USBDeviceClaim, STICK)
     assert host.owner(NODE) == before
+
+
+async def test_a_device_of_which_not_everything_can_be_read_stays_of_use(
+    cluster: Any, simulated: Any, impatient: None
+) -> None:
+    host = Unreadable(simulated("plain", "node1"), "product")
+    agent = await cluster.start_agent("node1", host)
+    await claim(cluster, STICK)
+    await bound(cluster)
+    await cluster.until(USBDevice, STICK, lambda one: one.status.enabled)
+    host.failing = True
+    await agent._observer.rescan()
+    await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
+    spoilt = {"status": {"description": "spoilt"}}
+    await cluster.client.patch(served(USBDevice), STICK, spoilt, subresource="status")
+    shown = await cluster.until(USBDevice, STICK, lambda one: one.status.description != "spoilt")
+    assert shown.status.enabled

@@ -26,7 +26,7 @@ from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_
 from laneway.controllers import acting
 from laneway.controllers.acting import ActingController, Means
 from laneway.controllers.claims.answers import RELEASING
-from laneway.controllers.devices.family import Family, ready
+from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.wishes import answered, refused
 from laneway.controllers.handout.handout import Handout, Standing
 from laneway.core.plan import Satisfied
@@ -45,8 +45,6 @@ W = TypeVar("W")
 
 UNPERMIT_SECONDS = 10.0
 """How long KubeVirt's entry is waited for before hardware is given back without that."""
-READ_FAILED = "ReadFailed"
-"""Event, and reason of `Ready`: the device is left alone, as something of it cannot be read."""
 STILL_PERMITTED = "StillPermitted"
 """Event: hardware is given back although KubeVirt's entry has not gone."""
 

@@ -12,6 +12,9 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import WrongDevice
 
+READ_FAILED = "ReadFailed"
+"""Event, and reason of `Ready`: something of a device cannot be read, so it is left alone."""
+
 
 class DeviceObject(Protocol):
     """Any object of the device group."""

@@ -17,7 +17,7 @@ from laneway.api import (
     PCIDeviceSriov,
     PCIDeviceStatus,
 )
-from laneway.controllers.devices.family import read_failed, ready, unreadable
+from laneway.controllers.devices.family import READ_FAILED, read_failed, ready, unreadable
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
 from laneway.core.pci import Link, PciFunction
@@ -154,7 +154,7 @@ def _shareable(function: PciFunction) -> list[Condition]:
 
 def _observed(failed: str) -> Condition:
     if failed:
-        return ready("ReadFailed", f"Not everything could be read: {failed}.", status=False)
+        return ready(READ_FAILED, f"Not everything could be read: {failed}.", status=False)
     return ready("Observed", "The status is what the kernel shows.")
 
 

@@ -23,7 +23,7 @@ from laneway.api import (
     USBDeviceStatus,
     find_condition,
 )
-from laneway.controllers.devices.family import Family, ready, unreadable
+from laneway.controllers.devices.family import READ_FAILED, Family, ready, unreadable
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.publisher import Publisher
 from laneway.core import ids, keys, names, usability
@@ -142,7 +142,7 @@ class UsbPublisher(Publisher[USBDevice]):
         """What the kernel shows, and what the claim says."""
         claim = self._claims.store.get(stored.metadata.name)
         answer = find_condition(claim.status.conditions, "Ready") if claim else None
-        if claim is not None and answer is None:
+        if claim is not None and (answer is None or answer.reason == READ_FAILED):
             enabled = stored.status.enabled
         else:
             enabled = answer is not None and answer.status == "True"
