@@ -62,7 +62,7 @@ async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds
         click.echo("Nothing to do: there is no PCI devices controller of Harvester's here.")
         return 0
     finished = harvester.parked and not (harvester.runs or harvester.hooks or facts.adopted)
-    if harvester.seen and finished and harvester.saved:
+    if harvester.seen and finished and harvester.saved and facts.adoptable:
         click.echo("Nothing to do: Harvester's controller is parked already.")
         return 0
     found = rules.before(facts)

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from laneway.core.claims.pci import misplaced
-from laneway.core.doctor.cluster_facts import ClusterFacts
+from laneway.core.doctor.cluster_facts import ClusterFacts, Unreadable
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.phrases import few
 
+PARTS = ("laneway-agent", "laneway-manager", "laneway-webhook")
 KNOWN = ((1, 7), (1, 8))
 """Releases of Harvester whose objects Laneway was made after."""
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?")
@@ -60,6 +61,9 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     layouts: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     """What could not be seen, a sentence each."""
+    adoptable: bool = True
+    """Whether everything may be seen by which `adopted` is found."""
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def before(facts: TakeoverFacts) -> list[Finding]:
@@ -72,10 +76,12 @@ def before(facts: TakeoverFacts) -> list[Finding]:
         *_open_wishes(facts),
         *_names(facts),
         *_permitted(facts),
+        *_adoptable(facts),
         *(
             advice("Rights", words, why="What there is to say about it is missing here.")
             for words in facts.unknown
         ),
+        *map(_unreadable, facts.unreadable),
     ]
 
 
@@ -83,6 +89,7 @@ def before_going_back(facts: TakeoverFacts) -> list[Finding]:
     """What is to be said before Harvester's controller takes over again."""
     return [
         *_unknown(facts),
+        *(_decisive(one) if _decides(one) else _unreadable(one) for one in facts.unreadable),
         *_still_here(facts),
         *_ownerless(facts),
         *_lost(facts),
@@ -236,6 +243,25 @@ def _permitted(facts: TakeoverFacts) -> Iterator[Finding]:
     )
 
 
+def _adoptable(facts: TakeoverFacts) -> Iterator[Finding]:
+    if not facts.adoptable:
+        yield problem(
+            "Rights",
+            "it cannot be seen which of KubeVirt's entries stand for what is claimed",
+            why="A takeover notes them last, and would fail there after all else was done.",
+            remedy="Take over with the rights of an administrator of the cluster.",
+        )
+
+
+def _unreadable(one: Unreadable) -> Finding:
+    return advice(
+        "Unreadable",
+        f"{one.title} cannot be read: {one.problem}",
+        why="What there is to say about it is missing here.",
+        remedy="Correct or delete it.",
+    )
+
+
 def _many(count: int, one: str, more: str = "") -> str:
     return f"{count} {one if count == 1 else more or f'{one}s'}"
 
@@ -252,6 +278,22 @@ def _unknown(facts: TakeoverFacts) -> Iterator[Finding]:
             "or a claim without an owner.",
             remedy="Go back with the rights of an administrator of the cluster.",
         )
+
+
+def _decides(one: Unreadable) -> bool:
+    """Whether an object tells if a machine loses its device: a claim, or a part of Laneway."""
+    claim = one.resource.startswith("pcideviceclaims.")
+    return claim or one.name.rpartition("/")[2] in PARTS
+
+
+def _decisive(one: Unreadable) -> Finding:
+    return problem(
+        "Unreadable",
+        f"{one.title} cannot be read: {one.problem}",
+        why="It may be what costs a machine its device: Laneway still at work, or a claim without "
+        "an owner.",
+        remedy="Correct or delete it.",
+    )
 
 
 def _still_here(facts: TakeoverFacts) -> Iterator[Finding]:

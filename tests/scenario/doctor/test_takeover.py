@@ -12,7 +12,7 @@ import pytest
 
 from laneway.api import PCIDeviceClaim, VGPUDevice, find_condition
 from laneway.controllers.doctor.harvester import NAMESPACE, PARKED, RECORD
-from laneway.controllers.doctor.objects import MUTATING, VALIDATING
+from laneway.controllers.doctor.objects import MUTATING, VALIDATING, Asking
 from laneway.controllers.takeover import record, steps
 from laneway.core import keys
 from laneway.core.pci import PciAddress
@@ -21,7 +21,7 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError, UnreachableError
 from laneway.kube.kubevirt import KUBEVIRTS
-from laneway.kube.resource import served
+from laneway.kube.resource import Resource, served
 from laneway.simcluster.kubevirt.objects import MACHINES
 from support.commands import Laneway
 from support.worlds import World
@@ -183,6 +183,24 @@ async def test_the_way_back_restores_everything(
     with pytest.raises(NotFoundError):
         await cluster.client.get(record.CONFIG_MAPS, RECORD, NAMESPACE)
     assert (await laneway("takeover", "--back")).out.startswith("Nothing to do")
+
+
+class Other(msgspec.Struct):
+    """What a KubeVirt is not."""
+
+    spec: int
+
+
+async def test_what_cannot_be_read_is_told_by_its_name_and_is_no_matter_of_rights(
+    cluster: Any,
+) -> None:
+    odd = Resource("kubevirt.io", "v1", "kubevirts", True, Other)
+    asking = Asking(cluster.client)
+    assert await asking.all(odd) == []
+    assert [one.title for one in asking.unreadable] == [f"{odd} {NAMESPACE}/kubevirt"]
+    assert asking.unknown == []
+    assert asking.may_see(odd)
+    assert not asking.saw(odd)
 
 
 async def test_a_selector_of_its_own_is_kept(cluster: Any, harvester: Any) -> None:

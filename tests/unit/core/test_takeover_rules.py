@@ -12,6 +12,7 @@ from laneway.core.doctor.cluster_facts import (
     Definition,
     Harvester,
     Hook,
+    Unreadable,
     Workload,
 )
 from laneway.core.doctor.finding import Finding, Level, healthy
@@ -148,11 +149,38 @@ def test_the_way_back_is_refused_where_not_everything_could_be_seen() -> None:
     assert not healthy(found)
 
 
+@pytest.mark.parametrize(
+    ("resource", "name", "blocks"),
+    [
+        ("usbdevices.devices.harvesterhci.io", "stick", False),
+        ("deployments.apps", "default/shop", False),
+        ("pcideviceclaims.devices.harvesterhci.io", "node1-000008000", True),
+        ("daemonsets.apps", "harvester-system/laneway-agent", True),
+    ],
+)
+def test_only_what_decides_about_the_way_back_must_be_readable(
+    resource: str, name: str, blocks: bool
+) -> None:
+    odd = Unreadable(resource=resource, name=name, problem="Expected `int`, got `str`")
+    found = before_going_back(facts(unreadable=(odd,)))
+    assert healthy(found) != blocks
+    [told] = [one for one in found if one.check == "Unreadable"]
+    assert told.what == f"{resource} {name} cannot be read: Expected `int`, got `str`"
+    assert told.remedy == "Correct or delete it."
+    there = before(facts(unreadable=(odd,)))
+    assert healthy(there)
+    assert of(there, "Unreadable") == [told.what]
+
+
 def test_what_could_not_be_seen_is_told_before_a_takeover() -> None:
     found = before(facts({"unseen": frozenset({"kubevirts"})}, unknown=("you may not list x",)))
     assert of(found, "Rights") == ["you may not list x"]
     assert of(found, "PermittedDevices", Level.OK) == []
     assert healthy(found)
+    # The last step would fail, with everything else done.
+    blind = before(facts({"unseen": frozenset({"kubevirts"})}, adoptable=False))
+    [words] = of(blind, "Rights", Level.PROBLEM)
+    assert "which of KubeVirt's entries" in words
     hidden = Harvester(seen=False)
     assert not healthy(before(facts({"harvester": hidden})))
 

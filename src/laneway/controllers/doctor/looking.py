@@ -129,6 +129,7 @@ async def look(client: Client, now: datetime | None = None) -> ClusterFacts:
         harvester=found,
         unseen=unseen,
         unknown=tuple(dict.fromkeys((*hidden, *asking.unknown))),
+        unreadable=tuple({one.title: one for one in asking.unreadable}.values()),
     )
 
 

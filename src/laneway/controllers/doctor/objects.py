@@ -1,7 +1,8 @@
 """Objects of a cluster as far as its doctor reads them, and how they are asked for.
 
-A person who asks may not be allowed everything. What may not be listed is told, and never taken for
-what is not there (`Asking.saw`); kinds that the cluster does not have have no objects.
+A person who asks may not be allowed everything. What may not be listed, and what cannot be read, is
+told, and never taken for what is not there (`Asking.saw`); kinds that the cluster does not have
+have no objects.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from laneway.api import Condition, ObjectMeta
+from laneway.core.doctor.cluster_facts import Unreadable
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.resource import Resource
@@ -195,12 +197,19 @@ class Asking:
         """`insisting`: what may not be seen raises ForbiddenError instead."""
         self.client = client
         self.unknown: list[str] = []
+        """What may not be seen, a sentence each."""
+        self.unreadable: list[Unreadable] = []
         self._insisting = insisting
         self._unseen: set[str] = set()
+        self._forbidden: set[str] = set()
 
     def saw(self, *resources: Resource[Any]) -> bool:
         """Whether everything that was asked for of these could be seen: the rest is not there."""
         return self._unseen.isdisjoint(map(str, resources))
+
+    def may_see(self, *resources: Resource[Any]) -> bool:
+        """Whether everything that was asked for of these may be seen."""
+        return self._forbidden.isdisjoint(map(str, resources))
 
     async def all(
         self, resource: Resource[T], namespace: str = "", *, label_selector: str = ""
@@ -214,7 +223,8 @@ class Asking:
                     try:
                         found.append(resource.decode(item))
                     except ValueError as error:
-                        self._miss(resource, f"an object that cannot be read: {error}")
+                        self._unseen.add(str(resource))
+                        self.unreadable.append(_unreadable(resource, item, str(error)))
         except ForbiddenError:
             if self._insisting:
                 raise
@@ -238,3 +248,13 @@ class Asking:
     def _miss(self, resource: Resource[Any], words: str) -> None:
         self.unknown.append(words)
         self._unseen.add(str(resource))
+        self._forbidden.add(str(resource))
+
+
+def _unreadable(resource: Resource[Any], item: msgspec.Raw, problem: str) -> Unreadable:
+    try:
+        meta = msgspec.json.decode(item, type=Named).metadata
+    except ValueError:
+        meta = ObjectMeta(name="without a name that can be read")
+    name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return Unreadable(resource=str(resource), name=name, problem=problem)

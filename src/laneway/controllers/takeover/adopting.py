@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from laneway.api import (
     VGPU_CONFIGURED,
@@ -24,20 +25,22 @@ from laneway.core.permitted import Key
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, KubeError
 from laneway.kube.kubevirt import KUBEVIRTS, KubeVirt, lists_of
-from laneway.kube.resource import served
+from laneway.kube.resource import Resource, served
 
 _ATTEMPTS = 5
+STANDING: tuple[Resource[Any], ...] = (
+    served(PCIDeviceClaim),
+    served(PCIDevice),
+    served(USBDeviceClaim),
+    served(USBDevice),
+    served(VGPUDevice),
+)
+"""What tells which entries stand for something."""
 
 
 async def standing(asking: Asking) -> set[Key]:
     """What the entries of everything that is claimed or configured look like to KubeVirt."""
-    claims, devices, sticks, usb, vgpus = await asyncio.gather(
-        asking.all(served(PCIDeviceClaim)),
-        asking.all(served(PCIDevice)),
-        asking.all(served(USBDeviceClaim)),
-        asking.all(served(USBDevice)),
-        asking.all(served(VGPUDevice)),
-    )
+    claims, devices, sticks, usb, vgpus = await asyncio.gather(*map(asking.all, STANDING))
     claimed = {one.metadata.name: one for one in claims}
     plugged = {one.metadata.name for one in sticks}
     found = [_pci(one, claimed) for one in devices if one.metadata.name in claimed]

@@ -61,6 +61,10 @@ async def look(client: Client) -> TakeoverFacts:
         ),
         layouts=tuple(one.metadata.name for one in layouts),
         unknown=tuple(dict.fromkeys((*cluster.unknown, *asking.unknown))),
+        adoptable=asking.may_see(KUBEVIRTS, *adopting.STANDING),
+        unreadable=tuple(
+            {one.title: one for one in (*cluster.unreadable, *asking.unreadable)}.values()
+        ),
     )
 
 

@@ -29,6 +29,15 @@ def judge(facts: ClusterFacts) -> list[Finding]:
             advice("Rights", words, why="The findings about it are missing here.")
             for words in facts.unknown
         ),
+        *(
+            advice(
+                "Unreadable",
+                f"{one.title} cannot be read: {one.problem}",
+                why="The findings about it are missing here.",
+                remedy="Correct or delete it.",
+            )
+            for one in facts.unreadable
+        ),
     ]
 
 

@@ -150,6 +150,19 @@ Unseen = Literal["definitions", "parts", "hooks", "kubevirts", "nodes"]
 configurations, KubeVirt, which nodes have an agent."""
 
 
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that is not what its kind says."""
+
+    resource: str
+    name: str
+    """With its namespace, if it has one."""
+    problem: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.resource} {self.name}"
+
+
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a cluster."""
 
@@ -168,3 +181,4 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, what the facts lack may be there all the same."""
     unknown: tuple[str, ...] = ()
     """What could not be seen, a sentence each."""
+    unreadable: tuple[Unreadable, ...] = ()
