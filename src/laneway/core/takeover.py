@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from laneway.core.claims.pci import misplaced
-from laneway.core.doctor.cluster_facts import ClusterFacts, Unreadable
+from laneway.core.doctor.cluster_facts import AGENT, MANAGER, WEBHOOK, ClusterFacts, Unreadable
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.phrases import few
 
-PARTS = ("laneway-agent", "laneway-manager", "laneway-webhook")
 KNOWN = ((1, 7), (1, 8))
 """Releases of Harvester whose objects Laneway was made after."""
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?")
@@ -283,7 +282,7 @@ def _unknown(facts: TakeoverFacts) -> Iterator[Finding]:
 def _decides(one: Unreadable) -> bool:
     """Whether an object tells if a machine loses its device: a claim, or a part of Laneway."""
     claim = one.resource.startswith("pcideviceclaims.")
-    return claim or one.name.rpartition("/")[2] in PARTS
+    return claim or one.name.rpartition("/")[2] in (AGENT, MANAGER, WEBHOOK)
 
 
 def _decisive(one: Unreadable) -> Finding:

@@ -33,6 +33,9 @@ from laneway.controllers.doctor.objects import (
 )
 from laneway.core import keys, permitted
 from laneway.core.doctor.cluster_facts import (
+    AGENT,
+    MANAGER,
+    WEBHOOK,
     Certificate,
     ClusterFacts,
     ClusterNode,
@@ -51,7 +54,6 @@ from laneway.kube.pods import PODS, Pod
 from laneway.kube.pods import is_ready as pod_is_ready
 from laneway.kube.resource import Resource, served
 
-AGENT, MANAGER, WEBHOOK = "laneway-agent", "laneway-manager", "laneway-webhook"
 _CONFIGURATIONS = ((MUTATING, "laneway-mutator"), (VALIDATING, "laneway-validator"))
 _TLS = "laneway-webhook-tls"
 _NODES = Resource("", "v1", "nodes", False, Conditioned, "Node")

@@ -6,6 +6,9 @@ from typing import Literal
 
 import msgspec
 
+AGENT, MANAGER, WEBHOOK = "laneway-agent", "laneway-manager", "laneway-webhook"
+"""What the workloads of Laneway are called in a cluster."""
+
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """A DaemonSet or Deployment."""
