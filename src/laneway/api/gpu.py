@@ -19,6 +19,12 @@ from laneway.core.gpu.modes import Mode
 VGPU_CONFIGURED = "vGPUConfigured"
 """`VGPUDevice.status.vgpu_status` while a vGPU exists; else empty."""
 
+OWNER = (
+    "Which objects configure the vGPUs of the GPU: VGPULayout and its name, or VGPUDevices for its "
+    "single ones. Empty while none is configured."
+)
+"""Description of `owner`, wherever it stands."""
+
 MIG_SYNCED = "synced"
 MIG_OUT_OF_SYNC = "out-of-sync"
 MIG_DISABLED = "disabled"
@@ -72,6 +78,7 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     gpu_uuid: Annotated[
         str, Meta(description="UUID of the card, by which it is known in any slot.")
     ] = field(default="", name="gpuUUID")
+    owner: Annotated[str, Meta(description=OWNER)] = ""
 
 
 class SRIOVGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -141,6 +148,7 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     last_placement: Annotated[
         int | None, Meta(description="First memory slot of that vGPU, to which it comes back.")
     ] = None
+    owner: Annotated[str, Meta(description=OWNER)] = ""
 
 
 class VGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

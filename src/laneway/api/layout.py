@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, field
 
 from laneway.api.fields import API_VERSION
-from laneway.api.gpu import GpuMode
+from laneway.api.gpu import OWNER, GpuMode
 from laneway.api.meta import ObjectMeta, Status
 
 LAYOUT_PLANNED = "Planned"
@@ -75,6 +75,24 @@ class VGPULayoutSpec(
     dry_run: Annotated[
         bool, Meta(description="Only say in the status what would be done; change nothing.")
     ] = field(default_factory=bool)
+    take_over: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Replace the vGPUs that single VGPUDevices of the GPU ask for. Without it, the "
+                "layout is refused for such a GPU."
+            )
+        ),
+    ] = field(default_factory=bool)
+    when_possible: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Apply the layout as soon as it becomes possible. Without it, a layout that is "
+                "refused because a GPU is in use stays refused until its spec is changed."
+            )
+        ),
+    ] = field(default_factory=bool)
 
 
 class LayoutGpu(
@@ -87,7 +105,26 @@ class LayoutGpu(
     observed_generation: Annotated[
         int, Meta(description="Generation of the layout that this answers to.")
     ] = 0
+    accepted_generation: Annotated[
+        int,
+        Meta(
+            description=(
+                "Last generation of the layout that the agent began to apply; 0 while it has "
+                "applied none. From then on the layout owns the GPU."
+            )
+        ),
+    ] = 0
+    owner: Annotated[str, Meta(description=OWNER)] = ""
     state: Annotated[str, Meta(description="Planned, InProgress, Done or Refused.")] = ""
+    final: Annotated[
+        bool,
+        Meta(
+            description=(
+                "A refusal that stands until the spec of the layout is changed, also once its "
+                "cause is gone."
+            )
+        ),
+    ] = field(default_factory=bool)
     reason: Annotated[str, Meta(description="Why, in one CamelCase word.")] = ""
     message: Annotated[str, Meta(description="Why, and what to do, for a person.")] = ""
     steps: Annotated[
