@@ -70,6 +70,8 @@ class Webhook(msgspec.Struct, frozen=True):
     timeout: int
     review_version: str
     endpoint: Endpoint
+    conditions: tuple[str, ...] = ()
+    """Expressions; see `conditions`."""
 
 
 def webhooks(obj: dict[str, Any], *, mutating: bool) -> tuple[Webhook, ...]:
@@ -102,6 +104,7 @@ def _webhook(configuration: str, index: int, entry: dict[str, Any], *, mutating:
         timeout=entry.get("timeoutSeconds") or 10,
         review_version=known[0],
         endpoint=_endpoint(entry["clientConfig"]),
+        conditions=tuple(one["expression"] for one in entry.get("matchConditions") or ()),
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from laneway.apiserver import builtin
-from laneway.apiserver.admission import configuration, matching, mutation, review
+from laneway.apiserver.admission import conditions, configuration, matching, mutation, review
 from laneway.apiserver.admission.attributes import Attributes, Refused, internal, too_late
 from laneway.apiserver.admission.calling import Caller
 from laneway.apiserver.admission.configuration import MUTATING, VALIDATING
@@ -164,7 +164,8 @@ class Admission:
         return review.answer(match, answer, uid)
 
     def _selected(self, match: Match, attributes: Attributes) -> bool:
-        return matching.selected(match.webhook, attributes, self._namespace)
+        chosen = matching.selected(match.webhook, attributes, self._namespace)
+        return chosen and conditions.hold(match, attributes)
 
     def _namespace(self, name: str) -> Object:
         stored = self._store.get(Key(builtin.NAMESPACES, "", name))

@@ -1,8 +1,4 @@
-"""What is wrong with a webhook configuration, in the words of Kubernetes.
-
-One thing more is refused than there: `matchConditions`, because this server does not evaluate
-them, and a webhook that sees what it was not to see is worse than one that cannot be configured.
-"""
+"""What is wrong with a webhook configuration, in the words of Kubernetes."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from laneway.apiserver import names
-from laneway.apiserver.admission import locations, rules
+from laneway.apiserver.admission import conditions, locations, rules
 from laneway.apiserver.admission.configuration import REVIEW_VERSIONS
 from laneway.apiserver.admission.kinds import GROUP, MUTATING
 from laneway.apiserver.problems import (
@@ -32,10 +28,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "matchPolicy": ("Equivalent", "Exact"),
 }
 _REINVOCATION: dict[str, tuple[str, ...]] = {"reinvocationPolicy": ("IfNeeded", "Never")}
-_UNEVALUATED = (
-    "match conditions are not evaluated by this server: leave them out, and let the webhook "
-    "decide which requests concern it"
-)
 
 
 def problems(kind: Kind, obj: dict[str, Any]) -> Iterator[Problem]:
@@ -75,8 +67,7 @@ def _webhook(
     for field in ("namespaceSelector", "objectSelector"):
         yield from _selector(f"{at}.{field}", webhook.get(field) or {})
     yield from locations.problems(f"{at}.clientConfig", webhook.get("clientConfig") or {})
-    if webhook.get("matchConditions"):
-        yield forbidden(f"{at}.matchConditions", _UNEVALUATED)
+    yield from conditions.problems(f"{at}.matchConditions", webhook.get("matchConditions") or ())
 
 
 def _name(field: str, name: str) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from laneway.apiserver.admission.attributes import Attributes, Refused
 from laneway.apiserver.admission.configuration import MUTATING, VALIDATING
 from laneway.apiserver.admission.dispatch import Admission
 from laneway.apiserver.authn import User
+from laneway.apiserver.errors import ApiError
 from laneway.apiserver.kinds import Kind
 from laneway.apiserver.registry import Registry
 from laneway.apiserver.storage.events import Key
@@ -136,3 +137,43 @@ async def test_a_namespace_that_is_gone(server: Server) -> None:
     server.configure("validating", "CREATE", namespaceSelector=selector)
     with pytest.raises(Exception, match='namespaces "nowhere" not found'):
         await server.admission.validate(server.write(namespace="nowhere"))
+
+
+def conditions(*expressions: str) -> list[dict[str, str]]:
+    return [{"name": f"c{at}", "expression": text} for at, text in enumerate(expressions)]
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+async def test_match_conditions_spare_the_webhook(server: Server, kind: str) -> None:
+    """Nobody listens there, so whoever asked would be refused."""
+    mine = "request.userInfo.username != 'u'"
+    for texts in ((mine,), ("object.nosuch", mine), ("has(object.data)",), ("oldObject != null",)):
+        server.configure(kind, "CREATE", matchConditions=conditions(*texts))
+        ask = server.admission.mutate if kind == "mutating" else server.admission.validate
+
+        await ask(server.write())
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+async def test_a_webhook_is_asked_where_all_its_conditions_hold(server: Server, kind: str) -> None:
+    texts = ("request.operation == 'CREATE'", "object.metadata.name == 'x'")
+    server.configure(kind, "CREATE", matchConditions=conditions(*texts))
+    ask = server.admission.mutate if kind == "mutating" else server.admission.validate
+
+    with pytest.raises(Refused, match="failed calling webhook"):
+        await ask(server.write())
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+async def test_a_condition_that_ends_in_an_error(server: Server, kind: str) -> None:
+    ask = server.admission.mutate if kind == "mutating" else server.admission.validate
+    server.configure(kind, "CREATE", matchConditions=conditions("object.nosuch.x"))
+
+    with pytest.raises(ApiError, match='configmaps "x" is forbidden: expression') as caught:
+        await ask(server.write())
+
+    assert caught.value.code == 403
+    server.configure(
+        kind, "CREATE", matchConditions=conditions("object.nosuch.x"), failurePolicy="Ignore"
+    )
+    await ask(server.write())

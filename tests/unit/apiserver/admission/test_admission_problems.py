@@ -36,12 +36,33 @@ def configuration(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": {"name": "c"}, "webhooks": list(entries)}
 
 
+@pytest.mark.parametrize(
+    ("condition", "field", "message"),
+    [
+        ({"expression": "true"}, "name", "Required value"),
+        ({"name": "a b", "expression": "true"}, "name", "Invalid value"),
+        ({"name": "a"}, "expression", "Required value"),
+        ({"name": "a", "expression": "object.x +"}, "expression", "compilation failed"),
+        ({"name": "a", "expression": "authorizer.x"}, "expression", "compilation failed"),
+        ({"name": "a", "expression": "request.nosuch == ''"}, "expression", "compilation failed"),
+        ({"name": "a", "expression": "request.name"}, "expression", "must evaluate to bool"),
+    ],
+)
+def test_a_match_condition_has_a_name_and_is_true_or_false(
+    condition: dict[str, Any], field: str, message: str
+) -> None:
+    (found,) = problems(KINDS[0], configuration(good(matchConditions=[condition])))
+
+    assert found.field == f"webhooks[0].matchConditions[0].{field}"
+    assert message in found.message
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_match_conditions_are_refused_by_name(kind: Kind) -> None:
-    conditions = [{"name": "a", "expression": "true"}]
-    (found,) = problems(kind, configuration(good(), good(name="i.j.k", matchConditions=conditions)))
-    assert found.field == "webhooks[1].matchConditions"
-    assert "match conditions are not evaluated by this server" in found.message
+def test_a_match_condition_that_compiles(kind: Kind) -> None:
+    text = "request.operation != 'DELETE' && has(object.spec.x) && oldObject == null"
+    conditions = [{"name": "a", "expression": text}]
+
+    assert not list(problems(kind, configuration(good(matchConditions=conditions))))
 
 
 @pytest.mark.parametrize("url", ["https://[::1", "https://a\nb", "https://a:x/", "https://a b"])
