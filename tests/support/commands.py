@@ -77,8 +77,10 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-async def trial(cluster: Any) -> None:
-    """Wait until a dry run has asked the agents."""
+async def trial(cluster: Any) -> str:
+    """Wait until a command has asked the agents; gives the name of its layout."""
     async with asyncio.timeout(60):
-        while not await cluster.names(VGPULayout):  # noqa: ASYNC110 - its name is not known
+        while not (found := await cluster.names(VGPULayout)):  # noqa: ASYNC110 - which is not known
             await asyncio.sleep(0.01)
+    [name] = found
+    return str(name)

@@ -4,8 +4,9 @@
 module is imported only when that subcommand runs; name and short text stand in the table below.
 
 A command that fails says so in one line that begins with `laneway:` and says what to do. Scripts
-read the exit status: 0 done, 1 failed, 2 called wrongly, 3 the answer to a question is no, 130
-interrupted. A traceback means a defect of Laneway and nothing else.
+read the exit status: 0 done, 1 failed, 2 called wrongly, 3 the answer to a question is no, 4 not
+finished in time and going on, 130 interrupted. A traceback means a defect of Laneway and nothing
+else.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ COMMANDS = {
     ),
     "gpus": _Entry("laneway.cli.gpus:gpus", "Show a cluster's GPUs and what still fits on them."),
     "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, and set its mode."),
-    "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Say which vGPUs a GPU of a cluster shall carry."),
+    "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Choose the vGPUs of a GPU of a cluster."),
     "capacity": _Entry(
         "laneway.cli.capacity:capacity",
         "Show who has which device of a cluster, and what could start.",
@@ -128,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        return _failed(error.format_message())
+        return _failed(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except OSError as error:
@@ -136,6 +137,6 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, status: int = 1) -> int:
     click.echo(f"laneway: {one_line(message)}", err=True)
-    return 1
+    return status

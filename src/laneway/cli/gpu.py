@@ -1,23 +1,28 @@
 """`laneway gpu enable` and `disable`: a GPU's virtual functions and its mode, through its object.
 
-The command writes the wish and the agent of the node carries it out. What the objects already show
-to stand against it is told before anything is written.
+The command writes the desired state and the agent of the node applies it. Before anything is
+written, the objects, the server and the agent are asked whether it is possible.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from laneway.api import LAYOUT_REFUSED, SRIOVGPUDevice, SRIOVGPUDeviceSpec
-from laneway.cli import connection, fleet, progress, target, wishing
+from laneway.api import LAYOUT_REFUSED, PCIDeviceClaim, SRIOVGPUDevice, SRIOVGPUDeviceSpec
+from laneway.cli import asking, connection, fleet, gpus, progress, target, wishing
+from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import one_line
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+
+_LOOK_SECONDS = 0.2
 
 
 @click.group(
@@ -77,16 +82,25 @@ def _switch(
     which: str,
     mode: str | None,
     dry_run: bool,
+    when_possible: bool,
     wait: bool,
     timeout: int,
     kubeconfig: str | None,
 ) -> None:
-    async def work(client: Client) -> None:
-        await _fulfil(
-            client, which, wished(enabled, mode), dry_run=dry_run, seconds=timeout if wait else 0
-        )
+    asked = _Asked(which, wished(enabled, mode), dry_run, when_possible, wait, timeout)
+    connection.ask(lambda client: _switched(client, asked), kubeconfig)
 
-    connection.ask(work, kubeconfig)
+
+class _Asked(NamedTuple):
+    """A command as it was typed."""
+
+    which: str
+    fields: dict[str, Any]
+    """Of the spec."""
+    dry_run: bool
+    when_possible: bool
+    wait: bool
+    seconds: int
 
 
 def wished(enabled: bool, mode: str | None) -> dict[str, Any]:
@@ -94,37 +108,94 @@ def wished(enabled: bool, mode: str | None) -> dict[str, Any]:
     return {"enabled": enabled} if mode is None else {"enabled": enabled, "mode": str(mode)}
 
 
-async def _fulfil(
-    client: Client, text: str, wish: dict[str, Any], *, dry_run: bool, seconds: int
-) -> None:
-    meant = await target.find(client, text)
+async def _switched(client: Client, asked: _Asked) -> None:
+    meant = await target.find(client, asked.which)
     wishing.reachable(meant)
-    different = list(changes(meant.device.spec, wish))
-    reasons = list(against(meant, wish)) if different else []
+    fields, dry_run = asked.fields, asked.dry_run
+    different = list(changes(meant.device.spec, fields))
+    reasons = list(against(meant, fields, waits=asked.when_possible)) if different else []
     if reasons:
-        would = "would be" if dry_run else "was"
-        raise wishing.refused(reasons, f"nothing {would} changed")
+        raise wishing.refused(reasons, dry_run=dry_run)
     resource = served(SRIOVGPUDevice)
-    # With the dry run of the server, so that whatever it would refuse is refused now.
-    stored = await client.patch(resource, meant.name, {"spec": wish}, dry_run=dry_run)
+    # The server's own dry run, so that what it would refuse is refused before an agent is asked.
+    await client.patch(resource, meant.name, {"spec": fields}, dry_run=True)
+    if different and not asked.when_possible:
+        tried = trial_spec(meant, fields)
+        await asking.agreed(
+            client, meant, tried, seconds=asked.seconds, dry_run=dry_run, fits=False
+        )
     if dry_run:
         _tell_changes(meant, different)
         return
-    if not seconds:
-        click.echo(one_line(f"Asked for {meant.title}; its agent carries it out."))
-        return
-    generation = stored.metadata.generation
-    _, answer = await progress.awaited(
-        client,
-        resource,
-        meant.name,
-        lambda device: progress.answer_of(device.status, generation),
-        node=meant.node,
-        seconds=seconds,
+    change = Change(
+        resource=resource,
+        plural="sriovgpudevice",
+        name=meant.name,
+        gpu=meant,
+        before=_before(meant, fields),
+        changes=bool(different),
     )
-    before = {"enabled": meant.device.spec.enabled, "mode": meant.device.spec.mode}
-    undo = wishing.patch_back("sriovgpudevice", meant.name, {key: before[key] for key in wish})
-    wishing.ended(answer, undo if different else "")
+    waiting = Waiting(
+        asked.seconds if asked.wait else 0,
+        asked.when_possible,
+        lambda: target.find(client, meant.name),
+    )
+    answer = await applied(
+        client,
+        change,
+        lambda: client.patch(resource, meant.name, {"spec": fields}),
+        answer_of,
+        waiting,
+    )
+    if answer is not None:
+        await _objects_follow(client, meant, asked)
+        next_step = gpus.NEXT.get(answer.reason, "").format(title=meant.title)
+        click.echo(one_line(f"Done. {next_step or answer.message or answer.reason}"))
+
+
+def answer_of(device: SRIOVGPUDevice, generation: int) -> progress.Answer:
+    """How far the agent is; a GPU that offers no vGPU yet may be as it was asked to be."""
+    found = progress.answer_of(device.status, generation)
+    return found._replace(kind="done") if found.reason in gpus.NEXT else found
+
+
+def trial_spec(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
+    """A layout that asks the agent for the same change of the GPU."""
+    mode = fields.get("mode", gpu.device.spec.mode)
+    names: dict[str, Any] = {"gpuSelector": {"names": [gpu.name]}}
+    if fields["enabled"]:
+        carried, _ = gpus.profiles(gpu)
+        vgpus = [{"profile": name, "count": count} for name, count in carried.items()]
+        return {**names, "vgpus": vgpus, **({"mode": mode} if mode else {})}
+    has_mig = (mode_named(mode) or mode_named(gpu.device.status.mode)) in (
+        Mode.MIG,
+        Mode.MIG_BACKED,
+    )
+    return {**names, "vgpus": [], "mode": Mode.MIG if has_mig else Mode.PASSTHROUGH}
+
+
+def _before(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
+    device = gpu.device
+    found = {"enabled": bool(device.status.vf_addresses), "mode": ""}
+    spec = {"enabled": device.spec.enabled, "mode": device.spec.mode}
+    refused = answer_of(device, device.metadata.generation).kind == "refused"
+    return wishing.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
+
+
+async def _objects_follow(client: Client, gpu: fleet.Gpu, asked: _Asked) -> None:
+    """Wait until the VGPUDevices are there, or gone: until then nothing else can have the GPU."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(asked.seconds):
+            while True:
+                now = await target.find(client, gpu.name)
+                if _followed(now, asked.fields["enabled"]):
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _followed(gpu: fleet.Gpu, enabled: bool) -> bool:
+    there = {vgpu.metadata.name for vgpu in gpu.vgpus}
+    return there >= set(gpu.device.status.vgpu_devices) if enabled else not there
 
 
 def changes(spec: SRIOVGPUDeviceSpec, wish: dict[str, Any]) -> Iterator[str]:
@@ -139,8 +210,11 @@ def _json(value: bool) -> str:
     return "true" if value else "false"
 
 
-def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
-    """What stands against the wish, as far as the objects tell; holders show on the node only."""
+def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
+    """What speaks against a change, as far as the objects tell; holders show on the node only.
+
+    `waits`: what can go away by itself is left out.
+    """
     enabled, mode = wish["enabled"], wish.get("mode", meant.device.spec.mode)
     for layout, entry in meant.layouts:
         if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
@@ -151,7 +225,9 @@ def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
             )
     if enabled and (named := mode_named(mode)) is not None and not named.has_vfs:
         yield ModeWithoutVfs(meant.address, named).words
-    if enabled and (claim := meant.claim) is not None:
+    if waits:
+        return
+    if enabled and (claim := claim_of(meant)) is not None:
         yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
@@ -159,10 +235,15 @@ def against(meant: fleet.Gpu, wish: dict[str, Any]) -> Iterator[str]:
         yield VgpusEnabled(meant.address, wanted).words
 
 
+def claim_of(gpu: fleet.Gpu) -> PCIDeviceClaim | None:
+    """The claim that has a GPU as a whole; one that came after its functions does not."""
+    return None if gpu.device.status.vf_addresses else gpu.claim
+
+
 def _tell_changes(meant: fleet.Gpu, different: list[str]) -> None:
     if not different:
         click.echo("Nothing to do: everything is as asked for.")
         return
-    click.echo(one_line(f"Would change SRIOVGPUDevice {meant.name}, for the agent to carry out:"))
+    click.echo(one_line(f"Would change SRIOVGPUDevice {meant.name}, for the agent to apply:"))
     for line in different:
         click.echo(f"  {one_line(line)}")

@@ -25,6 +25,19 @@ from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import short_profile
 from laneway.cli.profile_names import counts, room
 from laneway.core.mig.wish import bare_name
+from laneway.core.refusals import MigOnly, NoGpuInstances
+
+NEXT = {
+    NoGpuInstances.__name__: (
+        "MIG mode is on; next: laneway vgpu set {title} PROFILE=COUNT, which makes the GPU "
+        "instances too."
+    ),
+    MigOnly.__name__: (
+        "The virtual functions are there, and this model offers vGPUs only in MIG mode; next: "
+        "laneway gpu enable {title} --mode MIGBacked"
+    ),
+}
+"""Answers about a GPU that is as asked for and offers no vGPU yet, and what has to follow."""
 
 COLUMNS = ("GPU", "BOARD", "MODE", "VGPUS", "STATE")
 
@@ -117,6 +130,8 @@ def state(gpu: fleet.Gpu) -> str:
         return f"to be {wished}: no agent has answered yet"
     if answer.status == "True":
         return answer.reason
+    if answer.reason in NEXT:
+        return wished.capitalize()
     return f"to be {wished}: {answer.reason or answer.status}"
 
 

@@ -27,8 +27,14 @@ T = TypeVar("T", bound=Any)
 
 _STATES = ("ADDED", "MODIFIED")
 """Events of a watch that carry an object."""
+_WORKING = (IN_PROGRESS, "VgpuDevicesMissing", "VgpuDevicesLeft")
+"""Reasons of an object whose agent is still at work."""
 AGAIN_SECONDS = 1.0
 """Until a server that has gone away is asked again."""
+
+
+class TooLate(Failure):
+    """No final answer came in time."""
 
 
 class Answer(NamedTuple):
@@ -55,7 +61,7 @@ def answer_of(status: Status, generation: int) -> Answer:
         return Answer("none")
     if ready.status == "True":
         return Answer("done", ready.reason, ready.message)
-    working = ready.reason == IN_PROGRESS or ready.status == "Unknown"
+    working = ready.reason in _WORKING or ready.status == "Unknown"
     return Answer("working" if working else "refused", ready.reason, ready.message)
 
 
@@ -69,7 +75,7 @@ async def awaited(
     seconds: float,
     quiet: bool = False,
 ) -> tuple[T, Answer]:
-    """The object with its final answer. Raises Failure when none comes in time.
+    """The object with its final answer. Raises TooLate when none comes in time.
 
     `node`: whose agent has to answer. `quiet`: nothing is printed meanwhile.
     """
@@ -86,21 +92,18 @@ async def awaited(
                     return obj, last
                 teller.tell(last.words or f"waiting for the agent of {node}")
     except TimeoutError:
-        raise Failure(_late(last, node, seconds)) from None
+        raise TooLate(_late(last, node, seconds)) from None
     raise AssertionError("an endless watch has ended")
 
 
 def _late(last: Answer, node: str, seconds: float) -> str:
     if last.kind == "none":
         return (
-            f"no agent has answered within {seconds:.0f} s: that of node {node} does not run, or "
-            "cannot reach the API server. See what runs there with: kubectl get pods -A -o wide "
+            f"no agent answered within {seconds:.0f} s: that of node {node} is not running, or "
+            "cannot reach the API server. To see what runs there: kubectl get pods -A -o wide "
             f"--field-selector spec.nodeName={node}"
         )
-    return (
-        f"not done within {seconds:.0f} s, and going on; --timeout sets how long is waited. "
-        f"Last: {last.words}"
-    )
+    return f"not finished within {seconds:.0f} s (see --timeout). Last: {last.words}"
 
 
 async def _states(
@@ -133,6 +136,11 @@ async def _states(
             await asyncio.sleep(AGAIN_SECONDS)
 
 
+def tell(seconds: float, words: str) -> None:
+    """Print what goes on, so many seconds after the wait began."""
+    click.echo(f"{seconds:6.1f} s  {one_line(words)}")
+
+
 class _Teller:
     """Prints words when they differ from the last; owns when the wait began."""
 
@@ -143,6 +151,5 @@ class _Teller:
 
     def tell(self, words: str) -> None:
         if words != self._told and not self._quiet:
-            took = time.monotonic() - self._began
-            click.echo(f"{took:6.1f} s  {one_line(words)}")
+            tell(time.monotonic() - self._began, words)
         self._told = words

@@ -1,35 +1,49 @@
-"""`laneway vgpu set`: all vGPUs of one GPU as one wish.
+"""`laneway vgpu set`: all vGPUs of one GPU at once.
 
-The wish is a VGPULayout that selects this GPU alone and is named like its SRIOVGPUDevice, so that
-the next command changes it instead of adding another. A GPU that another layout has is refused
+They are stored in a VGPULayout that selects this GPU alone and is named like its SRIOVGPUDevice, so
+that the next command changes it instead of adding another. A GPU that another layout has is refused
 before anything is written, for two layouts must never pull at one GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from laneway.api import (
-    LAYOUT_DONE,
-    LAYOUT_PLANNED,
-    LAYOUT_REFUSED,
     LayoutGpu,
     LayoutNodeSelector,
     VGPULayout,
     to_builtins,
 )
-from laneway.cli import connection, fleet, profile_names, progress, steps, target, trial, wishing
+from laneway.cli import (
+    asking,
+    connection,
+    fleet,
+    gpus,
+    profile_names,
+    progress,
+    steps,
+    target,
+    trial,
+    wishing,
+)
+from laneway.cli import gpu as gpu_commands
+from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.devices.layout import claimant, claims, selection
 from laneway.core.gpu.modes import Mode
 from laneway.core.layout.wish import owner, selects_gpu, selects_node
+from laneway.core.refusals import ClaimedWhole
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
+
+_DEFAULTS = {"mode": "", "vgpus": [], "dryRun": False, "whenPossible": False, "takeOver": False}
+"""Of a layout's spec, where it does not say."""
 
 
 @click.group(
@@ -40,7 +54,7 @@ Examples:
 """
 )
 def vgpu() -> None:
-    """Say which vGPUs a GPU of a cluster shall carry."""
+    """Choose the vGPUs of a GPU of a cluster."""
 
 
 @vgpu.command(
@@ -65,38 +79,48 @@ Examples:
     [mode for mode in Mode if mode.has_vfs],
     "How the vGPUs share the GPU; otherwise as the layout and the GPU say already.",
 )
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Also replace the vGPUs that single VGPUDevices of the GPU ask for.",
+)
 @wishing.options
 def set_(
     *,
     which: str,
     wanted: dict[str, int],
     mode: str | None,
+    take_over: bool,
     dry_run: bool,
+    when_possible: bool,
     wait: bool,
     timeout: int,
     kubeconfig: str | None,
 ) -> None:
     """Have a GPU carry exactly these vGPUs; "none" stands for no vGPU at all.
 
-    vGPUs that it has and that are asked for stay as they are. Others go, unless a virtual machine
-    holds them. What is needed before (virtual functions, the mode, GPU instances) is made as well.
-    A profile is named as the driver prints it, or by the last word of that.
+    vGPUs that it has and that are asked for stay as they are. Others are removed, unless a VM has
+    them. What the profiles need (virtual functions, the mode, GPU instances) is made as well. A
+    profile is named as the driver prints it, or by the last word of that.
+
+    What is not possible now is refused, and nothing is changed; --when-possible stores it all the
+    same, to be applied as soon as it becomes possible.
     """
+    asked = _Asked(which, wanted, mode, take_over, dry_run, when_possible, wait, timeout)
+    connection.ask(lambda client: _fulfil(client, asked), kubeconfig)
 
-    async def work(client: Client) -> None:
-        meant = await target.find(client, which)
-        wishing.reachable(meant)
-        full = profile_names.in_full(wanted, known(meant))
-        mine = foremost(meant, await _layouts(client))
-        spec = wish(meant, full, mode)
-        if dry_run:
-            # What is not named stays as it is in the layout, so the trial has to name it.
-            tried = {"mode": mine.spec.mode, **spec} if mine is not None else spec
-            await _try_out(client, meant, tried, timeout)
-        else:
-            await _fulfil(client, meant, spec, mine, seconds=timeout * wait)
 
-    connection.ask(work, kubeconfig)
+class _Asked(NamedTuple):
+    """A command as it was typed."""
+
+    which: str
+    wanted: dict[str, int]
+    mode: str | None
+    take_over: bool
+    dry_run: bool
+    when_possible: bool
+    wait: bool
+    seconds: int
 
 
 def known(gpu: fleet.Gpu) -> set[str]:
@@ -160,84 +184,104 @@ async def _layouts(client: Client) -> list[VGPULayout]:
         ]
 
 
-async def _fulfil(
-    client: Client,
-    gpu: fleet.Gpu,
-    spec: dict[str, Any],
-    before: VGPULayout | None,
-    *,
-    seconds: int,
-) -> None:
-    resource = served(VGPULayout)
-    undo = f"kubectl delete vgpulayout {gpu.name}"
-    if before is None:
-        try:
-            stored = await trial.make(client, gpu.name, spec)
-        except AlreadyExistsError:
-            raise Failure(f"somebody else has just made VGPULayout {gpu.name}; ask again") from None
-    else:
-        stored = await client.patch(resource, gpu.name, {"spec": {"dryRun": False, **spec}})
-        was = {"mode": "", "vgpus": [], **to_builtins(before.spec)}
-        undo = wishing.patch_back("vgpulayout", gpu.name, was)
-        if stored.spec == before.spec:
-            undo = ""
-    if not seconds:
-        click.echo(one_line(f"Asked for in VGPULayout {gpu.name}; the agent carries it out."))
-        return
-    generation = stored.metadata.generation
-    _, answer = await progress.awaited(
-        client,
-        resource,
-        gpu.name,
-        lambda layout: answer_of(entry_of(layout, gpu.name, generation)),
-        node=gpu.node,
-        seconds=seconds,
-    )
-    wishing.ended(answer, undo)
-
-
-async def _try_out(client: Client, gpu: fleet.Gpu, spec: dict[str, Any], seconds: int) -> None:
-    click.echo(one_line(f"Asking the agent of {gpu.node} what it would do."), err=True)
-    async with trial.layout(client, spec) as made:
-        name, generation = made.metadata.name, made.metadata.generation
-        layout, answer = await progress.awaited(
-            client,
-            served(VGPULayout),
-            name,
-            lambda layout: answer_of(entry_of(layout, gpu.name, generation)),
-            node=gpu.node,
-            seconds=seconds,
-            quiet=True,
+async def _fulfil(client: Client, asked: _Asked) -> None:
+    meant = await target.find(client, asked.which)
+    wishing.reachable(meant)
+    full = profile_names.in_full(asked.wanted, known(meant))
+    mine = foremost(meant, await _layouts(client))
+    spec = wish(meant, full, asked.mode)
+    # What is not named stays as it is in the layout, so the trial has to name it.
+    tried = {"mode": mine.spec.mode, **spec} if mine is not None else dict(spec)
+    if asked.take_over:
+        tried["takeOver"] = spec["takeOver"] = True
+    if not asked.when_possible:
+        if (claim := gpu_commands.claim_of(meant)) is not None:
+            words = ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
+            raise wishing.refused([words], dry_run=asked.dry_run)
+        entry = await asking.agreed(
+            client, meant, tried, seconds=asked.seconds, dry_run=asked.dry_run, fits=True
         )
-    entry = entry_of(layout, gpu.name, generation)
-    if answer.kind == "refused" or entry is None:
-        reasons = [answer.words]
-        if entry is not None and (fits := profile_names.room(entry.fits)):
-            reasons.append(f"What would fit beside what is there, each for itself: {fits}.")
-        raise wishing.refused(reasons, "nothing would be changed")
+        if asked.dry_run:
+            _tell(entry)
+            return
+    elif asked.dry_run:
+        raise Failure("--when-possible stores what --dry-run only asks about; use one of them")
+    answer = await _stored(client, meant, spec, mine, asked)
+    if answer is not None:
+        click.echo(one_line(f"Done. {answer.message or answer.reason}"))
+
+
+async def _stored(
+    client: Client, gpu: fleet.Gpu, spec: dict[str, Any], mine: VGPULayout | None, asked: _Asked
+) -> progress.Answer | None:
+    resource = served(VGPULayout)
+    was = {**_DEFAULTS, **to_builtins(mine.spec)} if mine is not None else _DEFAULTS
+    written = {**spec, "dryRun": False, "whenPossible": asked.when_possible}
+    if mine is not None and _refused(mine, gpu) and _same(written, was):
+        # An agent judges a refused layout again only once its spec is another one.
+        written["whenPossible"] = True
+    before = None if mine is None else _before(gpu, mine, was, written)
+
+    async def write() -> VGPULayout:
+        if mine is None:
+            return await _made(client, gpu.name, written)
+        return await client.patch(resource, gpu.name, {"spec": written})
+
+    change = Change(
+        resource=resource,
+        plural="vgpulayout",
+        name=gpu.name,
+        gpu=gpu,
+        before=before,
+        changes=before is None or not _same(written, was),
+    )
+    waiting = Waiting(
+        asked.seconds if asked.wait else 0,
+        asked.when_possible,
+        lambda: target.find(client, gpu.name),
+    )
+    return await applied(
+        client,
+        change,
+        write,
+        lambda layout, generation: asking.answer_of(asking.entry_of(layout, gpu.name, generation)),
+        waiting,
+    )
+
+
+async def _made(client: Client, name: str, spec: dict[str, Any]) -> VGPULayout:
+    try:
+        return await trial.make(client, name, spec)
+    except AlreadyExistsError:
+        raise Failure(f"somebody else has just made VGPULayout {name}; ask again") from None
+
+
+def _before(
+    gpu: fleet.Gpu, mine: VGPULayout, was: dict[str, Any], written: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields that are written, as they were in force until now."""
+    carried, _ = gpus.profiles(gpu)
+    vgpus = [{"profile": name, "count": count} for name, count in sorted(carried.items())]
+    return wishing.in_force(
+        {key: was[key] for key in written},
+        found={**was, "mode": "", "vgpus": vgpus},
+        refused=_refused(mine, gpu) and not was["whenPossible"],
+    )
+
+
+def _refused(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
+    entry = asking.entry_of(layout, gpu.name, layout.metadata.generation)
+    return asking.answer_of(entry).kind == "refused"
+
+
+def _same(written: dict[str, Any], was: dict[str, Any]) -> bool:
+    return all(was[key] == value for key, value in written.items())
+
+
+def _tell(entry: LayoutGpu) -> None:
     tell_plan(entry.steps)
     if fits := profile_names.room(entry.fits_afterwards):
         click.echo(one_line(f"Afterwards there would be room, each for itself, for {fits}."))
-
-
-def entry_of(layout: VGPULayout, name: str, generation: int) -> LayoutGpu | None:
-    """What is said about a GPU to the present wish."""
-    for entry in layout.status.gpus:
-        if entry.name == name and entry.observed_generation >= generation:
-            return entry
-    return None
-
-
-def answer_of(entry: LayoutGpu | None) -> progress.Answer:
-    """How far the agent is with one GPU of a layout."""
-    if entry is None:
-        return progress.Answer("none")
-    if entry.state in (LAYOUT_DONE, LAYOUT_PLANNED):
-        return progress.Answer("done", entry.reason, entry.message)
-    if entry.state == LAYOUT_REFUSED:
-        return progress.Answer("refused", entry.reason, entry.message)
-    left = f"{steps.count(len(entry.steps))} left: {entry.steps[0]}" if entry.steps else ""
-    return progress.Answer("working", entry.reason or entry.state, entry.message or left)
 
 
 def tell_plan(words: Sequence[str]) -> None:

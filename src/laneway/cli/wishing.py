@@ -1,15 +1,13 @@
-"""What the commands that ask something of a GPU share: their options, and how each of them ends."""
+"""What the commands that change a GPU share: their options, and how each of them is refused."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
-from laneway.cli import connection, fleet, progress
+from laneway.cli import connection, fleet
 from laneway.cli.errors import Failure, one_line
 from laneway.core.gpu.modes import Mode
 
@@ -22,13 +20,18 @@ _OPTIONS = (
     click.option(
         "--dry-run",
         is_flag=True,
-        help="Say what would be done, or why it cannot be; change nothing.",
+        help="Print what would be done, or why it is refused; change nothing.",
+    ),
+    click.option(
+        "--when-possible",
+        is_flag=True,
+        help="Store it also if it is not possible now, to be applied as soon as it is.",
     ),
     click.option(
         "--wait/--no-wait",
         default=True,
         show_default=True,
-        help="Wait until the node's agent has done it, or has said why not.",
+        help="Wait until the node's agent has applied it.",
     ),
     click.option(
         "--timeout",
@@ -43,7 +46,7 @@ _OPTIONS = (
 
 
 def options(command: Command) -> Command:
-    """`--dry-run`, `--wait`, `--timeout` and `--kubeconfig`."""
+    """`--dry-run`, `--when-possible`, `--wait`, `--timeout` and `--kubeconfig`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -71,7 +74,7 @@ def mode_option(modes: Iterable[Mode], text: str) -> Callable[[Command], Command
 
 
 def reachable(gpu: fleet.Gpu) -> None:
-    """Tell when the node's agent may not answer. Raises Failure when nobody will."""
+    """Warn when the node's agent may not answer. Raises Failure when no agent will."""
     if gpu.abandoned:
         raise Failure(
             f"{gpu.title} cannot be changed: {gpu.stale}. What is left of it in the cluster can be "
@@ -81,26 +84,16 @@ def reachable(gpu: fleet.Gpu) -> None:
         click.echo(one_line(f"laneway: warning: {gpu.node}: {gpu.stale}"), err=True)
 
 
-def patch_back(resource: str, name: str, spec: Mapping[str, Any]) -> str:
-    """The command that sets fields of a spec back to what they were."""
-    body = json.dumps({"spec": spec})
-    return f"kubectl patch {resource} {name} --type merge -p {shlex.quote(body)}"
-
-
-def refused(reasons: Sequence[str], effect: str) -> Failure:
-    """Print everything that speaks against a wish, each on its line; gives how it ends."""
+def refused(reasons: Sequence[str], *, dry_run: bool) -> Failure:
+    """Print everything that speaks against a change, each on its line; gives how it ends."""
     for reason in reasons:
         click.echo(one_line(reason), err=True)
-    return Failure(f"refused; {effect}")
+    return Failure(f"refused; nothing {'would be' if dry_run else 'was'} changed")
 
 
-def ended(answer: progress.Answer, undo: str = "") -> None:
-    """Print the final answer to a wish. Raises Failure when it is no.
+def in_force(spec: dict[str, Any], *, found: dict[str, Any], refused: bool) -> dict[str, Any]:
+    """What an object's fields stand for: what they ask for, or what is there where that is refused.
 
-    `undo`: what brings back the wish before this one; empty where this one changed nothing.
+    A refused desired state is never gone back to: it could change the hardware later.
     """
-    if answer.kind == "refused":
-        back = f". To take it back: {undo}" if undo else ""
-        effect = f"the wish stays, and is met once nothing stands against it{back}"
-        raise refused([answer.words], effect)
-    click.echo(one_line(f"Done. {answer.message or answer.reason}"))
+    return {key: found[key] for key in spec} if refused else spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from laneway.api import (
     PCIDevice,
     SRIOVGPUDevice,
     VGPUDevice,
+    VGPULayout,
 )
 from laneway.kube.resource import served
 from support.commands import (
@@ -24,6 +26,7 @@ from support.commands import (
     ended,
     register,
     started,
+    trial,
 )
 
 SECONDS = 60.0
@@ -179,16 +182,111 @@ async def test_a_mode_is_chosen(cluster: Any, a2: Any, laneway: Laneway) -> None
     assert (gpu.spec.mode, gpu.status.mode) == ("MixedSize", "MixedSize")
 
 
-async def test_what_the_agent_refuses_ends_the_wait_with_its_words(
+async def test_what_the_agent_refuses_is_not_stored(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
+    before = await cluster.get(SRIOVGPUDevice, GPU)
+
     done = await laneway("gpu", "enable", TITLE, "--mode", "MIGBacked", status=1)
 
     words, last = done.err.splitlines()
     assert words.startswith("MigUnsupported: 0000:08:00.0 has no MIG mode.")
-    assert last.startswith("laneway: refused; the wish stays")
-    before = '{"spec": {"enabled": true, "mode": ""}}'
-    assert last.endswith(f"kubectl patch sriovgpudevice {GPU} --type merge -p '{before}'")
+    assert last == "laneway: refused; nothing was changed"
+    assert await cluster.get(SRIOVGPUDevice, GPU) == before
+
+
+async def test_what_is_to_happen_when_it_is_possible_is_stored_with_the_way_to_cancel_it(
+    cluster: Any, a2: Any, laneway: Laneway
+) -> None:
+    backed = ("gpu", "enable", TITLE, "--mode", "MIGBacked", "--when-possible")
+    done = await laneway(*backed)
+    again = await laneway("gpu", "disable", TITLE, "--mode", "MIG", "--when-possible", "--no-wait")
+
+    assert done.err.startswith("MigUnsupported: ")
+    patch = f"kubectl patch sriovgpudevice {GPU} --type merge -p "
+    assert done.lines[-1] == (
+        "Not possible yet; applied as soon as it becomes possible. To cancel: "
+        f"""{patch}'{{"spec": {{"enabled": true, "mode": ""}}}}'"""
+    )
+    # Not what was refused: what is in force.
+    assert again.lines[-1].endswith("""'{"spec": {"enabled": true, "mode": ""}}'""")
+
+
+async def test_mig_mode_without_instances_is_what_was_asked_for(
+    cluster: Any, simulated: Any, laneway: Laneway
+) -> None:
+    await register(cluster, "node3")
+    await cluster.start_agent("node3", simulated("a100", "node3"))
+    a100 = "node3/0000:17:00.0"
+
+    done = await laneway("gpu", "enable", a100, "--mode", "MIGBacked")
+
+    assert done.lines[-1].startswith(f"Done. MIG mode is on; next: laneway vgpu set {a100} ")
+    [row] = [line for line in (await laneway("gpus")).lines if "0000:17:00.0  A100" in line]
+    assert row.split()[2:] == ["MIGBacked", "0", "of", "16", "Enabled"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+async def test_who_interrupts_the_wait_is_told_what_goes_on_and_how_to_cancel_it(
+    cluster: Any, gate: Any, kubeconfig: str, number: signal.Signals
+) -> None:
+    host = gate("a2", "node1")
+    await register(cluster, "node1")
+    await cluster.start_agent("node1", host)
+    host.held = "sriov-manage"
+    running = await started("gpu", "disable", "node1/08:00.0", kubeconfig=kubeconfig)
+    await cluster.until(SRIOVGPUDevice, GPU, lambda gpu: not gpu.spec.enabled)
+    assert running.stdout is not None
+    assert await running.stdout.readline()  # it waits
+
+    running.send_signal(number)
+    done = await ended(running)
+    host.open.set()
+
+    assert done.status == 130
+    last = done.err.splitlines()[-1]
+    assert f"The agent of node1 goes on with SRIOVGPUDevice {GPU}." in last
+    assert f"To watch: kubectl get sriovgpudevice {GPU} --watch" in last
+    assert last.endswith(f"""{GPU} --type merge -p '{{"spec": {{"enabled": true}}}}'""")
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed_it(
+    cluster: Any, a2: Any, kubeconfig: str, theirs: bool
+) -> None:
+    await cluster.stop_agent(a2.agent)
+    running = await started("gpu", "disable", TITLE, kubeconfig=kubeconfig)
+    name = await trial(cluster)
+    stored = await cluster.get(VGPULayout, name)
+    entry = {"name": GPU, "observedGeneration": stored.metadata.generation, "state": "Planned"}
+    await cluster.patch(VGPULayout, name, {"status": {"gpus": [entry]}}, "status")
+    gpu = await cluster.until(SRIOVGPUDevice, GPU, lambda gpu: not gpu.spec.enabled)
+    if theirs:
+        await cluster.patch(SRIOVGPUDevice, GPU, {"spec": {"mode": "Passthrough"}})
+    answer = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "DeviceInUse",
+        "message": "VM default/vm has it.",
+        "observedGeneration": gpu.metadata.generation + theirs,
+    }
+    await cluster.patch(SRIOVGPUDevice, GPU, {"status": {"conditions": [answer]}}, "status")
+
+    done = await ended(running)
+
+    assert done.status == 1
+    *_, words, last = done.err.splitlines()
+    assert words == "DeviceInUse: VM default/vm has it."
+    spec = (await cluster.get(SRIOVGPUDevice, GPU)).spec
+    if theirs:
+        assert "somebody else may have changed it" in last
+        assert (spec.enabled, spec.mode) == (False, "Passthrough")
+    else:
+        assert last == (
+            f"laneway: refused; SRIOVGPUDevice {GPU} is as it was before, and the GPU was not "
+            "changed"
+        )
+        assert spec.enabled
 
 
 async def test_what_objects_show_against_a_wish_is_told_before_it_is_written(
@@ -225,9 +323,9 @@ async def test_a_dry_run_tells_the_change_and_makes_none(
 async def test_nobody_waits_who_does_not_want_to(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await cluster.stop_agent(a2.agent)
 
-    done = await laneway("gpu", "disable", TITLE, "--no-wait")
+    done = await laneway("gpu", "disable", TITLE, "--when-possible", "--no-wait")
 
-    assert done.lines == [f"Asked for {TITLE}; its agent carries it out."]
+    assert done.lines[0].startswith(f"Stored in SRIOVGPUDevice {GPU}. To cancel: kubectl patch ")
     assert not (await cluster.get(SRIOVGPUDevice, GPU)).spec.enabled
 
 
@@ -238,9 +336,14 @@ async def test_an_agent_that_does_not_answer_is_told_of(
 
     for command in (("gpu", "disable", TITLE), ("vgpu", "set", TITLE, "A2-4Q")):
         done = await laneway(*command, "--timeout", "1", status=1)
-        assert "waiting for the agent of node1" in done.out
-        assert "no agent has answered within 1 s" in done.err
+        assert "nothing was changed: no agent answered within 1 s" in done.err
         assert "--field-selector spec.nodeName=node1" in done.err
+    assert (await cluster.get(SRIOVGPUDevice, GPU)).spec.enabled
+    assert await cluster.names(VGPULayout) == set()
+
+    stored = await laneway("gpu", "disable", TITLE, "--when-possible", "--timeout", "1", status=4)
+    assert "waiting for the agent of node1" in stored.out
+    assert "goes on with SRIOVGPUDevice" in stored.err
 
 
 async def test_a_server_that_restarts_meanwhile_is_waited_for(
@@ -249,7 +352,7 @@ async def test_a_server_that_restarts_meanwhile_is_waited_for(
     if cluster.server is None:
         pytest.skip("only the embedded server can be restarted")
     await cluster.stop_agent(a2.agent)
-    process = await started("gpu", "disable", TITLE, kubeconfig=kubeconfig)
+    process = await started("gpu", "disable", TITLE, "--when-possible", kubeconfig=kubeconfig)
     gpu = await cluster.until(SRIOVGPUDevice, GPU, lambda gpu: not gpu.spec.enabled)
 
     await cluster.server.stop()
@@ -258,6 +361,8 @@ async def test_a_server_that_restarts_meanwhile_is_waited_for(
         while b"no answer" not in (line := await process.stdout.readline()):
             assert line
     await cluster.server.start()
+    for function in await cluster.names(VGPUDevice):
+        await cluster.client.delete(served(VGPUDevice), function)
     answer = {
         "type": "Ready",
         "status": "True",

@@ -11,6 +11,7 @@ import pytest
 
 from laneway.api import (
     KINDS,
+    PCIDeviceClaim,
     SRIOVGPUDevice,
     VGPULayout,
     kind_of,
@@ -19,6 +20,7 @@ from laneway.apiserver.authn import Authenticator, User
 from laneway.apiserver.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
+from laneway.kube.resource import served
 from laneway.roles.install import install_crds
 from support.commands import (
     CRDS,
@@ -120,7 +122,7 @@ async def test_nothing_is_left_of_a_dry_run_that_nobody_answered(
 
     done = await laneway("vgpu", "set", TITLE, "A2-4Q", "--dry-run", "--timeout", "1", status=1)
 
-    assert "no agent has answered" in done.err
+    assert "no agent answered" in done.err
     assert await cluster.names(VGPULayout) == set()
 
 
@@ -178,6 +180,42 @@ async def test_profiles_are_checked_before_anything_is_written(
 
     newer = await laneway("vgpu", "set", TITLE, "NVIDIA A2-77Q", status=1)
     assert "ProfileUnknown" in newer.err
+    assert await cluster.names(VGPULayout) == set()
+
+
+async def test_a_refused_set_leaves_the_layout_as_it_is(
+    cluster: Any, a2: Any, laneway: Laneway
+) -> None:
+    await laneway("vgpu", "set", TITLE, "A2-4Q=2")
+    before = await cluster.get(VGPULayout, GPU)
+
+    for more in ((), ("--no-wait",)):
+        done = await laneway("vgpu", "set", TITLE, "A2-4Q=5", *more, status=1)
+        assert done.err.splitlines()[-1] == "laneway: refused; nothing was changed"
+        assert "--when-possible" not in done.err  # it never will be
+    assert (await cluster.get(VGPULayout, GPU)).spec == before.spec
+
+    later = await laneway("vgpu", "set", TITLE, "A2-4Q=5", "--when-possible")
+    changed = await laneway("vgpu", "set", TITLE, "A2-4Q=3", "--no-wait", "--when-possible")
+
+    back = """"vgpus": [{"profile": "NVIDIA A2-4Q", "count": 2}]"""
+    assert back in later.lines[-1]
+    assert changed.lines[-1].startswith(f"Stored in VGPULayout {GPU}. To cancel: ")
+
+
+async def test_a_gpu_that_is_claimed_whole_gets_no_vgpu(
+    cluster: Any, a2: Any, laneway: Laneway
+) -> None:
+    await laneway("gpu", "disable", TITLE)
+    claim = {"spec": {"nodeName": "node1", "address": "0000:08:00.0", "userName": "eve"}}
+    info = kind_of(PCIDeviceClaim)
+    body = {"apiVersion": info.api_version, "kind": info.kind, "metadata": {"name": GPU}, **claim}
+    await cluster.client.create(served(PCIDeviceClaim), body)
+
+    done = await laneway("vgpu", "set", TITLE, "A2-4Q", status=1)
+
+    assert f"is claimed as a whole by PCIDeviceClaim {GPU} of user eve" in done.err
+    assert await cluster.names(VGPULayout) == set()
 
 
 # -------------------------------------------------------------------------------------- explain

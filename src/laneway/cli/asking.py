@@ -1,0 +1,105 @@
+"""Asking the agent of a node what it would do with a GPU, before anything is stored for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import click
+
+from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
+from laneway.cli import fleet, profile_names, progress, steps, trial, wishing
+from laneway.cli.errors import one_line
+from laneway.core.refusals import (
+    ClaimedWhole,
+    DeviceAllocated,
+    DeviceHeld,
+    DeviceInUse,
+    GpuPodsRunning,
+    GpuPreparing,
+    HostBusy,
+    UsersUnknown,
+    VfsClaimed,
+    VgpusEnabled,
+)
+from laneway.kube.client import Client
+from laneway.kube.resource import served
+
+_PASSING = {
+    kind.__name__
+    for kind in (
+        ClaimedWhole,
+        DeviceAllocated,
+        DeviceHeld,
+        DeviceInUse,
+        GpuPodsRunning,
+        GpuPreparing,
+        HostBusy,
+        UsersUnknown,
+        VfsClaimed,
+        VgpusEnabled,
+    )
+}
+"""Reasons that go away when somebody lets go of a device."""
+
+
+async def agreed(
+    client: Client, gpu: fleet.Gpu, spec: dict[str, Any], *, seconds: int, dry_run: bool, fits: bool
+) -> LayoutGpu:
+    """What the agent would do for a layout of this spec. Raises Failure with why it would not.
+
+    `dry_run`: whether nothing is to be stored afterwards either; `fits`: whether it matters what
+    else would fit.
+    """
+    if dry_run:
+        click.echo(one_line(f"Asking the agent of {gpu.node} what it would do."), err=True)
+    else:
+        progress.tell(0.0, f"asking the agent of {gpu.node} whether it is possible")
+    try:
+        async with trial.layout(client, spec) as made:
+            name, generation = made.metadata.name, made.metadata.generation
+            layout, answer = await progress.awaited(
+                client,
+                served(VGPULayout),
+                name,
+                lambda layout: answer_of(entry_of(layout, gpu.name, generation)),
+                node=gpu.node,
+                seconds=seconds,
+                quiet=True,
+            )
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            click.echo("laneway: interrupted; nothing was changed", err=True)
+        raise
+    except progress.TooLate as error:
+        raise progress.TooLate(f"nothing was changed: {error}") from None
+    entry = entry_of(layout, gpu.name, generation)
+    if answer.kind != "refused" and entry is not None:
+        return entry
+    reasons = [answer.words]
+    if fits and entry is not None and (room := profile_names.room(entry.fits)):
+        reasons.append(f"What would fit beside what is there, each for itself: {room}.")
+    if answer.reason in _PASSING and not dry_run:
+        reasons.append("To have it applied as soon as it becomes possible, add --when-possible.")
+    raise wishing.refused(reasons, dry_run=dry_run)
+
+
+def entry_of(layout: VGPULayout, name: str, generation: int) -> LayoutGpu | None:
+    """What is said about a GPU to the present spec."""
+    for entry in layout.status.gpus:
+        if entry.name == name and entry.observed_generation >= generation:
+            return entry
+    return None
+
+
+def answer_of(entry: LayoutGpu | None) -> progress.Answer:
+    """How far the agent is with one GPU of a layout."""
+    if entry is None:
+        return progress.Answer("none")
+    if entry.state in (LAYOUT_DONE, LAYOUT_PLANNED):
+        return progress.Answer("done", entry.reason, entry.message)
+    if entry.state == LAYOUT_REFUSED:
+        return progress.Answer("refused", entry.reason, entry.message)
+    left = f"{steps.count(len(entry.steps))} left: {entry.steps[0]}" if entry.steps else ""
+    return progress.Answer("working", entry.reason or entry.state, entry.message or left)

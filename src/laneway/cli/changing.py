@@ -1,0 +1,223 @@
+"""Storing a desired state, waiting until it is applied, and going back where it is refused.
+
+A command that fails leaves nothing behind that changes the hardware later: what an agent refuses is
+taken back, as long as nobody else has changed the object since. Only `--when-possible` leaves it.
+A command that ends while the agent is still at work, by a signal or a time limit, says that the
+work goes on, how to watch it and how to cancel it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from laneway.cli import fleet, gpus, progress
+from laneway.cli.errors import Failure, Unfinished, one_line
+from laneway.cli.profile_names import counts
+from laneway.kube.client import Client, PatchType
+from laneway.kube.errors import (
+    ConflictError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    UnreachableError,
+)
+from laneway.kube.resource import Resource
+
+_ATTEMPTS = 5
+"""To delete an object whose status its agent is writing meanwhile."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of one object's spec that a command has decided on."""
+
+    resource: Resource[Any]
+    plural: str
+    """As kubectl takes it."""
+    name: str
+    gpu: fleet.Gpu
+    """As it was when the command began."""
+    before: Mapping[str, Any] | None
+    """The fields that change, as they were in force; None: the object did not exist."""
+    changes: bool = True
+    """Whether the object differs from what it was."""
+
+    @property
+    def cancel(self) -> str:
+        """The command that goes back to what was in force before."""
+        if self.before is None:
+            return f"kubectl delete {self.plural} {self.name}"
+        body = shlex.quote(json.dumps({"spec": dict(self.before)}))
+        return f"kubectl patch {self.plural} {self.name} --type merge -p {body}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.resource.kind} {self.name}"
+
+
+class Waiting(NamedTuple):
+    """How a command waits for the answer to its change."""
+
+    seconds: int
+    """0: not at all."""
+    when_possible: bool
+    look: Callable[[], Awaitable[fleet.Gpu]]
+    """The GPU as it is now."""
+
+
+async def applied(
+    client: Client,
+    change: Change,
+    write: Callable[[], Awaitable[Any]],
+    answer: Callable[[Any, int], progress.Answer],
+    waiting: Waiting,
+) -> progress.Answer | None:
+    """Store a change and wait until it is applied; None where nobody waits for that.
+
+    `answer`: how far the agent is with a generation of the object. Raises Failure where it was
+    refused, and Unfinished where the time was over before.
+    """
+    stored = await _stored(change, asyncio.ensure_future(write()))
+    if not waiting.seconds:
+        click.echo(one_line(f"Stored in {change.title}. {_cancelling(change)}"))
+        return None
+    generation = stored.metadata.generation
+    try:
+        _, given = await progress.awaited(
+            client,
+            change.resource,
+            change.name,
+            lambda found: answer(found, generation),
+            node=change.gpu.node,
+            seconds=waiting.seconds,
+        )
+    except asyncio.CancelledError:
+        _interrupted(change)
+        raise
+    except progress.TooLate as error:
+        raise Unfinished(f"{error}. {_going_on(change)}") from None
+    if given.kind != "refused":
+        return given
+    click.echo(one_line(given.words), err=True)
+    if waiting.when_possible:
+        words = f"Not possible yet; applied as soon as it becomes possible. {_cancelling(change)}"
+        click.echo(one_line(words))
+        return None
+    raise await _taken_back(client, change, stored.metadata, waiting)
+
+
+async def _stored(change: Change, write: asyncio.Future[Any]) -> Any:
+    """What the server stored. An interruption waits for its answer, to know what there is."""
+    try:
+        return await asyncio.shield(write)
+    except asyncio.CancelledError:
+        await asyncio.wait({write})
+        if write.cancelled() or write.exception() is None:
+            _interrupted(change)
+        raise
+    except UnreachableError as error:
+        raise Failure(
+            f"{error}. Whether {change.title} was changed cannot be told. {_cancelling(change)}"
+        ) from None
+
+
+def _interrupted(change: Change) -> None:
+    # After a SIGHUP nobody may be there to read it.
+    with contextlib.suppress(OSError):
+        click.echo(one_line(f"laneway: interrupted. {_going_on(change)}"), err=True)
+
+
+def _going_on(change: Change) -> str:
+    return (
+        f"The agent of {change.gpu.node} goes on with {change.title}. To watch: kubectl get "
+        f"{change.plural} {change.name} --watch. {_cancelling(change)}"
+    )
+
+
+def _cancelling(change: Change) -> str:
+    return f"To cancel: {change.cancel}" if change.changes else "It was asked for before already."
+
+
+async def _taken_back(client: Client, change: Change, written: Any, waiting: Waiting) -> Failure:
+    """Go back after a refusal that came after the write; gives how the command ends."""
+    if not change.changes:
+        return Failure(
+            f"refused; {change.title} asked for it before this command, and is as it was"
+        )
+    # Whoever interrupts the command now is not left with half of this.
+    problem = await asyncio.shield(asyncio.ensure_future(_back(client, change, written)))
+    if problem:
+        return Failure(
+            f"refused, and {change.title} could not be set back: {problem}. It still asks for the "
+            f"change. Set it back: {change.cancel}"
+        )
+    done = "has been removed again" if change.before is None else "is as it was before"
+    return Failure(f"refused; {change.title} {done}{await _partly(change.gpu, waiting)}")
+
+
+async def _partly(before: fleet.Gpu, waiting: Waiting) -> str:
+    """What of the change had been made when it was refused, as far as objects show it."""
+    try:
+        now = await waiting.look()
+    except (Failure, KubeError) as error:
+        return f". Whether a part of the change was made cannot be told: {error}"
+    if (was := _state(before)) == (is_now := _state(now)):
+        return ", and the GPU was not changed"
+    return f". A part of the change was made: the GPU was {was}, and is {is_now} now"
+
+
+def _state(gpu: fleet.Gpu) -> str:
+    carried, _ = gpus.profiles(gpu)
+    functions = f"{len(gpu.device.status.vf_addresses)} virtual functions"
+    mode = gpu.device.status.mode or "an unknown mode"
+    return f"in {mode} with {functions} and {counts(carried) or 'no vGPU'}"
+
+
+async def _back(client: Client, change: Change, written: Any) -> str:
+    """Restore what was in force; gives why it could not be, empty when it is done."""
+    try:
+        if change.before is None:
+            await _removed(client, change, written)
+        else:
+            test = {"op": "test", "path": "/metadata/generation", "value": written.generation}
+            fields = [
+                {"op": "add", "path": f"/spec/{key}", "value": value}
+                for key, value in change.before.items()
+            ]
+            body = [test, *fields]
+            await client.patch(change.resource, change.name, body, patch_type=PatchType.JSON)
+    except NotFoundError:
+        return ""
+    except InvalidError as error:
+        return f"somebody else may have changed it meanwhile: {error}"
+    except KubeError as error:
+        return str(error)
+    return ""
+
+
+async def _removed(client: Client, change: Change, written: Any) -> None:
+    """Delete what the command made, unless somebody has changed it since."""
+    for attempt in range(_ATTEMPTS):
+        found = await client.get(change.resource, change.name)
+        metadata = found.metadata
+        if (metadata.uid, metadata.generation) != (written.uid, written.generation):
+            raise KubeError("somebody else has changed it meanwhile")
+        try:
+            await client.delete(
+                change.resource,
+                change.name,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            )
+        except ConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        return
