@@ -132,6 +132,37 @@ async def test_after_a_reboot_they_come_back(cluster, host, simulated):
     assert len(nic.status.vf_addresses) == 6
 
 
+async def test_an_uplink_keeps_its_functions_over_a_boot_and_gets_no_other_number(
+    cluster, host, simulated
+):
+    def uplink(on: Any) -> None:
+        on.network(lambda net: net.add("vlan1-bo", "bond"))
+        on.network(lambda net: net.stack("ens4f1", "vlan1-bo"))
+
+    agent = await cluster.start_agent("node1", host)
+    await have(cluster, 6)
+    uplink(host)
+    await ask(cluster, 8)
+    assert "ens4f1 is part of bond vlan1-bo" in await refused(cluster, "CardInUse")
+    assert card(host).num_vfs == 6
+    await ask(cluster, 6)
+    await cluster.answer(NIC, "Enabled", SRIOVNetworkDevice)
+    await cluster.stop_agent(agent)
+
+    rebooted = simulated("plain", "node1")
+    uplink(rebooted)
+    await cluster.start_agent("node1", rebooted)
+    await cluster.answer(NIC, "Enabled", SRIOVNetworkDevice)
+    assert card(rebooted).num_vfs == 6
+
+
+async def test_an_uplink_that_nobody_asked_anything_of_has_no_object(cluster, host):
+    host.network(lambda net: net.give("ens4f1", "10.9.0.5/24"))
+    await cluster.start_agent("node1", host)
+    assert "node1-ens4f0" in await cluster.names(SRIOVNetworkDevice)
+    assert NIC not in await cluster.names(SRIOVNetworkDevice)
+
+
 async def writes_of(host: Any, cluster: Any, count: int) -> int:
     before = host.faults.count
     await have(cluster, count)

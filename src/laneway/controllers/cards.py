@@ -71,14 +71,24 @@ class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
     ) -> None:
         super().__init__(network.FAMILY, node, client, informer, means)
 
+    async def align(self, name: str, stored: SRIOVNetworkDevice | None) -> Retry | None:
+        """A card that the node uses gets no object; one that it has stays, and says why."""
+        wanted = self.wanted.get(name)
+        if stored is None and wanted is not None and self._is_used(wanted):
+            return None
+        return await super().align(name, stored)
+
+    def _is_used(self, wanted: SRIOVNetworkDevice) -> bool:
+        return PciAddress.parse(wanted.spec.address) in self.inventory.critical
+
     def wish(self, stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
         return network.wish(stored, shown)
 
     def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
-        return judge(wish, self.inventory.function(wish.address))
+        return judge(wish, self.inventory)
 
     def decide(self, wish: VfWish, situation: Situation) -> Decision:
-        return set_vfs(wish.address, wish.count, situation)
+        return set_vfs(wish.address, wish.count, situation, restores=wish.restores)
 
     def deed(self, name: str, wish: VfWish) -> Deed:
         why = f"SRIOVNetworkDevice {name} asks for {wish.count} virtual functions"

@@ -61,6 +61,16 @@ class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):
     mac: str = ""
 
 
+class InterfaceAddress(msgspec.Struct, frozen=True):
+    """An address of a network interface."""
+
+    interface: str
+    address: str
+    """With the length of its prefix, `10.9.0.5/24`."""
+    link_local: bool = False
+    """IPv6 of link scope, which the kernel gives to every interface that is up."""
+
+
 class UsbDevice(msgspec.Struct, frozen=True, kw_only=True):
     """A USB device that is not a root hub."""
 

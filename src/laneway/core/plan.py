@@ -78,6 +78,8 @@ class SetVfCount(msgspec.Struct, frozen=True, tag=True):
     function: PciAddress
     count: int
     before: int
+    used: bool = False
+    """Whether the node may be using the card itself meanwhile: it had these VFs before."""
 
 
 class SwitchGpuVfs(msgspec.Struct, frozen=True, tag=True):
@@ -237,7 +239,7 @@ def undo(step: Step) -> Step | None:  # noqa: C901, PLR0912 - one line a step
         case SetAutoprobe(function, enabled):
             return SetAutoprobe(function, not enabled)
         case SetVfCount(function, count, before):
-            return SetVfCount(function, before, count)
+            return SetVfCount(function, before, count, used=True)
         case SwitchGpuVfs(function, enabled, count):
             return SwitchGpuVfs(function, not enabled, count)
         case SetMigMode(function, enabled):

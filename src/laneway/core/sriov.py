@@ -5,6 +5,9 @@ of the whole host. So a change of the number is a removal of everything first, n
 before every VF is free, and a VF leaves vfio-pci before it goes: should a VM open it at the last
 moment, then only that one step waits.
 
+A card that the node uses by its own interface or disk keeps the number it has, because another one
+resets the card; only what a boot took comes back.
+
 VFs for passthrough are not offered to drivers of the node. Once they are gone, that is put back to
 the kernel's default, on: whoever makes VFs by hand afterwards expects it.
 
@@ -18,7 +21,7 @@ from msgspec.structs import replace
 
 from laneway.core.decision import Decision, conclude
 from laneway.core.fitness import find, unfit
-from laneway.core.inventory import ConfiguredVgpu
+from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import (
     OverrideDriver,
@@ -32,6 +35,7 @@ from laneway.core.plan import (
 )
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.refusals import (
+    CardInUse,
     DeviceHeld,
     DeviceQuarantined,
     DeviceUnusable,
@@ -55,9 +59,17 @@ VGPU_DRIVER = "NVIDIA's vGPU driver for hosts"
 
 
 def set_vfs(
-    address: PciAddress, count: int, situation: Situation, *, passthrough: bool = True
+    address: PciAddress,
+    count: int,
+    situation: Situation,
+    *,
+    passthrough: bool = True,
+    restores: bool = False,
 ) -> Decision:
-    """Have a card carry this many VFs, for VMs or (`passthrough` False) for the node's drivers."""
+    """Have a card carry this many VFs, for VMs or (`passthrough` False) for the node's drivers.
+
+    `restores`: it had as many before the boot, so they come back though the node uses the card.
+    """
     card = find(address, situation)
     if card is None or not card.total_vfs:
         return unfit(address, situation) or (NoSriov(str(address)),)
@@ -74,11 +86,23 @@ def set_vfs(
     if card.driver in ("", VFIO_DRIVER):
         needed = situation.originals.get(address) or "the driver that makes its virtual functions"
         against.append(DriverMissing(str(address), card.driver, needed))
+    if not restores and (used := in_use(card, situation.inventory)):
+        against.append(used)
     against += obstacles(card, situation)
-    return conclude(against, _steps(card, count, situation, probed=not passthrough))
+    return conclude(against, _steps(card, count, situation, probed=not passthrough, used=restores))
 
 
-def _steps(card: PciFunction, count: int, situation: Situation, *, probed: bool) -> list[Step]:
+def in_use(card: PciFunction, inventory: Inventory) -> CardInUse | None:
+    """That the node uses a card itself; a use of its VFs is found with these."""
+    why = inventory.critical.get(card.address, ())
+    if not why or any(vf in inventory.critical for vf in card.vfs):
+        return None
+    return CardInUse(str(card.address), why)
+
+
+def _steps(
+    card: PciFunction, count: int, situation: Situation, *, probed: bool, used: bool
+) -> list[Step]:
     existing, autoprobe = vf_count(card), situation.autoprobe.get(card.address)
     steps: list[Step] = []
     vfs = _existing(card, situation)
@@ -95,7 +119,7 @@ def _steps(card: PciFunction, count: int, situation: Situation, *, probed: bool)
     if autoprobe is not None and autoprobe != wanted:
         steps.append(SetAutoprobe(card.address, wanted))
     if count:
-        steps.append(SetVfCount(card.address, count, 0))
+        steps.append(SetVfCount(card.address, count, 0, used=used))
     return steps
 
 

@@ -22,6 +22,9 @@ from laneway.core.pci import PciAddress, PciFunction
 VFIO_DRIVER = "vfio-pci"
 USB_HUB_CLASS = "09"
 
+SERVES_NETWORK = "serves the node's network"
+"""How the reason begins of a device that is critical for its network interface."""
+
 _BRIDGE_CLASSES = frozenset(f"06{subclass:02x}" for subclass in (*range(8), 9))
 
 
@@ -245,7 +248,6 @@ _TEXTS = {
 }
 
 _REMEDIES = {
-    ReasonKind.CRITICAL: "Move the node's use to another device first.",
     ReasonKind.BRIDGE: "",
     ReasonKind.USB_HUB: "",
     ReasonKind.NO_IOMMU_GROUP: (
@@ -275,6 +277,13 @@ _REMEDIES = {
 }
 
 
+_FREE_INTERFACE = (
+    "To free the interface, take it out of the bond or bridge (ip link set NAME nomaster) and"
+    " remove its addresses (ip address flush dev NAME), in the node's configuration as well; on"
+    " Harvester, change the VlanConfig that names it."
+)
+
+
 def text(reason: Reason) -> str:
     """The reason in words, without capital or full stop, for conditions, tables and messages."""
     details = (" and " if reason.kind is ReasonKind.DISPLAY else "; ").join(reason.details)
@@ -290,7 +299,17 @@ def text(reason: Reason) -> str:
 
 def remedy(reason: Reason) -> str:
     """What somebody can do about it, in whole sentences; empty when there is nothing to do."""
-    return _REMEDIES[reason.kind]
+    return (
+        needed_remedy(reason.details)
+        if reason.kind is ReasonKind.CRITICAL
+        else _REMEDIES[reason.kind]
+    )
+
+
+def needed_remedy(details: Iterable[str]) -> str:
+    """How to free a device that is critical to its node for these reasons, in whole sentences."""
+    network = any(SERVES_NETWORK in one for one in details)
+    return _FREE_INTERFACE if network else "Move the node's use to another device first."
 
 
 def short(reasons: Iterable[Reason]) -> str:

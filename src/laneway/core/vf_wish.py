@@ -10,10 +10,16 @@ from __future__ import annotations
 import msgspec
 
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import DeviceMissing, OtherVfCount, Refusal, VfsElsewhere, VfsUndriven
-from laneway.core.sriov import vf_count
+from laneway.core.refusals import (
+    DeviceMissing,
+    OtherVfCount,
+    Refusal,
+    VfsElsewhere,
+    VfsUndriven,
+)
+from laneway.core.sriov import in_use, vf_count
 
 
 class VfWish(msgspec.Struct, frozen=True):
@@ -23,15 +29,21 @@ class VfWish(msgspec.Struct, frozen=True):
     count: int
     explicit: bool
     """Whether virtual functions that exist may be taken away for it."""
+    restores: bool = False
+    """Whether the card had them already because of this very wish: a boot took them, and they come
+    back although the node uses the card."""
 
 
-def judge(wish: VfWish, card: PciFunction | None) -> Satisfied | tuple[Refusal, ...] | None:
+def judge(wish: VfWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
+    card = inventory.function(wish.address)
     if card is None:
         return (DeviceMissing(str(wish.address)),)
     existing = vf_count(card)
     if existing == wish.count:
         return Satisfied()
+    if not wish.restores and (used := in_use(card, inventory)):
+        return (used,)
     if not existing or wish.explicit:
         return None
     if wish.count:
@@ -62,6 +74,6 @@ def facts(card: PciAddress, inventory: Inventory) -> tuple[object, ...]:
     vgpus = tuple(
         (one.address, one.configured) for one in inventory.vgpus_of(card) if one.configured
     )
-    needed = tuple(sorted((a, why) for a, why in inventory.critical.items() if a in family))
+    critical = tuple(sorted((a, why) for a, why in inventory.critical.items() if a in family))
     modes, error = inventory.modes.get(card), inventory.unasked.get(card)
-    return functions, vgpus, needed, modes, error, inventory.nvidia_driver
+    return functions, vgpus, critical, modes, error, inventory.nvidia_driver

@@ -23,7 +23,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.situation import Holder
 from laneway.host import storage
 from laneway.host.attributes import clean, decimal_id, describe
-from laneway.host.interface_use import interface_use
+from laneway.host.interface_use import InterfaceUse
 from laneway.host.paths import as_address, is_usb_port, real_path
 from laneway.host.port import Host
 
@@ -108,18 +108,19 @@ def _devices(host: Host, links: dict[_Key, str]) -> dict[_Key, _Device]:
         for need in storage.needs(host)
     ]
     devices = {}
+    network = InterfaceUse(host)
     for key, link in links.items():
         try:
             root = real_path(host, link)
         except OSError:
             continue
-        devices[key] = device = _device(host, root)
+        devices[key] = device = _device(host, root, network)
         inside = f"{root}/"
         device.kernel += [holder for path, holder in disks if path.startswith(inside)]
     return devices
 
 
-def _device(host: Host, root: str) -> _Device:
+def _device(host: Host, root: str, network: InterfaceUse) -> _Device:
     device = _Device()
     for path, names in _directories(host, root):
         above, name = posixpath.split(path)
@@ -133,7 +134,8 @@ def _device(host: Host, root: str) -> _Device:
         if kind == "nvme" and _NVME_CONTROLLER.fullmatch(name):
             device.nodes |= _shared_namespaces(host, name)
         if kind == "net":
-            device.kernel += interface_use(host, name, path)
+            uses = network.of(name, path)
+            device.kernel += [Holder("network", f"its interface {use}") for use in uses]
         elif name == "net" and not names:
             # The directory is made with the first interface and shows those of one namespace.
             text = "its network interface is in another network namespace"

@@ -1,23 +1,31 @@
-"""Network interfaces on PCI functions, and those that the node is reached through.
+"""Network interfaces on PCI functions, and those that the node's network stands on.
 
 The node is reached through its default routes and Harvester's management bridge and bond; what
-those are stacked on (bridge, bond, VLAN) follows from the `lower_` links.
+those are stacked on (bridge, bond, VLAN) follows from the `lower_` links. Every other interface of
+a device that has an address or is part of another one serves a network as well: storage, or a
+cluster network of virtual machines.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from laneway.core.inventory import DeviceError, NetworkInterface
+from laneway.core.pci import PciFunction
+from laneway.core.usability import SERVES_NETWORK
 from laneway.host import procfs
 from laneway.host.attributes import clean, describe, listing
 from laneway.host.critical import Need
+from laneway.host.interface_use import InterfaceUse, kind_of
 from laneway.host.paths import functions_on, real_path, usb_ports_on
+from laneway.host.pci import DEVICES
 from laneway.host.port import Host
 
 _CLASS = "/sys/class/net"
+_NETWORK_CLASS = "02"
 _MANAGEMENT = ("mgmt-br", "mgmt-bo")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
 _UP, _REJECT = 0x1, 0x200
@@ -59,7 +67,7 @@ def _mac(host: Host, name: str, path: str, errors: list[DeviceError]) -> str:
 
 
 def needs(host: Host, interfaces: Interfaces) -> list[Need]:
-    """The interfaces that the node is reached through, down to the hardware; each once."""
+    """The interfaces that the node's network stands on, down to the hardware; each once."""
     routes = sorted(_default_route_interfaces(host))
     roots = [(name, "the default route") for name in routes]
     roots += [(name, "the management network") for name in _MANAGEMENT]
@@ -68,6 +76,29 @@ def needs(host: Host, interfaces: Interfaces) -> list[Need]:
     for root, what in roots:
         if root in interfaces.paths and root not in seen:
             found += _stack(host, interfaces, root, f"carries {what} ({clean(root)})", seen)
+    use = InterfaceUse(host)
+    for name, path in interfaces.paths.items():
+        if name not in seen and functions_on(path):
+            found += [Need(path, f"{SERVES_NETWORK}: {text}") for text in use.of(name, path)]
+    return found
+
+
+def hidden(host: Host, functions: Iterable[PciFunction], interfaces: Interfaces) -> list[Need]:
+    """Network functions whose interface somebody has moved to another network namespace.
+
+    The directory of interfaces is made with the first one and shows those of one namespace.
+    """
+    shown = {one.address for one in interfaces.on_pci}
+    found = []
+    for function in functions:
+        if function.class_code.startswith(_NETWORK_CLASS) and function.address not in shown:
+            path = f"{DEVICES}/{function.address}"
+            try:
+                moved = not host.names(f"{path}/net")
+            except OSError:
+                continue  # none, as under vfio-pci
+            if moved:
+                found.append(Need(path, f"{SERVES_NETWORK}: its interface is in another namespace"))
     return found
 
 
@@ -84,7 +115,7 @@ def _stack(
             if lower not in seen:
                 seen.add(lower)
                 todo.append(lower)
-                kind = _kind(host, interfaces.paths[upper])
+                kind = kind_of(host, interfaces.paths[upper]) or "interface"
                 member = f"{clean(lower)} is part of {kind} {clean(upper)}"
                 found.append(Need(interfaces.paths[lower], f"{reason}: {member}"))
     return found
@@ -97,15 +128,6 @@ def _lower(host: Host, interfaces: Interfaces, upper: str) -> list[str]:
         return []  # gone since the listing
     lower = (name.removeprefix("lower_") for name in sorted(names) if name.startswith("lower_"))
     return [name for name in lower if name in interfaces.paths]
-
-
-def _kind(host: Host, path: str) -> str:
-    try:
-        uevent = clean(host.read(f"{path}/uevent")).splitlines()
-    except OSError:
-        uevent = []
-    kinds = (line.removeprefix("DEVTYPE=") for line in uevent if line.startswith("DEVTYPE="))
-    return next(kinds, "interface")
 
 
 def _default_route_interfaces(host: Host) -> set[str]:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from laneway.core.inventory import InterfaceAddress
 from laneway.core.programs import CommandMissingError, Completed
 from laneway.core.uevent import Uevent
 
@@ -69,6 +70,9 @@ class Host(Protocol):
         A write may wait in the kernel for as long as a VM holds the device, where not even SIGKILL
         ends it; it must hold up neither this process's work nor its end.
         """
+
+    def addresses(self) -> list[InterfaceAddress]:
+        """Every address of every interface of the node; raises OSError where it cannot be asked."""
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
         """Subscribe to kernel events; none is missed between entering and iterating.

@@ -12,7 +12,9 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
+from laneway.core.inventory import InterfaceAddress
 from laneway.core.uevent import Uevent
+from laneway.host.addresses import node_addresses
 from laneway.host.kernel_log import kernel_log
 from laneway.host.uevents import kernel_uevents
 from laneway.host.writer import Writers
@@ -110,6 +112,11 @@ class RealHost:
             await self._writers.write(self._locate(path), data.encode(), flags, seconds)
         except OSError as error:
             raise OSError(error.errno, error.strerror, path) from error
+
+    def addresses(self) -> list[InterfaceAddress]:
+        if copy := self._copy():
+            raise FileNotFoundError(errno.ENOENT, copy)
+        return node_addresses()
 
     def uevents(self) -> AbstractAsyncContextManager[AsyncIterator[Uevent]]:
         return kernel_uevents(self._copy())

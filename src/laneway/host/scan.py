@@ -28,7 +28,12 @@ def scan(host: Host) -> Inventory:
     for device in devices:
         errors += device.attributes.errors
     functions = tuple(device.function for device in devices)
-    needs = [*storage.needs(host), *network.needs(host, interfaces), *console.needs(host)]
+    needs = [
+        *storage.needs(host),
+        *network.needs(host, interfaces),
+        *network.hidden(host, functions, interfaces),
+        *console.needs(host),
+    ]
     found = critical.decide(functions, needs)
     inventory = Inventory(
         functions=functions,

@@ -18,6 +18,8 @@ class Devices:
     def __init__(self, tree: Tree, emit: Callable[[Uevent], None]) -> None:
         self.tree = tree
         self._emit = emit
+        self.leaving: Callable[[str], None] = lambda _path: None
+        """Told of every device right before it goes."""
         self._blocks: dict[str, Block] = {}
         self._sequence = 0
         self.owners: dict[str, tuple[int, int]] = {}
@@ -48,6 +50,7 @@ class Devices:
             self.announce("bind", block.path)
 
     def remove(self, path: str) -> Block:
+        self.leaving(path)
         block = self._blocks[path]
         if "DRIVER" in block.properties:
             self.announce("unbind", path)

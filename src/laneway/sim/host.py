@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
+from laneway.core.inventory import InterfaceAddress
 from laneway.core.programs import CommandMissingError
 from laneway.core.uevent import Uevent
 from laneway.sim.changes import Change
@@ -27,6 +28,7 @@ from laneway.sim.kernel_log import KernelLog
 from laneway.sim.listener import Listener
 from laneway.sim.locks import Locks
 from laneway.sim.modules import Modules
+from laneway.sim.network import Network
 from laneway.sim.nvidia.driver import NvidiaDriver
 from laneway.sim.nvidia.programs import programs
 from laneway.sim.pci_core import PciCore
@@ -63,6 +65,7 @@ class SimulatedHost:
         self._kernel_log = KernelLog()
         self._tree = Tree()
         self._devices = Devices(self._tree, self._emit)
+        self._network = Network(self._devices)
         self._consoles = Consoles(self._devices)
         self._vfio = Vfio(self._devices, Processes(self._tree), self._locks, self._consoles.in_use)
         self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
@@ -139,6 +142,11 @@ class SimulatedHost:
         with self._lock:
             self._check_alive()
             return self._devices.owners.get(self._tree.resolve(path).removeprefix(_DEV), (0, 0))
+
+    def addresses(self) -> list[InterfaceAddress]:
+        with self._lock:
+            self._check_alive()
+            return self._network.addresses()
 
     # ----------------------------------------------------------------------------- changing
 
@@ -258,6 +266,11 @@ class SimulatedHost:
         """
         with self._lock:
             return self._vfio.hold(path, name)
+
+    def network(self, change: Callable[[Network], T]) -> T:
+        """Change interfaces and addresses as an administrator does, or read them."""
+        with self._lock:
+            return change(self._network)
 
     def viable(self, group: int | str) -> bool:
         """Whether VFIO lets an IOMMU group be used."""

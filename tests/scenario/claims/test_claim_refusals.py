@@ -26,7 +26,7 @@ class Case(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Case("0000:04:00.0", {}, "DeviceUnusable", "critical to the node"),
+        Case("0000:04:00.0", {}, "DeviceNeeded", "critical to the node"),
         Case(BRIDGE, {}, "DeviceUnusable", "bridge"),
         Case("0000:77:00.0", {}, "DeviceMissing", "There is no device 0000:77:00.0"),
         Case(NIC, {"annotations": SKIP}, "NotForVms", "leave the driver alone"),
@@ -123,6 +123,40 @@ async def test_what_is_refused_goes_on_when_the_reason_is_gone(
     assert "pipewire" in cluster.message(claim)
     music.release()
     await claims.bound(GPU)
+
+
+async def test_a_claim_of_an_uplink_is_not_carried_out_by_a_boot_that_has_no_bond_yet(
+    cluster: Any, claims: Any, simulated: Any, driver: Any
+) -> None:
+    host = simulated("plain", "node1")
+    for change in (
+        lambda net: net.add("vlan1-bo", "bond"),
+        lambda net: net.stack("ens1f1", "vlan1-bo"),
+    ):
+        host.network(change)
+    agent = await cluster.start_agent("node1", host)
+    device = await cluster.get(PCIDevice, claims.name(NIC))
+    assert device.status.claimable is False
+    assert "ens1f1 is part of bond vlan1-bo" in device.status.critical[0]
+    await claims.make(NIC)
+    claim = await claims.answer(NIC, "DeviceNeeded")
+    assert "ens1f1 is part of bond vlan1-bo" in cluster.message(claim)
+    await cluster.stop_agent(agent)
+
+    rebooted = simulated("plain", "node1")
+    native = driver(rebooted, NIC)
+    await cluster.start_agent("node1", rebooted, boot="another")
+    claim = await cluster.until(
+        PCIDeviceClaim,
+        claims.name(NIC),
+        lambda claim: "although the device is free now" in cluster.message(claim),
+    )
+    assert cluster.reason(claim) == "DeviceNeeded"
+    assert driver(rebooted, NIC) == native
+    await claims.delete(NIC)
+    await claims.gone(NIC)
+    await claims.make(NIC)
+    await claims.bound(NIC)
 
 
 class Unreadable:

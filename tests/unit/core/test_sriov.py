@@ -55,6 +55,23 @@ def words(decision: Decision) -> str:
 # ------------------------------------------------------------------------------------ laws
 
 
+@given(scenes(gpu=False, free=True), st.integers(0, 8), st.booleans())
+def test_a_card_that_the_node_uses_itself_gets_back_what_it_had_and_no_other_number(
+    one: Scene, count: int, restores: bool
+) -> None:
+    free = set_vfs(CARD, count, one.situation)
+    uplink = ("serves the node's network: ens3 has the address 10.9.0.5/24",)
+    used = one.but(inventory=replace(one.situation.inventory, critical={CARD: uplink}))
+    decision = set_vfs(CARD, count, used.situation, restores=restores)
+    if not isinstance(free, Plan):
+        assert type(decision) is type(free)
+    elif restores:
+        assert isinstance(decision, Plan)
+        assert {type(step) for step in decision.steps} == {type(step) for step in free.steps}
+    else:
+        assert reasons(decision) == ["CardInUse"]
+
+
 @given(scenes(gpu=False) | scenes(gpu=False, free=True), st.integers(-1, 9), st.booleans())
 def test_a_plan_leads_to_what_was_asked_for_and_back(
     one: Scene, count: int, passthrough: bool
@@ -212,12 +229,6 @@ def test_the_nodes_own_vf_stays() -> None:
     decision = set_vfs(CARD, 0, one.but(inventory=inventory).situation)
     assert [type(refusal) for refusal in decision] == [DeviceUnusable]  # type: ignore[union-attr]
     assert "carries the default route" in words(decision)
-
-
-def test_a_card_that_the_node_needs_may_have_vfs() -> None:
-    one = scene()
-    inventory = replace(one.situation.inventory, critical={CARD: ("carries the default route",)})
-    assert isinstance(set_vfs(CARD, 4, one.but(inventory=inventory).situation), Plan)
 
 
 def test_nothing_is_taken_while_users_cannot_be_seen_but_vfs_can_be_added() -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laneway.core.gpu.modes import GpuModes
-from laneway.core.inventory import ConfiguredVgpu
-from laneway.core.pci import Link, PciFunction
+from laneway.core.inventory import ConfiguredVgpu, Inventory
+from laneway.core.pci import Link
 from laneway.core.plan import Satisfied
+from laneway.core.refusals import CardInUse
 from laneway.core.vf_wish import VfWish, facts, judge
 from support.cards import CARD, TYPES, scene, vf_addresses
 
-WISHES = st.builds(VfWish, address=st.just(CARD), count=st.integers(0, 16), explicit=st.booleans())
+WISHES = st.builds(
+    VfWish,
+    address=st.just(CARD),
+    count=st.integers(0, 16),
+    explicit=st.booleans(),
+    restores=st.booleans(),
+)
 COUNTS = st.integers(0, 16)
 
 
-def card(existing: int) -> PciFunction:
-    return scene(gpu=True, existing=existing).function(CARD)
+def card(existing: int, **more: Any) -> Inventory:
+    return replace(scene(existing=existing).situation.inventory, **more)
 
 
 @given(WISHES, COUNTS)
@@ -37,9 +46,26 @@ def test_what_is_as_wished_is_left_and_what_is_not_wished_explicitly_too(
 
 @given(WISHES)
 def test_a_card_that_is_gone_is_named(wish: VfWish) -> None:
-    answer = judge(wish, None)
+    answer = judge(wish, Inventory())
     assert isinstance(answer, tuple)
     assert str(CARD) in answer[0].words
+
+
+@given(WISHES, COUNTS)
+def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
+    wish: VfWish, existing: int
+) -> None:
+    uplink = ("serves the node's network: ens3 is part of bond vlan1-bo",)
+    inventory = card(existing, critical={CARD: uplink})
+    answer = judge(wish, inventory)
+    if wish.count == existing:
+        assert answer == Satisfied()
+    elif wish.restores:
+        assert answer == judge(wish, card(existing))
+    else:
+        assert answer == (CardInUse(str(CARD), uplink),)
+        assert "ens3 is part of bond vlan1-bo" in answer[0].words
+        assert "VlanConfig" in answer[0].words
 
 
 def test_a_link_that_changes_its_speed_is_no_other_situation() -> None:

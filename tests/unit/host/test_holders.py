@@ -12,6 +12,7 @@ from laneway.core.pci import PciAddress
 from laneway.host.holders import blindness, read_holders, usb_holders
 from laneway.host.port import Host
 from laneway.host.real import RealHost
+from laneway.sim.spec import build, parse_spec
 
 Files = Callable[[Mapping[str, str]], str]
 Address = Callable[[str], PciAddress]
@@ -228,7 +229,7 @@ ROUTE_TITLE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
         ({"route": f"{ROUTE_TITLE}eth0\t0000A8C0\t0\t1\t0\t0\t0\t00FFFFFF\n"}, ["has IPv4 routes"]),
         ({"route": f"{ROUTE_TITLE}eth01\t0000A8C0\t0\t1\t0\t0\t0\t00FFFFFF\n"}, []),
         ({"if_inet6": "fd000000000000000000000000000001 02 40 00 80 eth0\n"},
-         ["has an IPv6 address"]),
+         ["has the address fd00::1"]),
         ({"if_inet6": "fe800000000000000000000000000001 02 40 20 80 eth0\n"}, []),
     ],
 )  # fmt: skip
@@ -243,6 +244,15 @@ def test_an_interface_is_used_by_what_is_built_on_it(files: Files, address: Addr
     links = {f"{NIC}/net/eth0/upper_bond0": "-> ../../../../virtual/net/bond0"}
     host = RealHost(files({**network(), **links}))
     assert told(host, address("04:00.0")) == ["its interface eth0 is part of bond0"]
+
+
+def test_the_kernels_own_answer_about_addresses_counts() -> None:
+    host = build(parse_spec("plain"), "node")
+    card = PciAddress.parse("0000:17:00.0")
+    host.network(lambda net: net.give("ens1f0", "fe80::1/64"))
+    assert told(host, card) == []
+    host.network(lambda net: net.give("ens1f0", "198.51.100.7/32"))  # which no route tells of
+    assert told(host, card) == ["its interface ens1f0 has the address 198.51.100.7/32"]
 
 
 def test_an_interface_that_was_given_to_a_container_is_used(

@@ -55,6 +55,11 @@ def reasons(host: SimulatedHost) -> dict[str, str]:
     return {need.path.rpartition("/")[2]: need.reason for need in needs}
 
 
+def reached(host: SimulatedHost) -> dict[str, str]:
+    """The same for those that the node is reached through alone."""
+    return {name: text for name, text in reasons(host).items() if text.startswith("carries ")}
+
+
 def route(name: str, destination: str = "00000000", flags: str = "0003") -> str:
     mask = "00000000" if destination == "00000000" else "00FFFFFF"
     return f"{name}\t{destination}\t0100000A\t{flags}\t0\t0\t100\t{mask}\t0\t0\t0\n"
@@ -93,7 +98,7 @@ def test_the_default_route_of_ipv6_counts_too(host_of: MakeHost) -> None:
         f"{zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
         f"fe80{'0' * 28} 40 {zero} 00 {zero} 00000100 00000001 00000000 00000001     eno1\n"
     )
-    assert set(reasons(host_of(NICS, {"/proc/1/net/ipv6_route": lines}))) == {"eth0"}
+    assert set(reached(host_of(NICS, {"/proc/1/net/ipv6_route": lines}))) == {"eth0"}
 
 
 def test_the_network_of_pid_1_is_the_nodes(host_of: MakeHost) -> None:
@@ -119,7 +124,67 @@ def test_the_network_of_pid_1_is_the_nodes(host_of: MakeHost) -> None:
     ],
 )
 def test_what_is_no_default_route(host_of: MakeHost, table: str) -> None:
-    assert reasons(host_of(NICS, {"/proc/1/net/route": table})) == {}
+    assert reached(host_of(NICS, {"/proc/1/net/route": table})) == {}
+
+
+def test_every_interface_with_an_address_serves_a_network(host_of: MakeHost) -> None:
+    host = host_of(NICS, {"/proc/1/net/route": HEADER + route("eno2", "000010AC")})
+    host.network(lambda net: net.give("eno1", "10.9.0.5/24"))
+    host.network(lambda net: net.give("eth0", "fe80::7/64"))
+    host.network(lambda net: net.give("usb0", "fd00::7/64"))
+    base = "serves the node's network"
+    assert reasons(host) == {
+        "eno1": f"{base}: eno1 has the address 10.9.0.5/24",
+        "eno2": f"{base}: eno2 has IPv4 routes",
+        "usb0": f"{base}: usb0 has the address fd00::7/64",
+    }
+
+
+def test_every_member_of_an_uplink_serves_a_network_until_it_is_taken_out() -> None:
+    """What Harvester makes of a VlanConfig: a bond of the cards below a bridge with VLANs."""
+    host = build(parse_spec("plain"), "node")
+    first, second = (PciAddress.parse(f"0000:17:00.{number}") for number in (0, 1))
+    assert not {first, second} & scan(host).critical.keys()
+    host.network(lambda net: net.add("vlan1-bo", "bond"))
+    host.network(lambda net: net.add("vlan1-br", "bridge"))
+    host.network(lambda net: net.stack("ens1f0", "vlan1-bo"))
+    host.network(lambda net: net.stack("vlan1-bo", "vlan1-br"))
+    critical = scan(host).critical
+    assert second not in critical
+    assert critical[first] == (
+        "serves the node's network: ens1f0 is part of bond vlan1-bo, part of bridge vlan1-br",
+    )
+    host.network(lambda net: net.unstack("ens1f0"))
+    assert first not in scan(host).critical
+    host.network(lambda net: net.add("ens1f0.7", "vlan"))
+    host.network(lambda net: net.stack("ens1f0", "ens1f0.7"))
+    assert scan(host).critical[first] == (
+        "serves the node's network: ens1f0 is part of vlan ens1f0.7",
+    )
+
+
+def test_an_interface_that_a_pod_has_keeps_its_card_from_being_claimed() -> None:
+    host = build(parse_spec("plain"), "node")
+    home = host.resolve("/sys/class/net/ens1f0")
+    host._tree.discard(home)  # The directory around it stays while the interface is elsewhere.
+    host._tree.discard("/sys/class/net/ens1f0")
+    assert scan(host).critical[PciAddress.parse("0000:17:00.0")] == (
+        "serves the node's network: its interface is in another namespace",
+    )
+
+
+def test_an_interface_comes_back_from_its_driver_without_what_stood_on_it() -> None:
+    host = build(parse_spec("plain"), "node")
+    card = "0000:17:00.0"
+    host.network(lambda net: net.add("bond7", "bond"))
+    host.network(lambda net: net.stack("ens1f0", "bond7"))
+    host.network(lambda net: net.give("ens1f0", "10.9.0.5/24"))
+    host.write(f"/sys/bus/pci/devices/{card}/driver/unbind", card)
+    assert host.network(lambda net: net.addresses()) == []
+    assert not [one for one in host.names("/sys/class/net/bond7") if one.startswith("lower_")]
+    host.write("/sys/bus/pci/drivers_probe", card)
+    assert host.exists("/sys/class/net/ens1f0")
+    assert PciAddress.parse(card) not in scan(host).critical
 
 
 def test_interfaces_stacked_in_a_circle_end(host_of: MakeHost) -> None:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
+    CreateComputeInstance,
+    CreateGpuInstance,
     CreateMdev,
     DestroyComputeInstance,
     DestroyGpuInstance,
+    LoadModule,
     OverrideDriver,
     Probe,
     RemoveMdev,
+    ResetFunction,
+    SetAutoprobe,
+    SetConsole,
+    SetFramebuffer,
     SetMigMode,
+    SetMixedSize,
+    SetNodeOwner,
     SetVfCount,
     SetVgpuParameters,
     SetVgpuType,
@@ -32,6 +42,7 @@ from support.plans import hardware_of
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.5")
 OTHER = PciAddress.parse("0000:08:00.6")
+USB_CLAIM = SetNodeOwner("1-3", 1, 4, 107, 107, 0, 0)
 UUID = "5ea6f8a6-3b1c-5a39-9e5e-0d0f0c0b0a09"
 
 
@@ -51,20 +62,47 @@ def hardware(host: SimulatedHost, tmp_path: Path) -> Hardware:
     return hardware_of(host, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        Unbind(VF, "nvidia"),
-        RemoveMdev(VF, "nvidia-742", "NVIDIA A2-1B", UUID),
-        SetVgpuType(VF, "0", "742", "NVIDIA A2-1B"),
-        SetVgpuParameters(VF, UUID, "frame_rate_limiter=0", ""),
-        SetVfCount(GPU, 0, 16),
-        SwitchGpuVfs(GPU, enabled=False, count=16),
-        SetMigMode(GPU, enabled=True),
-        DestroyGpuInstance(VF, "1g.5gb", 19, 0),
-        DestroyComputeInstance(VF, 0),
-    ],
+TAKE: tuple[Step, ...] = (
+    Unbind(VF, "nvidia"),
+    ResetFunction(VF),
+    RemoveMdev(VF, "nvidia-742", "NVIDIA A2-1B", UUID),
+    SetVgpuType(VF, "0", "742", "NVIDIA A2-1B"),
+    SetVgpuParameters(VF, UUID, "frame_rate_limiter=0", ""),
+    SetVfCount(GPU, 0, 16),
+    SwitchGpuVfs(GPU, enabled=False, count=16),
+    SwitchGpuVfs(GPU, enabled=True, count=16),
+    SetMigMode(GPU, enabled=True),
+    DestroyGpuInstance(VF, "1g.5gb", 19, 0),
+    DestroyComputeInstance(VF, 0),
 )
+"""Steps that cost the VM its vGPU."""
+
+SPARE: dict[Step, str] = {
+    Unbind(OTHER, "nvidia"): "nobody has that function",
+    Probe(VF, "nvidia"): "a function without a driver has no user",
+    OverrideDriver(VF, "vfio-pci", ""): "only says what the next driver is",
+    SetAutoprobe(GPU, enabled=False): "only says what new functions get",
+    SetVfCount(GPU, 16, 0): "the node does not use the card itself",
+    CreateMdev(OTHER, "nvidia-742", "NVIDIA A2-1B", UUID): "adds a vGPU",
+    SetVgpuType(OTHER, "742", "0", "NVIDIA A2-1B"): "adds a vGPU",
+    SetVfCount(PciAddress.parse("0000:ff:00.0"), 0, 4): "there is no such card",
+    CreateGpuInstance(GPU, "1g.5gb", 19, 0): "adds an instance on free slices",
+    CreateComputeInstance(GPU, 0): "adds an instance on free slices",
+    SetMixedSize(GPU, enabled=True): "the driver refuses it beside any vGPU",
+    LoadModule("vfio-pci"): "adds a module",
+    SetConsole(1, "(M) frame buffer device", attached=False): "the kernel alone draws on it",
+    SetFramebuffer("efi-framebuffer.0", "efi-framebuffer", bound=False): "as the console",
+    SetNodeOwner("3-1", 3, 2, 107, 107, 0, 0): "there is no such device",
+}
+"""Steps that cost the VM nothing, and why."""
+
+
+def test_every_kind_of_step_is_decided_here_and_tried() -> None:
+    """One that takes something is tried above, and one that never does is told with its reason."""
+    assert {type(step) for step in (*TAKE, *SPARE, USB_CLAIM)} == set(get_args(Step))
+
+
+@pytest.mark.parametrize("step", TAKE)
 async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
     hardware: Hardware, step: Step
 ) -> None:
@@ -75,17 +113,30 @@ async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
     assert held.device == str(step.function)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        Unbind(OTHER, "nvidia"),
-        Probe(VF, "nvidia"),
-        OverrideDriver(VF, "vfio-pci", ""),
-        SetVfCount(GPU, 16, 0),
-        SwitchGpuVfs(GPU, enabled=True, count=16),
-        CreateMdev(OTHER, "nvidia-742", "NVIDIA A2-1B", UUID),
-        SetVfCount(PciAddress.parse("0000:ff:00.0"), 0, 4),
-    ],
-)
+@pytest.mark.parametrize("step", SPARE)
 async def test_a_step_that_takes_nobody_anything_may_go_on(hardware: Hardware, step: Step) -> None:
     assert await users_hurt(hardware, step) is None
+
+
+async def test_a_usb_device_is_not_given_to_a_machine_while_a_program_has_it(
+    host: SimulatedHost, hardware: Hardware
+) -> None:
+    assert await users_hurt(hardware, USB_CLAIM) is None
+    host.hold("/dev/bus/usb/001/004", "backup")
+    held = await users_hurt(hardware, USB_CLAIM)
+    assert held is not None
+    assert "backup" in held.holders[0]
+
+
+async def test_a_card_that_the_node_uses_keeps_its_number_of_functions(tmp_path: Path) -> None:
+    host = build(parse_spec("plain"), "node1")
+    hardware = hardware_of(host, tmp_path)
+    card = PciAddress.parse("0000:17:00.0")
+    host.network(lambda net: net.add("vlan1-bo", "bond"))
+    host.network(lambda net: net.stack("ens1f0", "vlan1-bo"))
+    for step in (SetVfCount(card, 4, 0), SetVfCount(card, 0, 4)):
+        held = await users_hurt(hardware, step)
+        assert held is not None
+        assert held.holders == ("its interface ens1f0 is part of bond vlan1-bo",)
+    # What it had before, after a boot or when a plan is undone.
+    assert await users_hurt(hardware, SetVfCount(card, 4, 0, used=True)) is None

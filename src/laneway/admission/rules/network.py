@@ -18,7 +18,7 @@ from laneway.admission.rules.common import (
 )
 from laneway.admission.world import World
 from laneway.api import SRIOVNetworkDevice
-from laneway.core.refusals import VfCountOutOfRange, VfsClaimed
+from laneway.core.refusals import CardInUse, VfCountOutOfRange, VfsClaimed
 
 KIND = "sriovnetworkdevice"
 
@@ -30,6 +30,7 @@ def _node_of(card: SRIOVNetworkDevice, _world: World) -> str:
 def _create(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
     yield from there(case.world, pci_name(new.spec.node_name, new.spec.address))
     yield from _range(case, new)
+    yield from _used(case, new)
 
 
 def _update(
@@ -47,6 +48,7 @@ def _update(
     if before.num_vfs == after.num_vfs:
         return
     yield from _range(case, new)
+    yield from _used(case, new)
     if before.num_vfs:
         yield from _lost(case, old)
 
@@ -59,6 +61,16 @@ def _range(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
         yield VfCountOutOfRange(case.name, count, sriov.total_vfs)
     elif count < 0:
         yield VfCountOutOfRange(case.name, count, 0)
+
+
+def _used(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
+    """That the node uses the card itself: another number of functions resets it."""
+    device = case.world.pci_devices.get(pci_name(new.spec.node_name, new.spec.address))
+    if device is None or not device.status.critical:
+        return
+    now = device.status.sriov.num_vfs if device.status.sriov is not None else 0
+    if new.spec.num_vfs != now:
+        yield CardInUse(case.name, tuple(device.status.critical))
 
 
 def _lost(case: Case[SRIOVNetworkDevice], old: SRIOVNetworkDevice) -> Findings:

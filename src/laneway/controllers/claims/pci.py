@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from laneway.api import Condition, PCIDeviceClaim, PCIDeviceClaimStatus, USBDeviceClaim
+from laneway.api import (
+    Condition,
+    PCIDeviceClaim,
+    PCIDeviceClaimStatus,
+    USBDeviceClaim,
+    find_condition,
+)
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
@@ -30,7 +36,7 @@ from laneway.core.claims.pci import (
 from laneway.core.decision import Decision
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import Refusal, UsbClaimed
+from laneway.core.refusals import DeviceNeeded, Refusal, UsbClaimed
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
@@ -101,6 +107,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             binds=keys.ANNOTATION_SKIP_BINDING not in stored.metadata.annotations,
             identity=Identity(vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid),
             group=known.iommu_group,
+            refused=_refused_as_needed(stored),
             kept_by=kept_by,
         )
 
@@ -246,6 +253,16 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             return ""
         known = self._originals().get(function.address, "")
         return known or ("" if function.driver == VFIO_DRIVER else function.driver)
+
+
+def _refused_as_needed(stored: PCIDeviceClaim) -> bool:
+    """Whether this very claim has been refused because the node uses the device."""
+    said = find_condition(stored.status.conditions, "Bound")
+    return (
+        said is not None
+        and said.reason == DeviceNeeded.__name__
+        and said.observed_generation == stored.metadata.generation
+    )
 
 
 def _group(function: PciFunction | None) -> str:

@@ -1,6 +1,8 @@
 """SRIOVNetworkDevice: physical network functions that can have virtual ones.
 
-Cards that the node itself needs are left out, as the contract has it: dividing one resets it.
+Cards that the node itself uses get no object, as the contract has it: dividing one resets it. An
+object that is there when its card comes into use stays, for it says how many functions are asked
+for.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from laneway.api import (
     SRIOVNetworkDevice,
     SRIOVNetworkDeviceSpec,
     SRIOVNetworkDeviceStatus,
+    find_condition,
 )
 from laneway.controllers.devices.family import Family, ready, unreadable
-from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.devices.wishes import IN_PROGRESS, Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -36,7 +39,7 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
     objects = {}
     for interface in inventory.interfaces:
         function = functions.get(interface.address)
-        if function is None or function.total_vfs is None or function.address in inventory.critical:
+        if function is None or function.total_vfs is None:
             continue
         name = names.network_object_name(node, interface.name)
         objects[name] = SRIOVNetworkDevice(
@@ -62,12 +65,23 @@ def wish(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
     return VfWish(
         address=PciAddress.parse(shown.spec.address),
         count=stored.spec.num_vfs,
+        restores=_was_met(stored),
         explicit=explicit(
             stored,
             ANSWERS,
             asks=stored.spec.num_vfs != 0,
             seen=list(stored.status.vf_addresses) == list(shown.status.vf_addresses),
         ),
+    )
+
+
+def _was_met(stored: SRIOVNetworkDevice) -> bool:
+    """Whether this very wish has been met, or was about to be, when it was last looked at."""
+    said = find_condition(stored.status.conditions, "Ready")
+    return (
+        said is not None
+        and said.reason in ("Enabled", IN_PROGRESS)
+        and said.observed_generation == stored.metadata.generation
     )
 
 

@@ -4,7 +4,9 @@ A claim counts when it has the name of the device's PCIDevice, which makes it th
 device. It is about the device that was at the address when it was first seen: another one that is
 there later is never taken. While any claim of an IOMMU group stands, the group stays with vfio-pci;
 with the last one everything that Laneway took along goes back, though the claimed device itself be
-gone. What is in quarantine stays as it is, with its group: nobody gets it, so no claim waits for
+gone. A claim of a device that the node uses stays refused until it is made again, whatever becomes
+of that use meanwhile: while a node boots its bonds and mounts are not there yet. What is in
+quarantine stays as it is, with its group: nobody gets it, so no claim waits for
 it.
 """
 
@@ -20,9 +22,17 @@ from laneway.core.fitness import unfit
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import ClaimMisnamed, DuplicateClaim, NotForVms, OtherDevice, Refusal
+from laneway.core.refusals import (
+    ClaimMisnamed,
+    DeviceNeeded,
+    DuplicateClaim,
+    NotForVms,
+    OtherDevice,
+    Refusal,
+)
 from laneway.core.situation import Situation
-from laneway.core.usability import VFIO_DRIVER
+from laneway.core.usability import VFIO_DRIVER, ReasonKind, remedy, text
+from laneway.core.usability import judge as judge_function
 
 Judgement = Satisfied | tuple[Refusal, ...] | None
 """What an inventory alone says; None where something is to be done."""
@@ -48,6 +58,8 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity = Identity()
     group: str = ""
     """The IOMMU group that was taken for it, as text."""
+    refused: bool = False
+    """Whether it has been refused because the node used the device."""
     kept_by: tuple[str, ...] = ()
     """Other claims that stand and need the group."""
 
@@ -128,7 +140,10 @@ def judge(
 def decide(wish: ClaimWish, situation: Situation) -> Decision:
     """What is to be done for a wish, by a close look."""
     if wish.claimed:
-        return _take(wish, situation)
+        decision = _take(wish, situation)
+        if wish.binds and not isinstance(decision, Satisfied):
+            return _needed(wish, situation.inventory) or decision
+        return decision
     left = _left(wish, situation, situation.originals)
     return passthrough.release(left[0].address, situation) if left else Satisfied()
 
@@ -171,6 +186,20 @@ def _take(wish: ClaimWish, situation: Situation) -> Decision:
     if is_for_vms(function, inventory):
         return Satisfied()
     return (NotForVms(str(wish.address), function.driver),)
+
+
+def _needed(wish: ClaimWish, inventory: Inventory) -> tuple[DeviceNeeded] | None:
+    """That the node uses the device or a mate of it, or did when this claim was first decided."""
+    function = inventory.function(wish.address)
+    critical = [
+        reason
+        for reason in (judge_function(function, inventory) if function else ())
+        if reason.kind in (ReasonKind.CRITICAL, ReasonKind.GROUP_CRITICAL)
+    ]
+    if not critical and not wish.refused:
+        return None
+    remedies = tuple(dict.fromkeys(map(remedy, critical)))
+    return (DeviceNeeded(str(wish.address), tuple(map(text, critical)), remedies),)
 
 
 def _left(

@@ -40,6 +40,7 @@ from laneway.core.refusals.claims import (
     ClaimMisnamed,
     ClaimOfNoNode,
     DeviceAllocated,
+    DeviceNeeded,
     DuplicateClaim,
     NotForVms,
     OtherDevice,
@@ -62,6 +63,7 @@ from laneway.core.refusals.devices import (
 )
 from laneway.core.refusals.fields import FieldInvalid
 from laneway.core.refusals.functions import (
+    CardInUse,
     NoIommu,
     NoSriov,
     OtherVfCount,
@@ -150,6 +152,7 @@ from laneway.core.refusals.vsphere import (
 )
 
 __all__ = [
+    "CardInUse",
     "ChangedMeanwhile",
     "ClaimElsewhere",
     "ClaimInUse",
@@ -166,6 +169,7 @@ __all__ = [
     "DeviceInUse",
     "DeviceMissing",
     "DeviceNamedTwice",
+    "DeviceNeeded",
     "DeviceNotOffered",
     "DeviceNotReady",
     "DeviceOfAnother",

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from laneway.core.phrases import few, line, quoted, shown
 from laneway.core.refusals.base import Refusal
+from laneway.core.usability import needed_remedy
 from laneway.core.use import Use, told, told_shortly
 
 
@@ -85,8 +86,8 @@ class DeviceCritical(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"pcidevice {self.name} is critical to its node: {few(self.why)}. Move the node's use "
-            "to another device first."
+            f"pcidevice {self.name} is critical to its node: {few(self.why)}. "
+            f"{needed_remedy(self.why)}"
         )
 
 

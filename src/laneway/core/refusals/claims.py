@@ -29,6 +29,35 @@ class ClaimMisnamed(Refusal, frozen=True):
         )
 
 
+class DeviceNeeded(Refusal, frozen=True):
+    """A device is claimed that the node uses, or used when the claim was made.
+
+    The claim is not carried out once that use ends: a bond that is missing for a moment, as it is
+    while a node starts, must not cost the node its network.
+    """
+
+    device: str
+    reasons: tuple[str, ...] = ()
+    """Why the node needs it; empty once it does not any more."""
+    remedies: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        again = "delete the claim and create it again."
+        if not self.reasons:
+            return (
+                f"The node used {self.device} when the claim was made, so the claim stays refused "
+                f"although the device is free now. To claim the device, {again}"
+            )
+        return " ".join(
+            (
+                f"{self.device} cannot be given away: {'; '.join(self.reasons)}.",
+                *self.remedies,
+                f"The claim stays refused after that: {again}",
+            )
+        )
+
+
 class ClaimOfNoNode(Refusal, frozen=True):
     """A claim names a node that the cluster does not have."""
 

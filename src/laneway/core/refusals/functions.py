@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import listed
+from laneway.core.phrases import few, listed
 from laneway.core.refusals.base import Refusal
+from laneway.core.usability import needed_remedy
 
 
 class NoSriov(Refusal, frozen=True):
@@ -88,6 +89,20 @@ class OtherVfCount(Refusal, frozen=True):
             f"{self.device} has {self.count} virtual functions that were not made through this "
             f"object, so they do not become {self.asked}. To keep them, ask for {self.count}; to "
             f"have {self.asked}, ask for {self.asked} after that."
+        )
+
+
+class CardInUse(Refusal, frozen=True):
+    """The number of virtual functions would change of a card that the node itself uses."""
+
+    device: str
+    why: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The number of virtual functions of {self.device} cannot change, because that resets "
+            f"the card and the node uses it: {few(self.why)}. {needed_remedy(self.why)}"
         )
 
 

@@ -33,7 +33,7 @@ from laneway.host.leaving import read_locked
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
-from laneway.host.plans.guard import users_hurt
+from laneway.host.plans.guard import users_hurt, users_waited_for
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.looks import DONE, STEADY, look
 from laneway.host.plans.operations import operation_of
@@ -133,8 +133,7 @@ class Run:
             if seen.state is not State.AFTER:
                 await self._perform(index, step, seen, begun=True)
                 return
-            # To be gone from sight is not to be gone: the kernel may wait for a user still.
-            if held := await users_hurt(self._hardware, step):
+            if held := await users_waited_for(self._hardware, step):
                 raise Failure("an earlier write still waits in the kernel", held, in_kernel=True)
             self._record_done(index, step, "", seen)
 

@@ -48,6 +48,16 @@ def test_as_many_as_the_card_can_have(scene: Any, reasons: Reasons, count: int, 
         assert fine or "0 to 8" in words(verdict)
 
 
+def test_a_card_that_the_node_uses_keeps_its_number(scene: Any, reasons: Reasons) -> None:
+    uplink = "serves the node's network: ens1f0 is part of bond vlan1-bo"
+    scene.pci(CARD, sriov={"totalVFs": 8, "numVFs": 2}, critical=[uplink])
+    for verdict in (update(scene, 2, 4), scene.judge(RULES, "CREATE", new=card(0))):
+        assert reasons(verdict) == ["CardInUse"]
+        assert uplink in words(verdict)
+    assert scene.judge(RULES, "CREATE", new=card(2)).allowed
+    assert update(scene, 4, 2).allowed  # back to what there is
+
+
 def test_what_is_not_known_to_be_too_many_is_admitted(scene: Any) -> None:
     assert update(scene, 0, 64).allowed
     assert not update(scene, 0, -1).allowed

@@ -79,6 +79,22 @@ def test_a_claim_of_nothing_is_refused() -> None:
     assert judge(wish, "node1", FREE) == (DeviceMissing("0000:01:02.3"),)
 
 
+def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a_while() -> None:
+    needed = replace(FREE, critical={AUDIO_AT: ("serves the node's network: ens3 is in a bond",)})
+    refusals = judge(WISH, "node1", needed)
+    assert isinstance(refusals, tuple)
+    assert [one.reason for one in refusals] == ["DeviceNeeded"]
+    assert "ens3 is in a bond" in refusals[0].words
+    again = replace(WISH, refused=True)
+    for inventory in (FREE, replace(FREE, functions=(NIC,))):  # free, and not there yet
+        refusals = judge(again, "node1", inventory)
+        assert isinstance(refusals, tuple)
+        assert [one.reason for one in refusals] == ["DeviceNeeded"]
+        assert "create it again" in refusals[0].words
+    # Somebody has taken it since; nothing is left to be done.
+    assert judge(again, "node1", on_vfio()) == Satisfied()
+
+
 @pytest.mark.parametrize(
     "known",
     [
