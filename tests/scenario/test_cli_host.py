@@ -47,7 +47,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_a_plan_is_shown_and_nothing_is_done(laneway: Laneway, tmp_path: Path) -> None:
-    wish = ("gpu", "08:00.0", "--vgpus", f'2x"{A2_4Q}"')
+    wish = ("gpu", "08:00.0", "--vgpus", "A2-4Q=2")
 
     for shown in (laneway("plan", *wish), laneway("apply", *wish, "--dry-run")):
         head, *steps = lines(shown)
@@ -59,9 +59,9 @@ def test_a_plan_is_shown_and_nothing_is_done(laneway: Laneway, tmp_path: Path) -
 
 
 def test_vgpus_come_stay_and_go(laneway: Laneway) -> None:
-    two = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"2x{A2_4Q}"))
-    again = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"2x{A2_4Q}"))
-    more = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"3x{A2_4Q}"))
+    two = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"{A2_4Q}=2"))
+    again = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", f"{A2_4Q}=2"))
+    more = lines(laneway("apply", "gpu", "08:00.0", "--vgpus", "a2-4q=3"))
     gone = lines(laneway("release", "08:00.0"))
 
     assert two[-1] == "Done: 2 steps."
@@ -75,7 +75,7 @@ def test_vgpus_come_stay_and_go(laneway: Laneway) -> None:
 def test_functions_and_vgpus_come_in_one_command(laneway: Laneway) -> None:
     laneway("release", "08:00.0")
 
-    wish = ("gpu", "08:00.0", "--vgpus", f"1x{A2_4Q}")
+    wish = ("gpu", "08:00.0", "--vgpus", f"{A2_4Q}")
 
     shown = lines(laneway("plan", *wish))
     done = lines(laneway("apply", *wish))
@@ -104,12 +104,12 @@ def test_everything_that_speaks_against_a_wish_is_told_before_anything_is_done(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("gpu", "08:00.0", "--vgpus", "5xNVIDIA A2-4Q"), "LayoutDoesNotFit"),
-        (("gpu", "08:00.0", "--vgpus", "17xNVIDIA A2-1B"), "TooFewFunctions"),
-        (("gpu", "08:00.0", "--vgpus", "1xNVIDIA A40-4Q"), "ProfileUnknown"),
-        (("gpu", "08:00.0", "--vgpus", "1xNVIDIA A2-4Q,1xNVIDIA A2-8Q"), "SizesMixed"),
-        (("gpu", "01:00.0", "--vgpus", "1xNVIDIA A2-4Q"), "NotAVgpuCard"),
-        (("gpu", "ff:00.0", "--vgpus", "1xNVIDIA A2-4Q"), "DeviceMissing"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-4Q=5"), "LayoutDoesNotFit"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=17"), "TooFewFunctions"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A40-4Q=1"), "ProfileUnknown"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-4Q,NVIDIA A2-8Q"), "SizesMixed"),
+        (("gpu", "01:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "NotAVgpuCard"),
+        (("gpu", "ff:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "DeviceMissing"),
         (("passthrough", "08:00.0"), "DeviceUnusable"),
         (("passthrough", "ff:00.0"), "DeviceMissing"),
         (("vfs", "04:00.1", "--count", "8"), "VfCountOutOfRange"),
@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused_with_its_reason(
     [
         ("apply", "passthrough", "../../etc/passwd"),
         ("apply", "passthrough", "0000:08:00.0; reboot"),
-        ("apply", "gpu", "08:00.0", "--vgpus", "0xNVIDIA A2-4Q"),
+        ("apply", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-4Q=0"),
         ("apply", "vfs", "04:00.1", "--count", "-1"),
         ("apply", "usb", "../1-1"),
         ("release", "usb1"),
@@ -193,7 +193,7 @@ def test_two_at_once_do_not_mix(laneway: Laneway, tmp_path: Path) -> None:
 def test_what_was_interrupted_is_ended_by_the_next_command(
     laneway: Laneway, tmp_path: Path
 ) -> None:
-    wish = ("apply", "gpu", "08:00.0", "--vgpus", "16xNVIDIA A2-1B")
+    wish = ("apply", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=16")
     kept = ("--simulate", "a2", "--state-dir", str(tmp_path / "state"))
     with subprocess.Popen(
         command("host", *wish, *kept),
@@ -206,11 +206,11 @@ def test_what_was_interrupted_is_ended_by_the_next_command(
             seen += os.read(begun.stdout.fileno(), 4096)
         begun.send_signal(signal.SIGKILL)
 
-    shown = lines(laneway("plan", "gpu", "08:00.0", "--vgpus", "1xNVIDIA A2-1B"))
+    shown = lines(laneway("plan", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=1"))
     done = lines(laneway(*wish))
 
     assert "interrupted plan" in shown[0]
-    assert any("16 x NVIDIA A2-1B) was finished" in line for line in done)
+    assert any("NVIDIA A2-1B=16) was finished" in line for line in done)
     assert lines(laneway(*wish)) == ["Nothing to do: everything is as asked for."]
 
 

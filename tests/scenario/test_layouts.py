@@ -71,7 +71,7 @@ async def test_another_profile_replaces_the_first(cluster: Any, simulated: Any) 
     await make(cluster, "all", vgpus=of(A2_4Q=4))
     await settled(cluster, "all", "Done")
 
-    await change(cluster, "all", vgpus=of(A2_8Q=2))
+    await change(cluster, "all", vgpus=[{"profile": "a2-8q", "count": 2}])  # its short name
 
     await settled(cluster, "all", "Done")
     assert carried(host) == {Q8: 2}

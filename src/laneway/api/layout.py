@@ -50,7 +50,7 @@ class LayoutVgpus(
     """How many vGPUs of one profile every selected GPU shall carry."""
 
     profile: Annotated[
-        str, Meta(description="Profile as the driver prints it, for example NVIDIA A2-4Q.")
+        str, Meta(description="Profile: as the driver prints it, NVIDIA A2-4Q, or short, A2-4Q.")
     ] = ""
     count: Annotated[
         int, Meta(description="vGPUs per GPU.", extra_json_schema={"minimum": 1, "maximum": 64})

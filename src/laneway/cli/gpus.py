@@ -22,10 +22,10 @@ from laneway.api import (
 )
 from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.labels import short_profile
 from laneway.cli.profile_names import counts, room
 from laneway.core.mig.wish import bare_name
 from laneway.core.refusals import MigOnly, NoGpuInstances
+from laneway.core.vgpu.spelling import short_name
 
 NEXT = {
     NoGpuInstances.__name__: (
@@ -108,12 +108,12 @@ def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
 
 def _vgpu(vgpu: VGPUDevice) -> str:
     found, wished = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
-    is_there = short_profile(found) or "?" if vgpu.status.vgpu_status else ""
+    is_there = short_name(found) or "?" if vgpu.status.vgpu_status else ""
     if not vgpu.spec.enabled or wished == found:
         return is_there
     ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
-    return f"{is_there or 'none'}, wished {short_profile(wished) or '?'}{why}"
+    return f"{is_there or 'none'}, wished {short_name(wished) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:

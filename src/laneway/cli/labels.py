@@ -40,11 +40,6 @@ def usb(device: UsbDevice) -> str:
     return f"{vendor} {product or f'Product {device.product}'}"
 
 
-def short_profile(name: str) -> str:
-    """`A2-4Q` of `NVIDIA A2-4Q`."""
-    return name.rsplit(maxsplit=1)[-1] if name.strip() else name
-
-
 def natural(text: str) -> list[tuple[int, str]]:
     """Sorting key by which `A2-16Q` follows `A2-8Q`."""
     parts = re.split(r"([0-9]{1,18})", text)

@@ -27,6 +27,7 @@ from laneway.core.usability import (
     system_bridge,
     usable,
 )
+from laneway.core.vgpu.spelling import short_name
 
 COLUMNS = ("ADDRESS", "DEVICE", "DRIVER", "IOMMU", "NUMA", "CAN BE GIVEN TO A VM")
 
@@ -154,9 +155,7 @@ class _View:
         where = f"VFs {len(vgpus)}" if card.vfs else "vGPUs"
         free = len(vgpus) - carrying
         types = {offered.name for vgpu in vgpus for offered in vgpu.creatable}
-        offered = ", ".join(
-            sorted({labels.short_profile(name) for name in types}, key=labels.natural)
-        )
+        offered = ", ".join(sorted({short_name(name) for name in types}, key=labels.natural))
         return (
             f"{where}: {carrying} with a vGPU, {free} free",
             f"can be created now: {offered}" if offered else "no other vGPU can be created now",

@@ -16,12 +16,16 @@ from difflib import get_close_matches
 import click
 
 from laneway.cli.errors import Failure
-from laneway.cli.labels import natural, short_profile
+from laneway.cli.labels import natural
+from laneway.core.vgpu import spelling
+from laneway.core.vgpu.spelling import short_name
 
 MOST = 64
 """vGPUs of one profile that a layout can ask for."""
 
 _WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
+_COUNT_FIRST = re.compile(r"([0-9]+)\s*[xX]\s*(.+)")
+"""How `laneway host` was told until 0.1."""
 _NAMED = 12
 _ALIKE = 0.7
 _SERIES = string.ascii_uppercase
@@ -29,8 +33,8 @@ _SERIES = string.ascii_uppercase
 
 def counts(profiles: Mapping[str, int]) -> str:
     """`2 x A2-4Q, 1 x A2-8Q`, in the order of their names; what there is none of is left out."""
-    named = sorted(profiles.items(), key=lambda item: natural(short_profile(item[0])))
-    return ", ".join(f"{count} x {short_profile(name)}" for name, count in named if count)
+    named = sorted(profiles.items(), key=lambda item: natural(short_name(item[0])))
+    return ", ".join(f"{count} x {short_name(name)}" for name, count in named if count)
 
 
 def room(fits: Mapping[str, int]) -> str:
@@ -39,8 +43,8 @@ def room(fits: Mapping[str, int]) -> str:
     A driver offers fifty profiles for a card, and most differ in nothing but their series.
     """
     series: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for name, count in sorted(fits.items(), key=lambda item: natural(short_profile(item[0]))):
-        called = short_profile(name)
+    for name, count in sorted(fits.items(), key=lambda item: natural(short_name(item[0]))):
+        called = short_name(name)
         size = called.rstrip(_SERIES) or called
         if count:
             series[size, count].append(called.removeprefix(size))
@@ -54,6 +58,11 @@ def wishes(values: Iterable[str]) -> dict[str, int]:
     wanted: Counter[str] = Counter()
     nothing = False
     for value in values:
+        if old := _COUNT_FIRST.fullmatch(value.strip()[:60]):
+            name = old[2].strip("\"'")
+            raise click.BadParameter(
+                f'{value[:60]!r}: the count follows the profile; write "{name}={old[1]}"'
+            )
         match = _WISH.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
         if match is None or not 1 <= count <= MOST:
@@ -72,28 +81,27 @@ def wishes(values: Iterable[str]) -> dict[str, int]:
     return dict(wanted)
 
 
-def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
-    """The same wish in the driver's names. Raises Failure where a short name tells too little."""
-    names = sorted(set(known), key=natural)
+def in_full(
+    wanted: Mapping[str, int], driver: Iterable[str], catalogue: Iterable[str] = ()
+) -> dict[str, int]:
+    """The same in the driver's names. Raises Failure where a short name tells too little.
+
+    `driver`: the profiles that it names itself, which count before those of the `catalogue`.
+    """
+    listed = tuple(driver)
+    names = sorted({*listed, *catalogue}, key=natural)
     found: Counter[str] = Counter()
     for name, count in wanted.items():
-        found[_full(name, names)] += count
+        found[_full(spelling.in_full(name, listed), names)] += count
     return dict(found)
 
 
 def _full(text: str, known: list[str]) -> str:
-    if text in known:
-        return text
-    wanted = " ".join(text.split()).lower()
-    matches = [
-        name
-        for name in known
-        if wanted in (" ".join(name.split()).lower(), short_profile(name).lower())
-    ]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise Failure(f"{text} could be each of {', '.join(matches)}; write the name in full")
+    found = spelling.matches(text, known)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Failure(f"{text} could be each of {', '.join(found)}; write the name in full")
     if " " in text:
         return text
     if not known:
@@ -101,8 +109,8 @@ def _full(text: str, known: list[str]) -> str:
             f"no profile of this GPU is known yet, so {text} cannot be told from a mistake; write "
             f'the name in full, as the driver prints it, such as "NVIDIA {text}"'
         )
-    offered = sorted(set(map(short_profile, known)), key=natural)
-    close = get_close_matches(short_profile(text).upper(), offered, n=_NAMED, cutoff=_ALIKE)
+    offered = sorted(set(map(short_name, known)), key=natural)
+    close = get_close_matches(short_name(text).upper(), offered, n=_NAMED, cutoff=_ALIKE)
     listed = ", ".join(sorted(close, key=natural) or offered[:_NAMED])
     more = ", ..." if not close and len(offered) > _NAMED else ""
     meant = "the closest are" if close else "it has"

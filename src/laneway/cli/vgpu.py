@@ -123,17 +123,22 @@ class _Asked(NamedTuple):
     seconds: int
 
 
-def known(gpu: fleet.Gpu) -> set[str]:
-    """Every profile that anybody knows for a GPU: its driver, its objects, or the catalogue."""
+def named_by_driver(gpu: fleet.Gpu) -> set[str]:
+    """The profiles that the driver of a GPU is known to name, by its objects."""
     status = gpu.device.status
     found = {*status.fits, *status.configured}
     for function in gpu.vgpus:
         found.update(function.status.available_types)
         found.update(filter(None, (function.spec.vgpu_type_name,)))
-    if gpu.pci is not None:
-        card = gpu.pci.status
-        found.update(one.name for one in profiles_on(card.device_id, card.subsystem_device_id))
     return found
+
+
+def catalogue(gpu: fleet.Gpu) -> set[str]:
+    """The profiles of a GPU's model."""
+    if gpu.pci is None:
+        return set()
+    card = gpu.pci.status
+    return {one.name for one in profiles_on(card.device_id, card.subsystem_device_id)}
 
 
 def wish(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
@@ -187,7 +192,7 @@ async def _layouts(client: Client) -> list[VGPULayout]:
 async def _fulfil(client: Client, asked: _Asked) -> None:
     meant = await target.find(client, asked.which)
     wishing.reachable(meant)
-    full = profile_names.in_full(asked.wanted, known(meant))
+    full = profile_names.in_full(asked.wanted, named_by_driver(meant), catalogue(meant))
     mine = foremost(meant, await _layouts(client))
     spec = wish(meant, full, asked.mode)
     # What is not named stays as it is in the layout, so the trial has to name it.

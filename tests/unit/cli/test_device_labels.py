@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.cli.labels import natural, short_profile
+from laneway.cli.labels import natural
+from laneway.core.vgpu.spelling import short_name
 
 
 @given(st.lists(st.text(), max_size=5))
@@ -24,4 +25,4 @@ def test_natural_order_counts() -> None:
     [("NVIDIA A2-4Q", "A2-4Q"), ("GRID A100-2-10C", "A100-2-10C"), ("A2-4Q", "A2-4Q"), ("", "")],
 )
 def test_a_profile_is_called_by_the_last_word_of_its_name(name: str, called: str) -> None:
-    assert short_profile(name) == called
+    assert short_name(name) == called

@@ -35,7 +35,7 @@ from laneway.cli import fleet, gpus, table
 from laneway.cli.errors import Failure
 from laneway.cli.gpu import against, changes
 from laneway.cli.progress import answer_of
-from laneway.cli.vgpu import foremost, known
+from laneway.cli.vgpu import catalogue, foremost, named_by_driver
 
 ADDRESS = "0000:08:00.0"
 NAME = "node1-000008000"
@@ -291,5 +291,6 @@ def test_an_older_layout_keeps_its_gpu() -> None:
 
 def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:
     gpu = one(vgpu(4, "NVIDIA A2-99Q"), of=device(fits={"NVIDIA A2-98Q": 1}), cards=[card()])
-    assert {Q4, "NVIDIA A2-99Q", "NVIDIA A2-98Q"} <= known(gpu)
-    assert known(one(of=device())) == set()
+    assert {"NVIDIA A2-99Q", "NVIDIA A2-98Q"} <= named_by_driver(gpu)
+    assert Q4 in catalogue(gpu)
+    assert named_by_driver(one(of=device())) == set()

@@ -40,20 +40,25 @@ def test_what_is_no_usb_port_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"', (("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1))),
-        ("2xNVIDIA A2-4Q, 1 x NVIDIA A2-8Q", (("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1))),
-        ("NVIDIA A2-4Q", (("NVIDIA A2-4Q", 1),)),
-        ("1xNVIDIA A2-4Q,2xNVIDIA A2-4Q", (("NVIDIA A2-4Q", 3),)),
-        ("NVIDIA RTX Pro 6000 Blackwell DC-4Q", (("NVIDIA RTX Pro 6000 Blackwell DC-4Q", 1),)),
+        ("A2-4Q=2,NVIDIA A2-8Q", {"A2-4Q": 2, "NVIDIA A2-8Q": 1}),
+        ("NVIDIA A2-4Q, NVIDIA A2-4Q=2", {"NVIDIA A2-4Q": 3}),
+        ("NVIDIA RTX Pro 6000 Blackwell DC-4Q", {"NVIDIA RTX Pro 6000 Blackwell DC-4Q": 1}),
+        ("none", {}),
     ],
 )
-def test_vgpus_are_counts_of_profiles(text: str, found: Any) -> None:
+def test_vgpus_are_written_as_for_a_cluster(text: str, found: Any) -> None:
     assert vgpus(text) == found
 
 
-@pytest.mark.parametrize("text", ["", ",", "0xNVIDIA A2-4Q", "2xNVIDIA A2-4Q,,", "1x\x1b[31m"])
+@pytest.mark.parametrize("text", ["", ",", "NVIDIA A2-4Q=0", "A2-4Q,,", "A2-4Q\x1b[31m"])
 def test_vgpus_that_make_no_sense_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(click.BadParameter, match="NVIDIA A2-4Q"):
+        vgpus(text)
+
+
+@pytest.mark.parametrize("text", ['2x"NVIDIA A2-4Q"', "A2-8Q,2 X NVIDIA A2-4Q"])
+def test_a_count_before_the_profile_is_answered_with_how_it_is_written(text: str) -> None:
+    with pytest.raises(click.BadParameter, match='write "NVIDIA A2-4Q=2"'):
         vgpus(text)
 
 

@@ -39,6 +39,7 @@ from laneway.core.refusals import (
 from laneway.core.situation import Situation
 from laneway.core.sriov import NVIDIA_DRIVER
 from laneway.core.vgpu.profiles import profile
+from laneway.core.vgpu.spelling import named
 
 _ABOUT_THE_WISH = (
     InstancesDoNotFit,
@@ -154,7 +155,7 @@ def _blank(device: PCIDevice, model: str, board: str, functions: int) -> PciFunc
 
 
 def _of_model(layout: VGPULayout, card: PciFunction) -> Iterable[Refusal]:
-    wish = projection.wish(layout, card.address)
+    wish = projection.wish(layout, card.address, named(card))
     if not isinstance(wish, LayoutWish):
         return
     situation = Situation(node="", inventory=Inventory(functions=(card,)), sriov_manage=True)

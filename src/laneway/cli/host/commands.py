@@ -17,8 +17,10 @@ from laneway.cli.host.carry_out import Wish, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
 from laneway.core import passthrough, release, sriov, usb_claims
+from laneway.core.decision import Decision
 from laneway.core.layout import plan
 from laneway.core.pci import PciAddress
+from laneway.core.situation import Situation
 from laneway.host.plans.state import STATE_FOLDER
 
 _Command = Callable[..., Any]
@@ -57,10 +59,10 @@ def _fulfil(wish: Wish, simulate: str | None, state_dir: str | None, *, dry_run:
 @click.group(
     epilog="""\b
 Examples:
-    laneway host plan gpu 08:00.0 --vgpus 2x"NVIDIA A2-4Q"
+    laneway host plan gpu 08:00.0 --vgpus A2-4Q=2
     laneway host apply passthrough 17:00.0
     laneway host release 17:00.0
-    laneway host apply gpu 08:00.0 --vgpus 2x"NVIDIA A2-4Q" --simulate a2
+    laneway host apply gpu 08:00.0 --vgpus A2-4Q=2 --simulate a2
 """
 )
 def host() -> None:
@@ -85,19 +87,19 @@ def _wish_group(name: str, text: str, *, plan_only: bool) -> click.Group:
         short_help="Give an NVIDIA GPU the vGPUs that are asked for.",
         epilog=f"""\b
 Examples:
-    laneway host {name} gpu 0000:08:00.0 --vgpus 2x"NVIDIA A2-4Q"
-    laneway host {name} gpu 08:00.0 --vgpus 1x"NVIDIA A2-8Q",2x"NVIDIA A2-4Q" --mixed-size
-    laneway host {name} gpu 08:00.0 --vgpus 16x"NVIDIA A2-1B" --simulate a2
+    laneway host {name} gpu 0000:08:00.0 --vgpus A2-4Q=2
+    laneway host {name} gpu 08:00.0 --vgpus A2-8Q,A2-4Q=2 --mixed-size
+    laneway host {name} gpu 08:00.0 --vgpus "NVIDIA A2-1B=16" --simulate a2
 """,
     )
     @click.argument("address", metavar="ADDRESS", type=wishes.address)
     @click.option(
         "--vgpus",
         required=True,
-        metavar="COUNTxPROFILE,...",
+        metavar="PROFILE[=COUNT],...",
         type=wishes.vgpus,
-        help="All vGPUs that the GPU shall have. Those that it has and that fit stay as they are; "
-        "others go, unless a virtual machine holds them.",
+        help="All vGPUs that the GPU is to have, or none. Those that it has and that fit stay as "
+        "they are; others are removed, unless a VM has them.",
     )
     @click.option("--mixed-size", is_flag=True, help="Let vGPUs of different sizes share the GPU.")
     @click.option(
@@ -111,7 +113,7 @@ Examples:
     def gpu(
         *,
         address: PciAddress,
-        vgpus: tuple[tuple[str, int], ...],
+        vgpus: dict[str, int],
         mixed_size: bool,
         parameters: str,
         simulate: str | None,
@@ -122,12 +124,17 @@ Examples:
 
         MIG-backed profiles switch the card to MIG mode and make the GPU instances that they need.
         """
-        wanted = plan.GpuWish(address, vgpus, mixed_size=mixed_size, parameters=parameters)
-        asked = ", ".join(f"{count} x {profile}" for profile, count in vgpus)
+        asked = ", ".join(f"{profile}={count}" for profile, count in vgpus.items()) or "none"
         text = f"gpu {address}: {asked}"
         text += ", mixed sizes" if mixed_size else ""
         text += f", parameters {parameters[:100]}" if parameters else ""
-        wish = Wish(text, lambda seen: plan.plan_layout(wanted, seen), (address,))
+
+        def decide(seen: Situation) -> Decision:
+            full = wishes.in_full(vgpus, seen.inventory, address)
+            wanted = plan.GpuWish(address, full, mixed_size=mixed_size, parameters=parameters)
+            return plan.plan_layout(wanted, seen)
+
+        wish = Wish(text, decide, (address,))
         fulfil(wish, simulate, state_dir, dry_run)
 
     @group.command("passthrough", short_help="Give a PCI device to vfio-pci.")

@@ -5,17 +5,16 @@ Each function is a click type: it returns the value, or raises click.BadParamete
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+from collections.abc import Mapping
 
 import click
 
+from laneway.cli import profile_names
 from laneway.cli.addresses import pci_address
+from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.vgpu.spelling import named
 from laneway.host.paths import is_usb_port
-
-_PART = re.compile(r"(?:([0-9]{1,4})\s*[xX]\s*)?([!-~](?:[ -~]*[!-~])?)")
-_QUOTES = str.maketrans("", "", "\"'")
 
 
 def address(text: str) -> PciAddress:
@@ -42,16 +41,17 @@ def device(text: str) -> PciAddress | str:
     return text if is_usb_port(text) else address(text)
 
 
-def vgpus(text: str) -> tuple[tuple[str, int], ...]:
-    """How many vGPUs of which profiles: `2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"`."""
-    counts: Counter[str] = Counter()
-    for part in text.translate(_QUOTES).split(","):
-        match = _PART.fullmatch(part.strip())
-        count = int(match[1] or 1) if match else 0
-        if match is None or not count:
-            raise click.BadParameter(
-                f"{part.strip()[:60]!r} is no count and profile; write "
-                '2x"NVIDIA A2-4Q",1x"NVIDIA A2-8Q"'
-            )
-        counts[match[2]] += count
-    return tuple(counts.items())
+def vgpus(text: str) -> dict[str, int]:
+    """How many vGPUs of which profiles, as it is written: `A2-4Q=2,A2-8Q`; empty for `none`."""
+    return profile_names.wishes(text.split(","))
+
+
+def in_full(
+    wanted: Mapping[str, int], inventory: Inventory, address: PciAddress
+) -> tuple[tuple[str, int], ...]:
+    """The vGPUs in the driver's names; as they are written for what is no GPU with vGPUs."""
+    gpu = inventory.function(address)
+    if gpu is None or not gpu.sriov_gpu:
+        return tuple(wanted.items())
+    driver, catalogue = named(gpu, inventory.vgpus_of(address))
+    return tuple(profile_names.in_full(wanted, driver, catalogue).items())

@@ -6,7 +6,7 @@ GPU only, and the sum of the entries on the entries and the spec only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,7 @@ from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
 from laneway.core.refusals import FunctionMissing, GpuPreparing, Refusal
 from laneway.core.sriov import vf_count
+from laneway.core.vgpu.spelling import in_full
 from laneway.core.words import describe
 
 _NAMED = 3
@@ -79,8 +80,11 @@ def claims(layout: VGPULayout) -> bool:
     return not layout.spec.dry_run and not layout.metadata.deletion_timestamp
 
 
-def wish(layout: VGPULayout, address: PciAddress) -> LayoutWish | tuple[Refusal, ...]:
-    vgpus = ((one.profile, one.count) for one in layout.spec.vgpus)
+def wish(
+    layout: VGPULayout, address: PciAddress, known: Sequence[Collection[str]] = ()
+) -> LayoutWish | tuple[Refusal, ...]:
+    """What a layout asks of a GPU. `known`: the profiles that short names may stand for."""
+    vgpus = ((in_full(one.profile, *known), one.count) for one in layout.spec.vgpus)
     return wish_of(address, layout.spec.mode, vgpus)
 
 

@@ -41,6 +41,7 @@ from laneway.core.layout.wish import LayoutWish, owner, plan_wish, selects_gpu, 
 from laneway.core.plan import Plan
 from laneway.core.refusals import OtherLayout
 from laneway.core.vgpu.capacity import still_fits
+from laneway.core.vgpu.spelling import named
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
@@ -254,7 +255,8 @@ class LayoutController:
         has = self._owner(key.gpu)
         if has != key.layout and not layout.spec.dry_run:
             return projection.refused(blank, (OtherLayout(key.gpu, has),)), None
-        wish = projection.wish(layout, found.gpu.address)
+        names = named(found.gpu, found.functions)
+        wish = projection.wish(layout, found.gpu.address, names)
         if not isinstance(wish, LayoutWish):
             return projection.refused(blank, wish), None
         objects = self._lower.wishes(stored)
