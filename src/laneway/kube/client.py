@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import aiohttp
 import msgspec
 
 from laneway.kube.auth import Credentials, credentials_for
@@ -245,12 +243,6 @@ class Client:
     async def raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         """The body of a GET, such as /version or /readyz."""
         return await self._call("GET", path, params)
-
-    def websocket(
-        self, path: str, params: Sequence[tuple[str, str]], protocols: Sequence[str]
-    ) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
-        """A websocket to a path, speaking one of the protocols, the first the most welcome."""
-        return self._connection.websocket(path, params, protocols)
 
     @staticmethod
     def _decode(resource: Resource[T], body: bytes) -> T:

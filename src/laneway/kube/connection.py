@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -45,8 +45,6 @@ MAX_RETRY_AFTER = 30.0
 _REFUSAL_BYTES = 1 << 20
 """Of a refusal; what has more is no `Status`, and only its first words are told."""
 _WARNINGS_KEPT = 1000
-_CLOSE_SECONDS = 1.0
-"""How long the other side of a websocket has for its goodbye."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,61 +142,6 @@ class Connection:
             finally:
                 hang_up(response)
 
-    @contextlib.asynccontextmanager
-    async def websocket(
-        self, path: str, params: Sequence[tuple[str, str]], protocols: Sequence[str]
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A websocket, open; never tried twice, but for credentials that had to be renewed.
-
-        Raises ApiError, UnreachableError, and CutOffError for what happens while it is used.
-        """
-        async with aiohttp.ClientSession(
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(self._request_seconds, sock_connect=CONNECT_SECONDS),
-            # The websocket's own errors do not hold what the server said.
-            raise_for_status=_raise_refusal,
-            trace_configs=[_no_redirects()],
-        ) as session:
-            try:
-                socket = await self._upgrade(session, path, params, protocols)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                text = f"no websocket from {self._host}: {failure_text(error)}"
-                raise UnreachableError(text) from error
-            async with socket:
-                try:
-                    yield socket
-                except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                    text = f"the websocket from {self._host} broke off: {failure_text(error)}"
-                    raise CutOffError(text) from error
-
-    async def _upgrade(
-        self,
-        session: aiohttp.ClientSession,
-        path: str,
-        params: Sequence[tuple[str, str]],
-        protocols: Sequence[str],
-    ) -> aiohttp.ClientWebSocketResponse:
-        renewed = False
-        while True:
-            identity = await self._credentials.identity()
-            authorization = identity.authorization
-            try:
-                return await session.ws_connect(
-                    URL(self._base + path, encoded=True).with_query(params),
-                    protocols=protocols,
-                    headers={"Authorization": authorization} if authorization else {},
-                    timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
-                    ssl=self._tls(identity),
-                    server_hostname=self._cluster.tls_server_name or None,
-                    proxy=self._cluster.proxy_url or None,
-                )
-            except UnauthorizedError:
-                self._credentials.reject(identity)
-                if renewed or await self._credentials.identity() == identity:
-                    raise
-                renewed = True
-
     async def _ask(self, request: Request) -> aiohttp.ClientResponse:
         waits = 0
         renewed = False
@@ -290,19 +233,3 @@ async def _refusal(response: aiohttp.ClientResponse) -> ApiError:
     if seconds.isascii() and seconds.isdigit():
         refusal.retry_after = float(seconds[:9])
     return refusal
-
-
-async def _raise_refusal(response: aiohttp.ClientResponse) -> None:
-    if response.status != 101:
-        raise await _refusal(response)
-
-
-def _no_redirects() -> aiohttp.TraceConfig:
-    """Has a session refuse redirects where a single request has no option for it."""
-
-    async def refuse(*_: object) -> None:
-        raise aiohttp.ClientError("it redirects, which we do not follow")
-
-    trace = aiohttp.TraceConfig()
-    trace.on_request_redirect.append(refuse)
-    return trace

@@ -18,12 +18,19 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     requests: Mapping[str, str | int | float] = {}
 
 
+class SecurityContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a container may do to its node."""
+
+    privileged: bool = False
+
+
 class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a pod is to run."""
 
     name: str
     resources: Resources = Resources()
     readiness_probe: Mapping[str, Any] | None = None
+    security_context: SecurityContext = SecurityContext()
     restart_policy: str = ""
     """Of an init container: `Always` if it runs beside the others."""
 
@@ -66,7 +73,27 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: PodStatus = PodStatus()
 
 
+class PodTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the pods of a workload are made from."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class DaemonSetSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The desired state."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Makes a pod on each node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
 PODS = Resource("", "v1", "pods", True, Pod)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", True, DaemonSet, "DaemonSet")
 
 
 def is_ready(pod: Pod) -> bool:

@@ -91,7 +91,7 @@ async def clients(chart: Installed, dra: bool) -> AsyncIterator[dict[str, Client
         for name in (*ACCOUNTS, GIVE_BACK):
             found[name] = await stack.enter_async_context(await chart.acting(name))
         for name, last in (
-            (AGENT, "create pods/exec harvester-system/"),
+            (AGENT, "get daemonsets.apps harvester-system/any"),
             (AGENT, "create events default/"),
             (MANAGER, "patch secrets harvester-system/laneway-webhook-tls"),
             (MANAGER, "create customresourcedefinitions.apiextensions.k8s.io"),

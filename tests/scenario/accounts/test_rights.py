@@ -37,8 +37,12 @@ OF_OTHERS = (
     "create pods default/",
     "delete pods default/",
     "get pods/log default/",
-    "create pods/exec default/",
-    "get pods/exec default/",
+    *(
+        f"{verb} pods/{how} {namespace}/"
+        for verb in ("get", "create")
+        for how in ("exec", "attach", "portforward", "ephemeralcontainers")
+        for namespace in ("default", "kube-system", "harvester-system")
+    ),
     "create pods/eviction default/",
     "create serviceaccounts/token harvester-system/laneway-manager",
     "impersonate users",
@@ -117,8 +121,6 @@ FORBIDDEN: dict[str, Sequence[str]] = {
         "create secrets default/",
         "get secrets default/laneway-webhook-tls",
         "create leases.coordination.k8s.io default/",
-        "create pods/exec harvester-system/",
-        "get pods/exec harvester-system/",
         "list customresourcedefinitions.apiextensions.k8s.io",
         "get customresourcedefinitions.apiextensions.k8s.io virtualmachines.kubevirt.io",
         "list resourceslices.resource.k8s.io",
@@ -142,15 +144,13 @@ FORBIDDEN: dict[str, Sequence[str]] = {
         "create customresourcedefinitions.apiextensions.k8s.io",
         "patch customresourcedefinitions.apiextensions.k8s.io pcidevices.devices.harvesterhci.io",
         "patch mutatingwebhookconfigurations.admissionregistration.k8s.io laneway-mutator",
-        "create pods/exec harvester-system/",
     ),
 }
 
 ALLOWED: dict[str, Sequence[str]] = {
     AGENT: (
-        "create pods/exec harvester-system/",
-        "get pods/exec harvester-system/",
         "list pods harvester-system/",
+        "get daemonsets.apps harvester-system/nvidia-driver-runtime",
         "create events default/",
         "patch nodes",
         # A node without --dra takes away what one with it published.
@@ -202,7 +202,8 @@ async def test_what_is_forbidden_is_refused(chart: Installed) -> None:
         await chart.granted(agent, right("list pods"))
         await chart.granted(webhook, right("list pods"))
         await refused(agent, "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets")
-        await refused(agent, "GET", "/api/v1/namespaces/default/pods/any/exec")
+        for namespace in (NAMESPACE, "default", "kube-system"):
+            await refused(agent, "GET", f"/api/v1/namespaces/{namespace}/pods/any/exec")
         crd = {"metadata": {"labels": {"taken": "over"}}}
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         await refused(agent, "POST", crds, crd)

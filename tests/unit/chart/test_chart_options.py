@@ -79,30 +79,40 @@ def test_a_priority_of_our_own_is_there_while_somebody_uses_it() -> None:
     assert "PriorityClass" not in kinds({"manager": others, "webhook": others})
 
 
-def exec_rights(values: Any) -> list[Object]:
+def rules(values: Any, resource: str) -> list[tuple[Object, Any]]:
+    """Every rule about a resource, with its role."""
     return [
-        found
+        (found, rule)
         for found in render(values)
         if found["kind"] in ("Role", "ClusterRole")
         for rule in found["rules"]
-        if "pods/exec" in rule["resources"]
+        if resource in rule["resources"]
     ]
 
 
 @pytest.mark.parametrize(
     ("where", "namespace"), [({}, "harvester-system"), ({"driverNamespace": "gpus"}, "gpus")]
 )
-def test_programs_are_run_in_pods_of_the_driver(where: dict[str, str], namespace: str) -> None:
-    (role,) = exec_rights({"agent": where})
+def test_whose_the_drivers_pods_are_is_asked_in_their_namespace(
+    where: dict[str, str], namespace: str
+) -> None:
+    ((role, rule),) = rules({"agent": where}, "daemonsets")
 
     assert (role["kind"], role["metadata"]["namespace"]) == ("Role", namespace)
+    assert rule["verbs"] == ["get"]
     arguments = agent({"agent": where})["containers"][0]["args"]
     assert f"--driver-namespace={namespace}" in arguments
 
 
-def test_programs_are_run_in_pods_only_where_the_driver_is_in_pods() -> None:
-    assert exec_rights({"agent": {"driver": "node"}}) == []
+def test_where_the_driver_is_on_the_node_no_pods_are_looked_for() -> None:
+    assert rules({"agent": {"driver": "node"}}, "daemonsets") == []
     assert "--no-driver-pod" in agent({"agent": {"driver": "node"}})["containers"][0]["args"]
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_nobody_runs_anything_in_pods(values: str) -> None:
+    for resource in ("pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/*", "*", "*/*"):
+        assert rules(VALUES[values], resource) == []
 
 
 def test_slices_are_told_by_a_flag_and_need_a_right() -> None:

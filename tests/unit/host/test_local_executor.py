@@ -194,9 +194,24 @@ async def test_what_the_kernel_does_not_end_is_left_behind_and_reaped_later(
 
     left = int(pid.read_text())
     assert is_running(left)
-    assert f"process {left} cannot be ended and is left behind" in caplog.text
+    assert f"process group {left} cannot be ended and is left behind" in caplog.text
     let_go(tmp_path / "fifo")
     await until(lambda: not is_there(left))
+
+
+async def test_what_a_program_has_started_and_the_kernel_does_not_end_is_told_as_well(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo, real = tmp_path / "fifo", os.killpg
+    os.mkfifo(fifo)
+    path = program(f"(trap '' TERM; read line < {fifo}) &\nwait")
+    monkeypatch.setattr(
+        os, "killpg", lambda group, number: number == signal.SIGKILL or real(group, number)
+    )
+
+    with pytest.raises(TimeoutError, match="cannot be stopped, as it waits in the kernel"):
+        await runner(path, grace=0.05).run([path], 0.5)
+    let_go(fifo)
 
 
 async def test_output_is_bounded_and_says_so(program: Program) -> None:

@@ -1,120 +1,75 @@
-"""The driver's programs in the driver's pod, which comes, goes and is not what it seems."""
+"""The driver's programs in the driver's container, which comes, goes and is not what it seems."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from laneway.core.programs import MODPROBE, NVIDIA_SMI, SRIOV_MANAGE
 from laneway.host.executors.choice import ChosenExecutor
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.executors.pod import PodExecutor
 from laneway.host.port import CommandMissingError
-from laneway.kube.client import Client
-from laneway.kube.cluster import Cluster, ClusterConfig
-from support.kubelet import Behaviour, ends, not_found, sends, upgrade
+from support.driver_pods import OWNER, Containers, DriverPods, container_id, pod, ran, served, uid
 
-
-def pod(name: str = "driver-1", *, uid: str = "", ready: bool = True, **more: Any) -> dict:
-    """A driver pod as the toolkit's DaemonSet makes it."""
-    meta = {
-        "name": name,
-        "namespace": "harvester-system",
-        "uid": uid or f"uid of {name}",
-        "labels": {"app": "nvidia-driver-daemonset"},
-        "creationTimestamp": more.get("created", "2026-01-01T00:00:00Z"),
-    }
-    if more.get("deleted"):
-        meta["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-    driver: dict[str, Any] = {"name": "driver", "image": "x"}
-    if more.get("probe"):
-        driver["readinessProbe"] = {"exec": {"command": ["true"]}}
-    return {
-        "metadata": meta,
-        "spec": {"nodeName": more.get("node", "one"), "containers": [driver, {"name": "sidecar"}]},
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-            "containerStatuses": [
-                {"name": "sidecar", "containerID": "containerd://s", "restartCount": 0},
-                {"name": "driver", "containerID": more.get("start", "containerd://1")},
-            ],
-        },
-    }
-
-
-@dataclass
-class Api:
-    """Pods, and what programs in them do; the toolkit's marker is there."""
-
-    client: Client = field(init=False)
-    pods: list[dict] = field(default_factory=list)
-    programs: dict[str, Behaviour] = field(
-        default_factory=lambda: {
-            "test": ends(),
-            NVIDIA_SMI: ends(0, b"of the pod\n"),
-            SRIOV_MANAGE: ends(0, b"done\n"),
-        }
-    )
-    refusal: web.Response | None = None
-    namespace: str = "harvester-system"
-    ran: list[tuple[str, str, list[str]]] = field(default_factory=list)
-
-    async def list_pods(self, request: web.Request) -> web.Response:
-        if self.refusal is not None:
-            return self.refusal
-        assert request.match_info["namespace"] == self.namespace
-        assert request.query["labelSelector"] == "app=nvidia-driver-daemonset"
-        selector, _, node = request.query["fieldSelector"].partition("=")
-        assert selector == "spec.nodeName"
-        items = [one for one in self.pods if one["spec"]["nodeName"] == node]
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
-
-    async def execute(self, request: web.Request) -> web.StreamResponse:
-        argv = request.query.getall("command")
-        self.ran.append((request.match_info["pod"], request.query["container"], argv))
-        absent = sends((3, not_found(argv[0])))
-        return await upgrade(request, self.programs.get(argv[0], absent))
-
-    @property
-    def commands(self) -> list[str]:
-        return [" ".join(argv) for _, _, argv in self.ran]
-
-    def executor(self) -> PodExecutor:
-        return PodExecutor(self.client, "one")
+SMI = "echo of the pod $*"
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[Api]:
-    served = Api()
-    app = web.Application()
-    app.router.add_get("/api/v1/namespaces/{namespace}/pods", served.list_pods)
-    app.router.add_get("/api/v1/namespaces/harvester-system/pods/{pod}/exec", served.execute)
-    server = TestServer(app, host="127.0.0.1")
-    await server.start_server()
-    async with Client(ClusterConfig(Cluster(str(server.make_url(""))))) as served.client:
-        yield served
-    await server.close()
+async def api() -> AsyncIterator[DriverPods]:
+    async with served() as api:
+        yield api
 
 
-async def test_a_program_runs_in_the_first_container_of_this_nodes_pod(api: Api) -> None:
-    api.pods = [pod("other", node="two"), pod("mine"), pod("third", node="one-b")]
-    api.programs[SRIOV_MANAGE] = ends(1, b"out\n", b"Cannot obtain unbindLock\n")
-
-    done = await api.executor().run([SRIOV_MANAGE, "-e", "0000:08:00.0"], 10)
-
-    assert done == (1, "out\nCannot obtain unbindLock\n")
-    assert api.ran[-1] == ("mine", "driver", [SRIOV_MANAGE, "-e", "0000:08:00.0"])
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Containers:
+    """A node on which nothing runs yet."""
+    found = Containers(tmp_path)
+    monkeypatch.setattr("laneway.host.executors.entering.FOLDERS", (str(found.folder),))
+    return found
 
 
-async def test_pods_are_looked_for_in_the_namespace_of_the_driver(api: Api) -> None:
+@pytest.fixture
+def executor(api: DriverPods, node: Containers) -> PodExecutor:
+    return PodExecutor(api.client, "one", proc=str(node.proc))
+
+
+async def test_a_program_runs_in_the_first_container_of_this_nodes_pod(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    api.pods = [pod("other", number=2, node="two"), pod("mine"), pod("third", node="one-b")]
+    fails = "echo out $*; echo Cannot obtain unbindLock >&2; exit 1"
+    root = node.add(1, sriov_manage=fails)
+    others = node.add(2, sriov_manage=fails)
+    sidecar = node.add(99, sriov_manage=fails)
+
+    done = await executor.run([SRIOV_MANAGE, "-e", "a b;$(id)"], 10)
+
+    assert done == (1, "out -e a b;$(id)\nCannot obtain unbindLock\n")
+    assert ran(root)[-1] == f"{SRIOV_MANAGE} -e a b;$(id)"
+    assert not ran(others)
+    assert not ran(sidecar)
+
+
+async def test_nothing_is_asked_of_the_api_but_where_the_pod_is_and_who_made_it(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    api.pods = [pod()]
+    node.add(1, nvidia_smi=SMI)
+
+    for _ in range(3):
+        assert await executor.has(NVIDIA_SMI)
+        await executor.run([NVIDIA_SMI], 10)
+
+    assert api.asked == ["GET /apis/apps/v1/namespaces/harvester-system/daemonsets/driver"]
+
+
+async def test_pods_are_looked_for_in_the_namespace_of_the_driver(api: DriverPods) -> None:
     api.namespace = "gpus"
 
     with pytest.raises(CommandMissingError, match="in namespace gpus"):
@@ -134,153 +89,264 @@ async def test_pods_are_looked_for_in_the_namespace_of_the_driver(api: Api) -> N
     ],
 )
 async def test_without_a_usable_pod_nothing_runs_and_the_reason_is_told(
-    api: Api, pods: list[dict], text: str
+    api: DriverPods, node: Containers, executor: PodExecutor, pods: list[dict], text: str
 ) -> None:
     api.pods = pods
-    executor = api.executor()
+    root = node.add(1, nvidia_smi=SMI)
 
     assert not await executor.has(NVIDIA_SMI)
     with pytest.raises(CommandMissingError, match=text) as caught:
         await executor.run([NVIDIA_SMI], 10)
     assert caught.value.errno == errno.ENOENT
-    assert not api.ran
+    assert not ran(root)
 
 
-async def test_only_a_ready_pod_is_used_and_the_newest_of_these(api: Api) -> None:
+FORGED = {
+    "without privileges": (pod("forged", privileged=False), "is not privileged"),
+    "without an owner": (pod("forged", owner={}), "no DaemonSet of such pods owns it"),
+    "of another kind": (pod("forged", owner={**OWNER, "kind": "ReplicaSet"}), "no DaemonSet"),
+    "of another group": (pod("forged", owner={**OWNER, "apiVersion": "a/v1"}), "no DaemonSet"),
+    "of a DaemonSet that is not there": (pod("forged", owner={**OWNER, "name": "x"}), "no Daem"),
+    "of one that was there": (pod("forged", owner={**OWNER, "uid": "earlier"}), "no DaemonSet"),
+    "of one that makes other pods": (
+        pod("forged", owner={**OWNER, "name": "other", "uid": "uid of other"}),
+        "no DaemonSet of such pods owns it",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+async def test_a_pod_that_only_looks_like_the_drivers_is_not_entered(
+    api: DriverPods, node: Containers, executor: PodExecutor, how: str
+) -> None:
+    forged, text = FORGED[how]
+    api.pods = [forged]
+    root = node.add(1, nvidia_smi="echo forged")
+
+    assert not await executor.has(NVIDIA_SMI)
+    with pytest.raises(PermissionError, match=text) as caught:
+        await executor.run([NVIDIA_SMI], 10)
+    assert caught.value.errno == errno.EACCES
+    assert not ran(root)
+
+    # Nor does it stand in the way of the real one.
+    forged["metadata"]["creationTimestamp"] = "2026-01-09T00:00:00Z"
+    api.pods = [forged, pod("real", number=2)]
+    node.add(2, nvidia_smi=SMI)
+    assert (await executor.run([NVIDIA_SMI], 10)).output == "of the pod\n"
+    assert not ran(root)
+
+
+async def test_only_a_ready_pod_is_used_and_the_newest_of_these(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
     api.pods = [
-        pod("leaving", deleted=True, created="2026-01-05T00:00:00Z"),
-        pod("older", created="2026-01-02T00:00:00Z"),
-        pod("newer", created="2026-01-03T00:00:00Z"),
-        pod("oldest", created="2026-01-01T00:00:00Z"),
-        pod("starting", ready=False, created="2026-01-04T00:00:00Z"),
+        pod("leaving", number=5, deleted=True, created="2026-01-05T00:00:00Z"),
+        pod("older", number=2, created="2026-01-02T00:00:00Z"),
+        pod("newer", number=3, created="2026-01-03T00:00:00Z"),
+        pod("oldest", number=1, created="2026-01-01T00:00:00Z"),
+        pod("starting", number=4, ready=False, created="2026-01-04T00:00:00Z"),
     ]
+    roots = [node.add(number, nvidia_smi=SMI) for number in range(1, 6)]
 
-    await api.executor().run([NVIDIA_SMI], 10)
+    await executor.run([NVIDIA_SMI], 10)
 
-    assert {name for name, _, _ in api.ran} == {"newer"}
+    assert [bool(ran(root)) for root in roots] == [False, False, True, False, False]
 
 
-async def test_a_ready_pod_without_a_probe_is_asked_for_the_marker(api: Api) -> None:
+async def test_a_ready_pod_without_a_probe_is_asked_for_the_marker(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
     api.pods = [pod()]
-    api.programs["test"] = ends(1)
-    executor = api.executor()
+    root = node.add(1, ready=False, nvidia_smi=SMI)
 
     assert not await executor.has(NVIDIA_SMI)
     with pytest.raises(CommandMissingError, match=r"driver is not installed yet in .* driver-1"):
         await executor.run([NVIDIA_SMI], 10)
-    assert set(api.commands) == {"test -e /tmp/ready"}
+    assert set(ran(root)) == {"test -e /tmp/ready"}
 
-    api.programs["test"] = ends()
+    (root / "bin" / "test").write_text("#!/bin/sh\n")
     assert (await executor.run([NVIDIA_SMI], 10)).output == "of the pod\n"
 
 
-async def test_a_pod_with_a_probe_is_taken_at_its_word(api: Api) -> None:
+async def test_a_pod_with_a_probe_is_taken_at_its_word(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
     api.pods = [pod(probe=True)]
+    root = node.add(1, nvidia_smi=SMI)
 
-    await api.executor().run([NVIDIA_SMI, "-L"], 10)
+    await executor.run([NVIDIA_SMI, "-L"], 10)
 
-    assert api.commands == ["nvidia-smi -L"]
+    assert ran(root) == ["nvidia-smi -L"]
 
 
-async def test_what_was_found_is_asked_for_once(api: Api) -> None:
+async def test_what_was_found_is_asked_for_once(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
     api.pods = [pod()]
-    executor = api.executor()
+    root = node.add(1, nvidia_smi=SMI)
 
     for _ in range(3):
         assert await executor.has(NVIDIA_SMI)
         await executor.run([NVIDIA_SMI], 10)
 
-    assert api.commands == [
-        "test -e /tmp/ready",
-        "nvidia-smi -h",
-        "nvidia-smi",
-        "nvidia-smi",
-        "nvidia-smi",
-    ]
+    once = ["test -e /tmp/ready", "nvidia-smi -h"]
+    assert ran(root) == [*once, "nvidia-smi", "nvidia-smi", "nvidia-smi"]
 
 
 @pytest.mark.parametrize(
     "successor",
-    [pod(uid="another"), pod(start="containerd://2"), pod("driver-2")],
-    ids=["recreated under its name", "container restarted", "replaced"],
+    [pod(number=2), pod(number=2, name="driver-2")],
+    ids=["recreated under its name", "replaced"],
 )
-async def test_nothing_known_of_a_pod_is_believed_of_another(api: Api, successor: dict) -> None:
+async def test_nothing_known_of_a_pod_is_believed_of_another(
+    api: DriverPods, node: Containers, executor: PodExecutor, successor: dict
+) -> None:
     api.pods = [pod()]
-    executor = api.executor()
+    node.add(1, nvidia_smi=SMI)
     assert await executor.has(NVIDIA_SMI)
 
     api.pods = [successor]
-    api.programs["test"] = ends(1)
+    node.add(2, ready=False, nvidia_smi=SMI)
 
     assert not await executor.has(NVIDIA_SMI)
     with pytest.raises(CommandMissingError, match="not installed yet"):
         await executor.run([NVIDIA_SMI], 10)
 
 
-@pytest.mark.parametrize("program", [NVIDIA_SMI, SRIOV_MANAGE])
-@pytest.mark.parametrize("as_status", [False, True])
-async def test_a_program_that_the_container_lacks_is_missing(
-    api: Api, program: str, as_status: bool
+async def test_nothing_is_entered_but_that_container_of_that_pod(
+    api: DriverPods, node: Containers, executor: PodExecutor
 ) -> None:
-    """Most runtimes refuse; some report it as the end of a program that never was."""
+    """Another pod's, another one of this pod, or one named below another's cgroup."""
     api.pods = [pod()]
-    if as_status:
-        api.programs[program] = ends(127, err=not_found(program)["message"].encode())
-    else:
-        del api.programs[program]
-    executor = api.executor()
+    roots = [node.add(number, nvidia_smi="echo wrong") for number in (2, 3, 4)]
+    own = f"pod{uid(1)}/{container_id(1)}"
+    for number, path in (
+        (2, f"pod{uid(2)}/{container_id(1)}"),
+        (3, f"pod{uid(1)}/{container_id(3)}"),
+        (4, f"pod{uid(4)}/{container_id(4)}/kubepods/{own}"),
+    ):
+        (node.proc / str(1000 + number) / "cgroup").write_text(f"0::/kubepods/{path}\n")
+
+    assert not await executor.has(NVIDIA_SMI)
+    with pytest.raises(
+        OSError, match=r"driver pod driver-1: no process of container 0+ of pod"
+    ) as e:
+        await executor.run([NVIDIA_SMI], 10)
+    assert e.value.errno == errno.EHOSTUNREACH
+    assert not any(map(ran, roots))
+
+
+async def test_of_a_containers_processes_the_first_shows_the_way(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    """Later ones may have left for somewhere else, and numbers begin anew."""
+    api.pods = [pod()]
+    root = node.add(1, nvidia_smi=SMI)
+    elsewhere = node.add(2, nvidia_smi="echo wrong")
+    node.process(7, elsewhere, uid(1), container_id(1), started=51)
+
+    assert (await executor.run([NVIDIA_SMI], 10)).output == "of the pod\n"
+    assert ran(root)
+
+
+async def test_a_container_with_users_of_its_own_is_not_entered(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    api.pods = [pod()]
+    root = node.add(1, nvidia_smi=SMI)
+    users = node.proc / "1001" / "ns" / "user"
+    users.unlink()
+    users.touch()
+
+    with pytest.raises(PermissionError, match="user namespace of its own") as caught:
+        await executor.run([NVIDIA_SMI], 10)
+    assert caught.value.errno == errno.EACCES
+    assert not ran(root)
+
+
+@pytest.mark.parametrize("program", [NVIDIA_SMI, SRIOV_MANAGE])
+async def test_a_program_that_the_container_lacks_is_missing(
+    api: DriverPods, node: Containers, executor: PodExecutor, program: str
+) -> None:
+    api.pods = [pod()]
+    node.add(1)
 
     assert not await executor.has(program)
     with pytest.raises(CommandMissingError, match=f"{program} is missing in driver pod driver-1"):
         await executor.run([program], 10)
 
 
+async def test_namespaces_that_cannot_be_entered_mean_that_nothing_was_started(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    api.pods = [pod(probe=True)]
+    node.add(1, nvidia_smi=SMI)
+    said = "nsenter: reassociate to namespace 'ns/mnt' failed: Operation not permitted"
+    (node.folder / "nsenter").write_text(f'#!/bin/sh\necho "{said}" >&2; exit 1\n')
+
+    with pytest.raises(OSError, match=r"in driver pod driver-1: .*ns/mnt' failed: Op") as caught:
+        await executor.run([NVIDIA_SMI], 10)
+    assert caught.value.errno == errno.EHOSTUNREACH
+
+    (node.folder / "nsenter").unlink()
+    with pytest.raises(OSError, match=r"nsenter is not installed .* util-linux") as caught:
+        await executor.run([NVIDIA_SMI], 10)
+    assert caught.value.errno == errno.EHOSTUNREACH
+
+
 @pytest.mark.parametrize(
     ("status", "said"), [(127, "my own\n"), (1, "exec: modprobe: no such file or directory\n")]
 )
-async def test_what_a_program_says_itself_is_a_result(api: Api, status: int, said: str) -> None:
+async def test_what_a_program_says_itself_is_a_result(
+    api: DriverPods, node: Containers, executor: PodExecutor, status: int, said: str
+) -> None:
     api.pods = [pod()]
-    api.programs[NVIDIA_SMI] = ends(status, said.encode())
+    node.add(1, nvidia_smi=f"printf '{said}'; exit {status}")
 
-    assert await api.executor().run([NVIDIA_SMI], 10) == (status, said)
+    assert await executor.run([NVIDIA_SMI], 10) == (status, said)
 
 
-async def test_a_program_that_does_not_end_meets_the_limit(api: Api) -> None:
-    async def hang(socket: web.WebSocketResponse) -> None:
-        await asyncio.Event().wait()
-
+async def test_a_program_that_does_not_end_is_stopped(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
     api.pods = [pod()]
-    api.programs[NVIDIA_SMI] = hang
+    node.add(1, nvidia_smi="exec /bin/sleep 1000")
 
-    with pytest.raises(TimeoutError, match=r"did not end within 0\.2 s; it may go on") as caught:
-        await api.executor().run([NVIDIA_SMI], 0.2)
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.2 s and was stopped") as caught:
+        await executor.run([NVIDIA_SMI], 0.2)
     assert caught.value.errno == errno.ETIMEDOUT
 
 
-async def test_an_outcome_that_is_unknown_is_told_as_such(api: Api) -> None:
+async def test_a_program_that_was_killed_may_have_done_its_work(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    """As all are whose container ends."""
     api.pods = [pod()]
-    api.programs[NVIDIA_SMI] = sends((1, b"half"))
+    node.add(1, nvidia_smi="kill -9 $$")
 
-    with pytest.raises(OSError, match=r"nvidia-smi in driver pod .*is unknown") as caught:
-        await api.executor().run([NVIDIA_SMI], 10)
+    with pytest.raises(OSError, match="killed by signal 9; whether it did its work is") as caught:
+        await executor.run([NVIDIA_SMI], 10)
     assert caught.value.errno == errno.EIO
 
 
-async def test_a_pod_that_does_not_answer_before_the_program_starts(api: Api) -> None:
-    """The marker's outcome is unknown; that the program was not started is known."""
+async def test_a_pod_that_does_not_answer_before_the_program_starts(
+    api: DriverPods, node: Containers, executor: PodExecutor
+) -> None:
+    """What became of the question is unknown; that the program was not started is known."""
     api.pods = [pod()]
-    api.programs["test"] = sends()
+    root = node.add(1, nvidia_smi=SMI)
+    (root / "bin" / "test").write_text("#!/bin/sh\nkill -9 $$\n")
 
     with pytest.raises(OSError, match="driver pod driver-1 does not answer") as caught:
-        await api.executor().run([NVIDIA_SMI], 10)
+        await executor.run([NVIDIA_SMI], 10)
     assert caught.value.errno == errno.EHOSTUNREACH
 
 
 @pytest.mark.parametrize(("code", "number"), [(403, errno.EACCES), (500, errno.EHOSTUNREACH)])
 async def test_an_api_server_that_refuses_is_told(
-    api: Api, code: int, number: int, caplog: pytest.LogCaptureFixture
+    api: DriverPods, executor: PodExecutor, code: int, number: int, caplog: Any
 ) -> None:
-    executor = api.executor()
     status = {"kind": "Status", "code": code, "message": "because"}
 
     api.refusal = web.json_response(status, status=code)
@@ -294,11 +360,14 @@ async def test_an_api_server_that_refuses_is_told(
 
 
 @pytest.mark.parametrize("argv", [[], [MODPROBE, "vfio-pci"], ["sh", "-c", "id"], ["/bin/sh"]])
-async def test_nothing_but_the_drivers_programs_is_run(api: Api, argv: list[str]) -> None:
+async def test_nothing_but_the_drivers_programs_is_run(
+    api: DriverPods, node: Containers, executor: PodExecutor, argv: list[str]
+) -> None:
     api.pods = [pod()]
+    root = node.add(1, nvidia_smi=SMI)
     with pytest.raises(PermissionError, match="none of the programs that Laneway runs"):
-        await api.executor().run(argv, 10)
-    assert not api.ran
+        await executor.run(argv, 10)
+    assert not ran(root)
 
 
 @pytest.fixture
@@ -319,66 +388,70 @@ def bare(tmp_path: Any) -> LocalExecutor:
 
 
 async def test_the_pod_comes_first_and_goes_unnoticed_by_nobody(
-    api: Api, local: LocalExecutor
+    api: DriverPods, node: Containers, executor: PodExecutor, local: LocalExecutor
 ) -> None:
-    executor = ChosenExecutor(api.executor(), local)
+    chosen = ChosenExecutor(executor, local)
+    node.add(1, nvidia_smi=SMI)
+    node.add(2, nvidia_smi="echo of another pod $*")
 
     async def where() -> str:
-        return (await executor.run([NVIDIA_SMI, "-L"], 10)).output
+        return (await chosen.run([NVIDIA_SMI, "-L"], 10)).output
 
     assert await where() == "nvidia-smi of the node -L\n"
     api.pods = [pod()]
-    assert await where() == "of the pod\n"
+    assert await where() == "of the pod -L\n"
     api.pods = [pod(ready=False)]
     assert await where() == "nvidia-smi of the node -L\n"
-    api.pods = [pod(deleted=True), pod("driver-2")]
-    assert await where() == "of the pod\n"
-    assert api.ran[-1][0] == "driver-2"
+    api.pods = [pod(deleted=True), pod("driver-2", number=2)]
+    assert await where() == "of another pod -L\n"
 
 
-async def test_a_program_that_only_the_pod_has_is_there(api: Api, bare: LocalExecutor) -> None:
+async def test_a_program_that_only_the_pod_has_is_there(
+    api: DriverPods, node: Containers, executor: PodExecutor, bare: LocalExecutor
+) -> None:
     api.pods = [pod()]
-    assert await ChosenExecutor(api.executor(), bare).has(NVIDIA_SMI)
+    node.add(1, nvidia_smi=SMI)
+    assert await ChosenExecutor(executor, bare).has(NVIDIA_SMI)
 
 
 async def test_modules_are_loaded_on_the_node_even_if_there_is_a_pod(
-    api: Api, local: LocalExecutor
+    api: DriverPods, node: Containers, executor: PodExecutor, local: LocalExecutor
 ) -> None:
     api.pods = [pod()]
-    api.programs[MODPROBE] = ends(0, b"of the pod\n")
-    executor = ChosenExecutor(api.executor(), local)
+    root = node.add(1, modprobe="echo of the pod")
+    chosen = ChosenExecutor(executor, local)
 
-    assert await executor.has(MODPROBE)
-    done = await executor.run([MODPROBE, "vfio-pci"], 10)
+    assert await chosen.has(MODPROBE)
+    done = await chosen.run([MODPROBE, "vfio-pci"], 10)
     assert done.output == "modprobe of the node vfio-pci\n"
-    assert not api.ran
+    assert not ran(root)
 
 
 async def test_the_node_serves_while_the_api_server_does_not(
-    api: Api, local: LocalExecutor
+    api: DriverPods, executor: PodExecutor, local: LocalExecutor
 ) -> None:
     api.refusal = web.json_response({"code": 500, "message": "no"}, status=500)
 
-    done = await ChosenExecutor(api.executor(), local).run([NVIDIA_SMI], 10)
+    done = await ChosenExecutor(executor, local).run([NVIDIA_SMI], 10)
 
     assert done.output == "nvidia-smi of the node \n"
 
 
 async def test_what_may_have_run_in_the_pod_is_not_run_again_on_the_node(
-    api: Api, local: LocalExecutor
+    api: DriverPods, node: Containers, executor: PodExecutor, local: LocalExecutor
 ) -> None:
     api.pods = [pod()]
-    api.programs[NVIDIA_SMI] = sends((1, b"half"))
+    node.add(1, nvidia_smi="echo half; kill -9 $$")
 
     with pytest.raises(OSError, match="whether it did its work is unknown"):
-        await ChosenExecutor(api.executor(), local).run([NVIDIA_SMI], 10)
+        await ChosenExecutor(executor, local).run([NVIDIA_SMI], 10)
 
 
 async def test_where_neither_has_the_driver_the_pods_reason_is_told(
-    api: Api, bare: LocalExecutor
+    executor: PodExecutor, bare: LocalExecutor
 ) -> None:
-    executor = ChosenExecutor(api.executor(), bare)
+    chosen = ChosenExecutor(executor, bare)
 
-    assert not await executor.has(NVIDIA_SMI)
+    assert not await chosen.has(NVIDIA_SMI)
     with pytest.raises(CommandMissingError, match="enable the add-on nvidia-driver-toolkit"):
-        await executor.run([NVIDIA_SMI], 10)
+        await chosen.run([NVIDIA_SMI], 10)
