@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import field
@@ -63,6 +64,8 @@ class Cluster(_Part, frozen=True, kw_only=True):
 class Bootstrap(_Part, frozen=True, kw_only=True):
     """Where a machine's user data is."""
 
+    config_ref: Reference = Reference()
+    """Of what it is made; empty: somebody makes it."""
     data_secret_name: str | None = None
     """Name of a Secret with `value` and `format`; None: not made yet."""
 
@@ -133,6 +136,8 @@ class Rollout(_Part, frozen=True, kw_only=True):
     """When and how machines are exchanged."""
 
     strategy: RolloutStrategy = RolloutStrategy()
+    after: str = ""
+    """Machines that are older than this time are exchanged."""
 
 
 class MachineSetSpec(_Part, frozen=True, kw_only=True):
@@ -175,6 +180,10 @@ class ControlPlaneSpec(_Part, frozen=True, kw_only=True):
     """What is wished of a control plane."""
 
     replicas: int | None = None
+    version: str = ""
+    """Of Kubernetes."""
+    kubeadm_config_spec: Mapping[str, Any] = {}
+    """How kubeadm sets a machine up."""
     machine_template: ControlPlaneMachineTemplate = ControlPlaneMachineTemplate()
     rollout: Rollout = Rollout()
 

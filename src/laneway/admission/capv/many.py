@@ -39,10 +39,13 @@ class Many(NamedTuple):
     """Failure domain, empty for none; None: those of the cluster that are for control planes."""
     advice: str = ""
     """How it could be rolled out without room for one more; empty: it can."""
+    revision: object = None
+    """Whatever else has Cluster API make new machines when it changes, such as the version."""
 
     def is_like(self, other: Many) -> bool:
-        """Whether the machines of both are alike, as far as their devices are concerned."""
-        return (self.template, self.zone) == (other.template, other.zone)
+        """Whether the machines of one may stay as machines of the other."""
+        mine, others = ((one.template, one.zone, one.revision) for one in (self, other))
+        return mine == others
 
 
 class Name(NamedTuple):

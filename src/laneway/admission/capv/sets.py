@@ -133,13 +133,15 @@ def _read(one: AnySet) -> Many:
             one.metadata.labels.get(LABEL_CLUSTER, ""),
             None,
             _advice_of_control_plane(one.spec.rollout, replicas),
+            (one.spec.version, one.spec.kubeadm_config_spec, one.spec.rollout.after),
         )
     machine = one.spec.template.spec
     advice = ""
     if isinstance(one, MachineDeployment):
         advice = _advice(one.spec.rollout, replicas)
     ref, zone = machine.infrastructure_ref, machine.failure_domain
-    return Many(replicas, ref, one.spec.cluster_name, zone, advice)
+    revision = machine.version, machine.bootstrap, one.spec.rollout.after
+    return Many(replicas, ref, one.spec.cluster_name, zone, advice, revision)
 
 
 def _advice(rollout: Rollout, replicas: int) -> str:

@@ -48,6 +48,23 @@ async def test_more_machines_than_devices(four: Any) -> None:
     assert await four.causes(raw) == []
 
 
+@pytest.mark.parametrize(
+    "change", [{"version": "v1.36.1"}, {"kubeadmConfigSpec": {"verbosity": 5}}]
+)
+async def test_whatever_exchanges_machines_needs_a_spare_device(
+    four: Any, change: dict[str, Any]
+) -> None:
+    four.refuses()
+    for name, host in (("c-0", "h1"), ("c-1", "h2"), ("c-2", "h2")):
+        four.promise(name, host)
+        four.machine(name, "control", CONTROL_PLANE)
+    old, new = four.control_plane(3), four.control_plane(3)
+    new["spec"].update(change)
+    [said] = await four.warnings(new, old)
+    assert "maxSurge to 0" in said
+    assert await four.warnings(old, old) == []
+
+
 @pytest.mark.parametrize("replicas", [1, None])
 async def test_a_cluster_of_one_machine_with_a_gpu(scene: Any, replicas: int | None) -> None:
     scene.vcenter()

@@ -112,6 +112,30 @@ async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
     assert await four.warnings(four.many(2, **rollout)) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": "v1.36.1"},
+        {"bootstrap": {"configRef": {"kind": "KubeadmConfigTemplate", "name": "new"}}},
+    ],
+)
+async def test_whatever_exchanges_machines_needs_a_spare_device(
+    four: Any, change: dict[str, Any]
+) -> None:
+    four.refuses()
+    for name, host in (("w-0", "h1"), ("w-1", "h2"), ("w-2", "h2")):
+        four.promise(name, host)
+        four.machine(name)
+    old, new, same = four.many(3), four.many(3), four.many(3)
+    new["spec"]["template"]["spec"].update(change)
+    same["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    [said] = await four.warnings(new, old)
+    assert said.startswith("A roll-out of workers makes a new machine before it takes an old one")
+    assert await four.warnings(same, old) == []
+    later = four.many(3, rollout={"after": "2026-11-23T12:00:00Z"})
+    assert await four.warnings(later, old) == [said]
+
+
 async def test_on_delete_needs_no_spare(four: Any) -> None:
     assert await four.warnings(four.many(3, rollout={"strategy": {"type": "OnDelete"}})) == []
 
