@@ -3,6 +3,9 @@
 Who applies the same file again, in the proposal's spelling, finds the released form stored that was
 made of it: then his list says nothing new, and is taken away again. Both forms with different
 devices stay as they are, for the rules to refuse. A second pass finds nothing to do.
+
+Ids in hexadecimal are texts, which the API server refuses by its schema before any rule sees them,
+without a word about what would be right. A warning of a mutation reaches the user all the same.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ def mutation(where: Where) -> Mutate:
     """The mutation of one kind."""
 
     def mutate(question: Question, _world: World) -> Change:
-        return Change(tuple(operations(where, _read(question.object), _read(question.old_object))))
+        new, old = _read(question.object), _read(question.old_object)
+        return Change(tuple(operations(where, new, old)), tuple(hints(where, new)))
 
     return mutate
 
@@ -48,6 +52,13 @@ def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
     for key, value in DEFAULTS[where.kind].items():
         if not spec.get(key):
             yield put(raw, (*where.path, key), value)
+
+
+def hints(where: Where, raw: Any) -> Iterator[str]:
+    """What to write instead of ids in hexadecimal."""
+    for problem in spelling.read_spec(where.spec_in(raw))[1]:
+        if spelling.hexadecimal(problem.value) is not None:
+            yield f"{where.base}.{problem.path}: {problem.message}"
 
 
 def _said_again(spec: Mapping[str, Any], old: Any) -> Any:

@@ -32,8 +32,13 @@ NAME_LIMIT = 1024
 EITHER = "should have either deviceId + vendorId or vGPUProfile set"
 """CAPV's words; they begin what is said here, so that whoever looks for them finds them."""
 
+_OF_TEMPLATE = (
+    "Nothing of it comes from the vCenter template: leave pciDevices out to keep the template's "
+    "own devices"
+)
 _HIGHEST_ID = 0xFFFF
 _HIGHEST_REVISION = 0xFF
+_HEX_ID = re.compile(r"\s*(0[xX])?([0-9a-fA-F]{1,4})\s*", re.ASCII)
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What XML cannot carry, and vCenter is spoken to in XML."""
 
@@ -142,7 +147,8 @@ def _item(path: str, item: Any) -> tuple[Asked | None, list[Problem]]:
     problems: list[Problem] = []
     ways = _ways(said)
     if not ways:
-        return None, [Problem(path, dict(item), f"{EITHER}; this item has neither")]
+        words = f"{EITHER}; this item has neither. {_OF_TEMPLATE}"
+        return None, [Problem(path, dict(item), words)]
     if len(ways) > 1:
         words = f"{EITHER}; this item has {' and '.join(ways)}"
         return None, [Problem(path, dict(item), words)]
@@ -190,7 +196,9 @@ def _name(path: str, value: Any, problems: list[Problem]) -> str:
 def _ids(path: str, item: Any, said: Mapping[str, Any], problems: list[Problem]) -> PciIds | None:
     """A pair of ids; None where there is not all of it."""
     missing = [name for name in ("deviceId", "vendorId") if name not in said]
-    problems += [Problem(path, item, f"{EITHER}; {name} is missing") for name in missing]
+    problems += [
+        Problem(path, item, f"{EITHER}; {name} is missing. {_OF_TEMPLATE}") for name in missing
+    ]
     device, vendor = (
         _number(f"{path}.{name}", said[name], problems) if name in said else None
         for name in ("deviceId", "vendorId")
@@ -202,12 +210,26 @@ def _number(path: str, value: Any, problems: list[Problem]) -> int | None:
     """An id that a device can have: all ones is how a slot says that it is empty."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _HIGHEST_ID:
         return value
-    words = (
-        f"should be a PCI id as a decimal number between 1 and {_HIGHEST_ID - 1}; "
-        "0x10de, of NVIDIA, is written 4318"
-    )
+    words = f"should be a PCI id as a decimal number between 1 and {_HIGHEST_ID - 1}; "
+    decimal = hexadecimal(value)
+    if decimal is None:
+        words += "0x10de, of NVIDIA, is written 4318"
+    else:
+        words += f"write {decimal}, without quotes"
     problems.append(Problem(path, value, words))
     return None
+
+
+def hexadecimal(value: Any) -> int | None:
+    """The number of a PCI id that is written as everybody else writes it: `0x1eb8`, or `1eb8`.
+
+    None for anything else, also for digits alone, which may be meant either way.
+    """
+    found = _HEX_ID.fullmatch(value) if isinstance(value, str) else None
+    if found is None or (not found[1] and found[2].isdecimal()):
+        return None
+    number = int(found[2], 16)
+    return number if 0 < number < _HIGHEST_ID else None
 
 
 def _allowed(path: str, value: Any, problems: list[Problem]) -> tuple[PciIds, ...]:

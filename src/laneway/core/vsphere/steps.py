@@ -7,7 +7,8 @@ moment, goes on from what there is. Three rules keep that safe:
   answer was lost is waited for (`Linger`) before another is ordered or the machine is given up.
 - Devices are promised before anything is ordered, and let go only once there is no VM.
 - What is to be attached or taken away is the difference between what is asked for and what the VM
-  has, and it is on only when there is none. Devices of its template that nobody asked for go.
+  has, and it is on only when there is none. Devices of its template that it does not ask for go;
+  a machine that asks for none keeps what its template has, as it always did.
 
 A machine that is on is never mended: passthrough devices cannot be attached to it, so one that has
 lost a device says so. One that vanished is not made again: its name and its node are gone with it.
@@ -253,14 +254,20 @@ def _preparation(wish: Wish, vm: VmState, promise: Promise | None, past: Past) -
         return Move(promise.host)
     if vm.hardware_version < (version := hardware_needed(wish)):
         return Upgrade(version)
-    found = match(wish.wanted, vm.devices, wish.parts)
-    if found.missing or found.surplus or (wish.wanted.devices and not vm.memory_locked):
-        return _change(found.missing, found.surplus, one_by_one=past.one_by_one)
+    missing, surplus = _difference(wish, vm)
+    if missing or surplus or (vm.devices and not vm.memory_locked):
+        return _change(missing, surplus, one_by_one=past.one_by_one)
     if wish.introduced and not past.introduced:
         return Introduce()
     if wish.group and not past.joined:
         return Join()
     return SwitchOn()
+
+
+def _difference(wish: Wish, vm: VmState) -> tuple[tuple[Asked, ...], tuple[Attached, ...]]:
+    """What a VM lacks, and what it has beside that is to go."""
+    found = match(wish.wanted, vm.devices, wish.parts)
+    return found.missing, found.surplus if wish.wanted.devices else ()
 
 
 def _change(

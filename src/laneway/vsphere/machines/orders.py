@@ -154,7 +154,7 @@ def _reconfiguration(step: Configure, scene: Scene, vm: VSphereVM) -> Reconfigur
         add=additions(step.add, groups, there),
         remove=step.remove,
         extra=_settings(scene, vm) if wants else {},
-        lock_memory=True if wants else None,
+        lock_memory=True if wants or there else None,
         cpu_hot_add=False if wants else None,
     )
 

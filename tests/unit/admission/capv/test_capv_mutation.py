@@ -73,3 +73,17 @@ async def test_what_was_stored_without_defaults_stays_editable(scene: Any, kind:
 async def test_what_is_on_its_way_out_is_left_alone(scene: Any, kind: str) -> None:
     raw = scene.obj(kind, PROPOSED, deletionTimestamp="2026-01-01T00:00:00Z")
     assert await scene.mutated(raw, raw) == raw
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_ids_in_hexadecimal_are_answered_in_decimal(scene: Any, kind: str) -> None:
+    raw = scene.obj(kind, {"pciDevices": [{"deviceId": "0x1EB8", "vendorId": "10de"}, T4]})
+    made = await scene.mutated(raw)
+    assert spec_of(made)["pciDevices"] == spec_of(raw)["pciDevices"]  # which the schema refuses
+    base = "spec.template.spec" if kind == "VSphereMachineTemplate" else "spec"
+    device, vendor = scene.answer["warnings"]
+    assert device.startswith(f"{base}.pciDevices[0].deviceId: should be a PCI id")
+    assert "write 7864, without quotes" in device
+    assert "write 4318, without quotes" in vendor
+    await scene.mutated(scene.obj(kind, {"pciDevices": [{"deviceId": "7864", "vendorId": 4318}]}))
+    assert not scene.answer.get("warnings")

@@ -136,7 +136,12 @@ def test_devices_that_nobody_asked_for_are_taken_away() -> None:
     second = Attached(13003, VgpuBacking("grid_t4-8q"))
     assert step(replace(OFF, devices=(HAS_CARD, fixed))) == Configure((PROFILE,), (fixed,))
     assert step(replace(OFF, devices=(HAS_CARD, HAS_PROFILE, second))) == Configure((), (second,))
-    assert step(replace(OFF, devices=(HAS_CARD,)), Wish()) == Configure((), (HAS_CARD,))
+
+
+def test_a_machine_that_asks_for_no_devices_keeps_those_of_its_template() -> None:
+    has = replace(OFF, devices=(HAS_CARD,))
+    assert step(replace(has, memory_locked=False), Wish()) == Configure()
+    assert step(has, Wish()) == SwitchOn()
 
 
 def test_after_a_refusal_each_device_has_a_request_of_its_own() -> None:
