@@ -12,8 +12,7 @@ from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.host.real import RealHost
 from support.machines import RigMachine, hardware
-
-GPU = "0000:08:00.0"
+from support.rig import GPU, switch
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,17 +47,11 @@ def pf() -> PciAddress:
     return PciAddress.parse(GPU)
 
 
-def _switch(host: RealHost, vfs: int) -> None:
-    path = f"/sys/bus/pci/devices/{GPU}/sriov_numvfs"
-    if int(host.read(path)) != vfs:
-        host.write(path, str(vfs))
-
-
 @pytest.fixture
 def without_vfs(host: RealHost) -> None:
-    _switch(host, 0)
+    switch(host, 0)
 
 
 @pytest.fixture
 def with_vfs(host: RealHost) -> None:
-    _switch(host, 16)
+    switch(host, 16)

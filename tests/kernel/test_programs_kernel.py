@@ -26,8 +26,8 @@ def clients() -> Any:
     LOCK.unlink(missing_ok=True)
 
 
-async def switch(node: Hardware, pf: PciAddress) -> None:
-    plan = Plan((SwitchGpuVfs(pf, enabled=True, count=16),))
+async def switch(node: Hardware, pf: PciAddress, *, on: bool = True) -> None:
+    plan = Plan((SwitchGpuVfs(pf, enabled=on, count=16),))
     limits = Limits(unbind_lock_seconds=0.0)
     await execute(node, plan, actor="test", reason="test", limits=limits)
 
@@ -80,6 +80,6 @@ async def test_sizes_are_mixed_on_an_empty_gpu_only(
     await execute(node, mix, actor="test", reason="test")
     assert (await read_modes(node.executor, pf)).mixed_size is True
     # The driver starts anew with its functions, and forgets.
-    node.host.write(f"{PCI}/{pf}/sriov_numvfs", "0")
+    await switch(node, pf, on=False)
     await switch(node, pf)
     assert (await read_modes(node.executor, pf)).mixed_size is False

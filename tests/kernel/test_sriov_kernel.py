@@ -11,6 +11,7 @@ import pytest
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.host.scan import scan
+from support.rig import switch
 
 
 def function(inventory: Inventory, address: PciAddress) -> PciFunction:
@@ -115,8 +116,7 @@ def test_scans_during_a_switch_are_never_torn(host: Any, pf: PciAddress, without
     """Devices that come and go under a scan appear or not, and are no reason to fail."""
 
     async def switch_and_scan() -> list[Inventory]:
-        path = f"/sys/bus/pci/devices/{pf}/sriov_numvfs"
-        switching = asyncio.create_task(asyncio.to_thread(_toggle, host, path))
+        switching = asyncio.create_task(asyncio.to_thread(_toggle, host))
         seen = []
         while not switching.done():
             seen.append(await asyncio.to_thread(scan, host))
@@ -131,6 +131,6 @@ def test_scans_during_a_switch_are_never_torn(host: Any, pf: PciAddress, without
         assert inventory.errors == ()
 
 
-def _toggle(host: Any, path: str) -> None:
-    for count in ("16", "0", "16"):
-        host.write(path, count)
+def _toggle(host: Any) -> None:
+    for count in (16, 0, 16):
+        switch(host, count)

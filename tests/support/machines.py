@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from laneway.core.programs import SRIOV_MANAGE
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
 from laneway.host.plans.state import open_state
@@ -29,6 +30,7 @@ SECONDS = 60.0
 """Far longer than anything takes that happens at all, emulated processors included."""
 
 KNOBS = "/sys/module/simgpu/parameters"
+_PCI = "/sys/bus/pci/devices"
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -79,7 +81,12 @@ class Machine(Protocol):
         """Begin to read an attribute."""
 
     def knob(self, name: str, value: int) -> None:
-        """Set a fault: `fail_sriov`, `fail_probe`, `fail_create` (how many fail), `slow_ms`."""
+        """Set a fault.
+
+        `fail_sriov`, `fail_probe`, `fail_create`: how many fail, with `fail_errno`, which is set
+        before, else with EIO. `slow_ms`, see there. `block_sriov`: 1 lets changes of `sriov_numvfs`
+        wait. `unreadable`: the errno of all reads of what VFs tell of vGPUs. 0 takes it back.
+        """
 
     def close(self) -> None:
         """Release every device, wait for every call, take every fault back."""
@@ -123,7 +130,13 @@ else:
     print(0, "" if data else answer)
 """
 
-_WAITING = {"vfio_unregister_group_dev", "sriov_numvfs_show", "sriov_numvfs_store", "rescan_store"}
+_WAITING = {
+    "vfio_unregister_group_dev",
+    "sriov_numvfs_show",
+    "sriov_numvfs_store",
+    "rescan_store",
+    "wait_while_sriov_blocked",
+}
 """Functions of the kernel in which who waits for a holder, or for a lock, is found."""
 
 
@@ -207,9 +220,9 @@ class RigMachine:
         self.host.write(f"{KNOBS}/{name}", str(value))
 
     def close(self) -> None:
-        _finish(self._holders, self._calls)
         for name in self._knobs:
             self.host.write(f"{KNOBS}/{name}", "0")
+        _finish(self._holders, self._calls)
 
 
 # ---- the simulation ----------------------------------------------------------
@@ -251,6 +264,7 @@ class SimulatedMachine:
         self.host = host
         self.executor = host
         self.slow_ms = 100
+        self._errno = errno.EIO
         self._holders: list[Holder] = []
         self._calls: list[_SimulatedCall] = []
 
@@ -279,20 +293,30 @@ class SimulatedMachine:
     def knob(self, name: str, value: int) -> None:
         faults = self.host.faults
         match name:
+            case "fail_errno":
+                self._errno = value or errno.EIO
             case "fail_sriov":
-                faults.refuse("/sriov_numvfs", errno.EIO, value)
+                faults.refuse("/sriov_numvfs", self._errno, value)
             case "fail_probe":
-                faults.fail_probe(value)
+                faults.fail_probe(value, self._errno)
             case "fail_create":
                 mdev = self.host.exists("/sys/class/mdev_bus")
                 end = "/create" if mdev else "/nvidia/current_vgpu_type"
-                faults.refuse(end, errno.EIO, value)
+                faults.refuse(end, self._errno, value)
             case "slow_ms":
                 faults.probe_seconds = value / 1000
+            case "block_sriov":
+                change = faults.block if value else faults.unblock
+                change(SRIOV_MANAGE)  # which writes it as well
+                for address in self.host.names(_PCI):
+                    change(f"{_PCI}/{address}/sriov_numvfs")
+            case "unreadable":
+                faults.unreadable("/nvidia/", value)
             case _:
                 raise AssertionError(name)
 
     def close(self) -> None:
+        self.host.faults.clear()
         _finish(self._holders, self._calls)
 
 

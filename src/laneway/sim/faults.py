@@ -54,6 +54,7 @@ class Faults:
         self._verdicts: dict[int, Verdict] = {}
         self._refused: list[tuple[str, int, int]] = []
         self._blocked: set[str] = set()
+        self._unreadable: dict[str, int] = {}
         self._probes: list[int] = []
         self._commands: dict[str, list[Completed]] = {}
 
@@ -84,6 +85,7 @@ class Faults:
                 self._verdicts,
                 self._refused,
                 self._blocked,
+                self._unreadable,
                 self._probes,
                 self._commands,
             ):
@@ -107,6 +109,17 @@ class Faults:
         with self._locks.lock:
             self._blocked.discard(path_prefix)
             self._locks.notify()
+
+    def unreadable(self, path_part: str, error: int) -> None:
+        """Refuse to read files whose path holds this, as given or with links resolved.
+
+        0 lets them be read again.
+        """
+        with self._locks.lock:
+            if error:
+                self._unreadable[path_part] = error
+            else:
+                self._unreadable.pop(path_part, None)
 
     def fail_probe(self, times: int = 1, error: int = errno.EIO) -> None:
         """Let drivers refuse the next devices that they are offered."""
@@ -132,6 +145,16 @@ class Faults:
             if any(name.endswith(end) for name in names):
                 self._refused[index : index + 1] = [(end, error, times - 1)] if times > 1 else []
                 raise OSError(error, os.strerror(error), names[0])
+
+    def check_reading(self, *names: str) -> None:
+        """Raise what is to happen to a read of a path, given by all its names."""
+        for part, error in self._unreadable.items():
+            if any(part in name for name in names):
+                raise OSError(error, os.strerror(error), names[0])
+
+    @property
+    def hinders_reading(self) -> bool:
+        return bool(self._unreadable)
 
     def wait_while_blocked(self, *names: str) -> None:
         self._locks.wait(lambda: not self._blocks(names))

@@ -93,17 +93,17 @@ class SimulatedHost:
         self._tree.put("/dev/kmsg", Attribute(lambda: b"", self._kernel_log.say))
         self._consoles.load()
         self._files = PciFiles(self._core, self.plug)
+        own_vfio: Callable[[Block], bool] = _no_function
         if NvidiaDriver.name in {block.properties.get("DRIVER") for block in blocks}:
             driver = NvidiaDriver(self._core, self._serials)
             self._core.register(driver)
+            own_vfio = driver.has_vendor_vf
             self.programs.update(programs(driver))
         self._plain.learn(blocks)
-        modules = Modules(self._tree, self._load_vfio)
+        vfio_pci = VfioPci(self._core, self._consoles.evict, own_vfio)
+        modules = Modules(self._tree, lambda: self._core.register(vfio_pci))
         self.programs["modprobe"] = modules.program
         self._core.adopt(blocks)
-
-    def _load_vfio(self) -> None:
-        self._core.register(VfioPci(self._core, self._consoles.evict))
 
     # ------------------------------------------------------------------------------ reading
 
@@ -111,6 +111,8 @@ class SimulatedHost:
         with self._lock:
             self._check_alive()
             self._paths[threading.get_ident()] = path
+            if self.faults.hinders_reading:
+                self.faults.check_reading(path, self._tree.resolve(path))
             return self._tree.read(path)
 
     def names(self, path: str) -> list[str]:
@@ -361,6 +363,10 @@ class SimulatedHost:
     def _emit(self, event: Uevent) -> None:
         for listener in self._listeners:
             listener.put(event)
+
+
+def _no_function(block: Block) -> bool:  # noqa: ARG001 - as a driver answers
+    return False
 
 
 def _forget(change: Change) -> None:

@@ -114,10 +114,17 @@ class VfioPci:
 
     name = VFIO_PCI
 
-    def __init__(self, core: PciCore, evict: Callable[[Block], None]) -> None:
+    def __init__(
+        self,
+        core: PciCore,
+        evict: Callable[[Block], None],
+        only_by_its_own: Callable[[Block], bool],
+    ) -> None:
+        """`only_by_its_own`: whether no VFIO driver but a function's own can drive it."""
         self._core = core
         self._evict = evict
         """Takes firmware's framebuffer out of a function's memory."""
+        self._only_by_its_own = only_by_its_own
 
     def matches(self, block: Block) -> bool:  # noqa: ARG002 - it wants none
         return False
@@ -127,7 +134,8 @@ class VfioPci:
             self._core.vfio.register(block.path)
 
     def probe(self, block: Block) -> None:
-        if "iommu_group" not in block.links or attribute(block, "class").startswith(_BRIDGE):
+        bridge = attribute(block, "class").startswith(_BRIDGE)
+        if "iommu_group" not in block.links or bridge or self._only_by_its_own(block):
             raise os_error(errno.EINVAL)
         if vfs_of(self._core, block.path):
             raise os_error(errno.EBUSY)

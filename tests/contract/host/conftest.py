@@ -159,9 +159,11 @@ class Gpu(Device):
                 self.host.write(vgpu, NO_VGPU)
         for uuid in self.host.names(MDEVS):
             self.host.write(f"{MDEVS}/{uuid}/remove", "1")
+        self.host.write(self.path("simgpu/mixed_size"), "0")
         total = self.host.read(self.path("sriov_totalvfs")).decode().strip()
         if len(self.virtfns()) != int(total):
-            self.host.write(self.path("sriov_numvfs"), "0")
+            if self.virtfns():
+                self.bind("")  # its driver takes them along
             self.host.write(self.path("sriov_numvfs"), total)
 
 

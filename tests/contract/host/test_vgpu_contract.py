@@ -13,6 +13,7 @@ import pytest
 
 from laneway.core.decision import refusals_of
 from laneway.core.plan import Plan, Satisfied, undo
+from laneway.core.programs import NVIDIA_SMI
 from laneway.core.refusals import ProfileExhausted, ProfileUnknown
 from laneway.core.uevent import Uevent
 from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
@@ -58,6 +59,31 @@ def test_a_vgpu_is_seen_where_it_was_made(gpu: Any) -> None:
     assert (made.type_id, made.type_name) == (kind.id, kind.name)
     assert bool(made.uuid) == (gpu.framework == "mdev")
     assert set(found.values()) == {None}
+
+
+async def test_where_a_vgpu_lies_is_told_while_there_is_one(gpu: Any) -> None:
+    async def mix() -> None:
+        argv = [NVIDIA_SMI, "vgpu", "-i", str(gpu.address), "-shm", "1"]
+        done = await gpu.machine.executor.run(argv, 60)
+        assert done.status == 0, done.output
+
+    await mix()
+    first, second, *_ = gpu.functions()
+    files = gpu.path("nvidia", first.address)
+    if gpu.framework != "mdev":
+        for name in ("placement_id", "gpu_instance_id", "vgpu_params", "warm_update"):
+            assert errno_of(gpu.host.read, f"{files}/{name}") == errno.ENXIO
+    gpu.create(first, gpu.profile("-4Q"))
+    gpu.create(second, gpu.profile("-1Q"))
+
+    if gpu.framework == "mdev":
+        assert [one.configured.placement for one in gpu.functions()[:2]] == [None, None]
+        for function in (first, second):  # an mdev has a place while a VM has it
+            gpu.machine.hold(*gpu.vgpu_node(function))
+    told = [one.configured for one in gpu.functions()[:2]]
+    assert told[0].placement == 0
+    assert told[1].placement >= 4
+    assert [one.gpu_instance for one in told] == [None, None]
 
 
 def test_the_siblings_of_a_vgpu_offer_its_size_only(gpu: Any) -> None:

@@ -109,6 +109,10 @@ class NvidiaDriver:
         if count == 0:
             raise os_error(errno.EPERM)
 
+    def has_vendor_vf(self, block: Block) -> bool:
+        """Whether a function is a VF of the vendor framework, which vfio-pci cannot drive."""
+        return "physfn" in block.links and _physical(block) in self._vendor_cards
+
     # -------------------------------------------------------------------- what the programs call
 
     def gpus(self) -> list[str]:
