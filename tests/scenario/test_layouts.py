@@ -87,7 +87,7 @@ async def test_what_is_wished_and_there_keeps_its_place(cluster: Any, simulated:
     await cluster.answer(VGPUS[5], "Configured")
     before = {str(v.address): v.configured for v in scan(host).vgpus if v.configured}
 
-    await make(cluster, "all", vgpus=of(A2_4Q=2))
+    await make(cluster, "all", vgpus=of(A2_4Q=2), takeOver=True)
 
     await settled(cluster, "all", "Done")
     after = {str(v.address): v.configured for v in scan(host).vgpus if v.configured}
@@ -199,6 +199,7 @@ async def test_a_gpu_that_is_refused_holds_up_no_other(cluster: Any, simulated: 
     assert (await cluster.get(VGPUDevice, VGPUS[0])).spec.vgpu_type_name == Q4
     assert "DeviceHeld" in [reason for reason, _ in await events(cluster, "a2")]
     holder.release()
+    await change(cluster, "a2", whenPossible=True)
     await settled(cluster, "a2", "Done")
     assert carried(hosts["node1"]) == {Q8: 2}
 
@@ -262,6 +263,8 @@ async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate:
     writes = len(host.writes)
 
     await make(cluster, "what-if", vgpus=of(A2_4Q=2), dryRun=True)
+    assert (await until(cluster, "what-if", "Refused")).reason == "OwnedByVgpuDevices"
+    await change(cluster, "what-if", takeOver=True)
 
     entry = await until(cluster, "what-if", "Planned")
     assert [step.split(" with ")[0] for step in entry.steps] == [

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.api import (
+    SRIOVGPUDevice,
     VGPUDevice,
     VGPULayout,
 )
@@ -45,7 +46,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.realapi
-async def test_of_two_layouts_the_older_has_the_gpu(cluster: Any, simulated: Any) -> None:
+async def test_a_gpu_has_one_owner(cluster: Any, simulated: Any) -> None:
+    """Two layouts and single VGPUDevices, as writes that no admission has seen."""
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await make(cluster, "first", vgpus=of(A2_4Q=2))
@@ -53,20 +55,51 @@ async def test_of_two_layouts_the_older_has_the_gpu(cluster: Any, simulated: Any
 
     entry = await until(cluster, "second", "Refused")
     await settled(cluster, "first", "Done")
-    assert entry.reason == "OtherLayout"
+    assert (entry.reason, entry.final) == ("OtherLayout", True)
     assert "first" in entry.message
     assert carried(host) == {Q4: 2}
+    await cluster.until(SRIOVGPUDevice, A2, lambda gpu: gpu.status.owner == "VGPULayout first")
+    await cluster.until(VGPUDevice, VGPUS[9], lambda v: v.status.owner == "VGPULayout first")
 
-    await change(cluster, "first", dryRun=True)
-    await settled(cluster, "second", "Done")
-    assert carried(host) == {Q8: 1}
-    assert "second" in (await until(cluster, "first", "Planned")).message
-    await change(cluster, "first", dryRun=False)
-    await settled(cluster, "first", "Done")
-    assert (await until(cluster, "second", "Refused")).reason == "OtherLayout"
     await cluster.client.delete(served(VGPULayout), "first")
-    await settled(cluster, "second", "Done")
+    entry = await until(cluster, "second", "Refused", reason="OwnedByVgpuDevices")
+    assert (entry.owner, carried(host)) == ("VGPUDevices", {Q4: 2})
+    await cluster.until(SRIOVGPUDevice, A2, lambda gpu: gpu.status.owner == "VGPUDevices")
+
+    await change(cluster, "second", takeOver=True)
+    assert (await settled(cluster, "second", "Done")).status.gpus[0].owner == "VGPULayout second"
     assert carried(host) == {Q8: 1}
+
+
+@pytest.mark.realapi
+async def test_a_layout_that_is_refused_is_not_applied_later(cluster: Any, simulated: Any) -> None:
+    host = simulated("a2", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await make(cluster, "all", vgpus=of(A2_4Q=1))
+    await settled(cluster, "all", "Done")
+    holder = hold(host, VFS[0])
+    await change(cluster, "all", vgpus=of(A2_8Q=1))
+    entry = await until(cluster, "all", "Refused", reason="DeviceHeld")
+    assert entry.final
+    assert "spec.whenPossible" in entry.message
+
+    holder.release()
+    entry = await until(cluster, "all", "Refused", reason="PossibleNow")
+    assert (entry.owner, entry.final) == ("VGPULayout all", True)
+    await cluster.stop_agent(agent)
+    agent = await cluster.start_agent("node1", host)
+    await cluster.quiet(agent)
+    assert (await until(cluster, "all", "Refused")).reason == "PossibleNow"
+    assert carried(host) == {Q4: 1}
+
+    await change(cluster, "all", whenPossible=True)
+    await settled(cluster, "all", "Done")
+    assert carried(host) == {Q8: 1}
+    holder = hold(host, VFS[0])
+    await change(cluster, "all", vgpus=of(A2_4Q=2))
+    assert not (await until(cluster, "all", "Refused", reason="DeviceHeld")).final
+    holder.release()
+    await settled(cluster, "all", "Done")
 
 
 @pytest.mark.realapi
@@ -76,14 +109,13 @@ async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -
     await make(cluster, "all", vgpus=of(A2_4Q=2))
     await settled(cluster, "all", "Done")
     await cluster.quiet(agent)
-    before = {v.metadata.name: v.metadata.resource_version for v in await cluster.all(VGPUDevice)}
+    before = {v.metadata.name: v.spec for v in await cluster.all(VGPUDevice)}
 
     await cluster.client.delete(served(VGPULayout), "all")
     await cluster.quiet(agent)
 
     assert carried(host) == {Q4: 2}
-    after = {v.metadata.name: v.metadata.resource_version for v in await cluster.all(VGPUDevice)}
-    assert after == before
+    assert {v.metadata.name: v.spec for v in await cluster.all(VGPUDevice)} == before
     await cluster.disable(VGPUS[0])
     await cluster.answer(VGPUS[0], "NotConfigured")
 

@@ -40,6 +40,7 @@ from laneway.controllers.handout.handout import Caches, Handout
 from laneway.controllers.handout.pci_devices import PciPublisher
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
+from laneway.controllers.layouts.owners import Owners
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
@@ -133,7 +134,12 @@ class Agent:
         caches = Caches(claims, usb_claims, vgpus, pcis, pods)
         self._handout = handout = Handout(node, hardware, client, caches, kubelet)
         self._metrics.hands_out(handout.counts)
-        switches = GpuController(node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims)
+        # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
+        self._layouts = Informer(client, served(VGPULayout))
+        self._owners = owners = Owners(node, self._layouts)
+        switches = GpuController(
+            node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims, owners=owners
+        )
         instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
         carried = VgpuController(
             node,
@@ -142,6 +148,7 @@ class Agent:
             means,
             gpus=gpus,
             handout=handout,
+            owners=owners,
             pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
         )
         migs.subscribe(carried.gpu_changed)
@@ -169,11 +176,9 @@ class Agent:
         self._slices = Slices(node, client, nodes, self._metrics, publish=dra)
         handout.publish(self._slices)
         self._slices.subscribe(handout.poke)
-        # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
-        self._layouts = Informer(client, served(VGPULayout))
         lower = LowerObjects(node, client, means, gpus=gpus, vgpus=vgpus, migs=migs)
         self._layout = LayoutController(
-            node, client, means, lower, layouts=self._layouts, nodes=nodes
+            node, client, means, lower, layouts=self._layouts, nodes=nodes, claims=claims
         )
 
     async def run(self) -> None:
@@ -210,6 +215,7 @@ class Agent:
             tasks.create_task(self._orphans.run())
             self._observer.subscribe(self._layout.observed)
             tasks.create_task(self._layouts.run())
+            tasks.create_task(self._owners.run())
             tasks.create_task(self._layout.run())
             self.ready.set()
             log.info("the devices of node %s are published", self.node)

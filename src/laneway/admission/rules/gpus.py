@@ -18,6 +18,7 @@ from laneway.admission.rules.common import (
     rules,
     there,
 )
+from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
 from laneway.api import SRIOVGPUDevice, SRIOVGPUDeviceSpec
 from laneway.core.gpu.modes import Mode, mode_named
@@ -61,6 +62,9 @@ def _update(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, new: SRIOVGPUDevice
         ),
     )
     if (before.enabled, before.mode) == (after.enabled, after.mode):
+        return
+    if not case.trusted and (owned := tuple(owned_by_layout(case.world, case.name))):
+        yield from owned
         return
     yield from _odd(case, after)
     if _loses_vgpus(case, old, after):

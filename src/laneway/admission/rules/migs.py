@@ -23,6 +23,7 @@ from laneway.admission.rules.common import (
     rules,
     there,
 )
+from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.users import users_of
 from laneway.admission.world import World
 from laneway.api import (
@@ -77,6 +78,9 @@ def _update(case: Case[MigConfiguration], old: MigConfiguration, new: MigConfigu
     )
     divided = _requested(before) != _requested(after)
     if before.enabled == after.enabled and not divided:
+        return
+    if not case.trusted and (owned := tuple(owned_by_layout(case.world, case.name))):
+        yield from owned
         return
     known = (case.world.migs.get(case.name) or old).status
     odd = tuple(_countable(case, after))

@@ -23,6 +23,7 @@ from laneway.admission.rules.common import (
     there,
 )
 from laneway.admission.rules.keeping import kept_for
+from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
 from laneway.api import SRIOVGPUDevice, VGPUDevice
 from laneway.core.phrases import counted, few, shown
@@ -59,6 +60,11 @@ def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Finding
         ),
     )
     changed = before.vgpu_type_name != after.vgpu_type_name
+    if not case.trusted and (changed or before.enabled != after.enabled):
+        gpu = pci_name(before.node_name, before.parent_gpu_device_address)
+        if owned := tuple(owned_by_layout(case.world, gpu)):
+            yield from owned
+            return
     if before.enabled and (changed or not after.enabled):
         used = tuple(in_use(case.world, [case.name]))
         yield from used

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from laneway.api import (
     ObjectMeta,
+    PCIDeviceClaim,
     SRIOVGPUDevice,
     SRIOVGPUDeviceSpec,
     SRIOVGPUDeviceStatus,
@@ -21,6 +22,8 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.gpu.wish import ModeWish, effective, mode_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+from laneway.core.refusals import ClaimedWhole
+from laneway.core.sriov import vf_count
 from laneway.core.vgpu.capacity import still_fits
 
 _MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles"})
@@ -91,6 +94,20 @@ def wish(
         explicit=by_mig or explicit(stored, ANSWERS, asks=asks, seen=seen),
         as_booted=as_booted and current,
     )
+
+
+def claimed_whole(
+    claims: Iterable[PCIDeviceClaim], node: str, gpu: PciFunction
+) -> ClaimedWhole | None:
+    """Who has claimed a GPU that is not shared."""
+    if vf_count(gpu):
+        return None
+    found = sorted(
+        (one.metadata.name, one.spec.user_name)
+        for one in claims
+        if (one.spec.node_name, one.spec.address) == (node, str(gpu.address))
+    )
+    return ClaimedWhole(str(gpu.address), *found[0]) if found else None
 
 
 def status(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> SRIOVGPUDeviceStatus:

@@ -38,13 +38,40 @@ from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
-from laneway.core.refusals import FunctionMissing, GpuPreparing, Refusal
+from laneway.core.refusals import (
+    ClaimedWhole,
+    DeviceHeld,
+    FunctionMissing,
+    GpuPreparing,
+    OtherLayout,
+    OwnedByVgpuDevices,
+    PossibleNow,
+    Refusal,
+    VgpusEnabled,
+    WriteRefused,
+)
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.spelling import in_full
 from laneway.core.words import describe
 
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
+
+USES = (
+    ClaimedWhole,
+    DeviceHeld,
+    OtherLayout,
+    OwnedByVgpuDevices,
+    VgpusEnabled,
+    WriteRefused,
+)
+"""Refusals that somebody's use of the GPU is the reason of."""
+
+_LATER = " The layout is applied as soon as that has ended."
+_NOT_LATER = (
+    " The layout stays refused, also once that has ended. To have it applied then, set its "
+    "spec.whenPossible to true."
+)
 
 _FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__)
 """Answers of an object that only waits for another one, whose own answer says more."""
@@ -71,8 +98,33 @@ def selection(layout: VGPULayout) -> Selection:
     )
 
 
-def claimant(layout: VGPULayout) -> Claimant:
-    return Claimant(layout.metadata.creation_timestamp, layout.metadata.name)
+def claimant(layout: VGPULayout, entry: LayoutGpu | None = None) -> Claimant:
+    """`entry`: what the layout's status says of the GPU."""
+    metadata = layout.metadata
+    return Claimant(metadata.creation_timestamp, metadata.name, owns(entry))
+
+
+def owns(entry: LayoutGpu | None) -> bool:
+    """Whether a layout has been applied to a GPU, as its status says of the GPU."""
+    if entry is None:
+        return False
+    # Entries that an agent wrote before there was a generation to accept.
+    return entry.accepted_generation > 0 or entry.state in (LAYOUT_DONE, LAYOUT_IN_PROGRESS)
+
+
+def entry_of(layout: VGPULayout, gpu: str) -> LayoutGpu | None:
+    """What a layout's status says of a GPU, by the name of its SRIOVGPUDevice."""
+    return next((one for one in layout.status.gpus if one.name == gpu), None)
+
+
+def is_accepted(layout: VGPULayout, entry: LayoutGpu | None) -> bool:
+    """Whether the present wish of a layout has been applied to a GPU, or begun to be."""
+    generation = layout.metadata.generation
+    if entry is None:
+        return False
+    if entry.accepted_generation == 0:
+        return owns(entry) and entry.observed_generation == generation
+    return entry.accepted_generation == generation
 
 
 def claims(layout: VGPULayout) -> bool:
@@ -190,14 +242,34 @@ def done(entry: LayoutGpu, wish: LayoutWish) -> LayoutGpu:
     return _said(entry, LAYOUT_DONE, "Done", f"As asked for: {_asked(wish)}.")
 
 
-def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...]) -> LayoutGpu:
-    return _said(entry, LAYOUT_REFUSED, refusals[0].reason, in_words(refusals))
+def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout) -> LayoutGpu:
+    """What speaks against a wish, and whether it is applied once that has ended.
+
+    One that somebody's use of the GPU speaks against is not, unless the layout says so or had been
+    applied before: who stops a virtual machine does not expect its GPU to be divided anew.
+    """
+    words, final = in_words(refusals), entry.final
+    in_use = any(isinstance(one, USES) for one in refusals)
+    if in_use and not layout.spec.dry_run:
+        applied = entry.accepted_generation == layout.metadata.generation
+        final = not (layout.spec.when_possible or applied)
+        if not any(isinstance(one, OtherLayout | OwnedByVgpuDevices) for one in refusals):
+            words += _NOT_LATER if final else _LATER
+    said = _said(entry, LAYOUT_REFUSED, refusals[0].reason, words)
+    return msgspec.structs.replace(said, final=final)
 
 
-def planned(entry: LayoutGpu, decision: Decision, owner: str) -> LayoutGpu:
-    """What would be done. `owner`: the layout that has the GPU meanwhile."""
+def possible_now(entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
+    """A wish stays refused although nothing speaks against it any more."""
+    refusal = PossibleNow(layout.metadata.name)
+    said = _said(entry, LAYOUT_REFUSED, refusal.reason, refusal.words)
+    return msgspec.structs.replace(said, final=True)
+
+
+def planned(entry: LayoutGpu, decision: Decision, layout: VGPULayout, owner: str) -> LayoutGpu:
+    """What would be done. `owner`: the layout that owns the GPU."""
     if refusals := refusals_of(decision):
-        return refused(entry, refusals)
+        return refused(entry, refusals, layout)
     steps = plan_steps(decision)
     words = (
         "These steps would be done in this order, and nothing is, because spec.dryRun is true."
@@ -205,7 +277,7 @@ def planned(entry: LayoutGpu, decision: Decision, owner: str) -> LayoutGpu:
         else "Nothing would have to be done."
     )
     if owner:
-        words += f" VGPULayout {owner} has the GPU meanwhile."
+        words += f" VGPULayout {owner} owns the GPU."
     return _said(entry, LAYOUT_PLANNED, "DryRun", words, steps)
 
 

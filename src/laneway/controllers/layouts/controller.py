@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +23,12 @@ from laneway.api import (
     LAYOUT_REFUSED,
     CoreNode,
     LayoutGpu,
+    PCIDeviceClaim,
     VGPUDevice,
     VGPULayout,
 )
 from laneway.controllers.acting import ACTOR, RETRY_SECONDS, Means
+from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
@@ -35,11 +38,19 @@ from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.layout.forecast import fits_afterwards
-from laneway.core.layout.objects import Found
+from laneway.core.layout.objects import Found, Objects
 from laneway.core.layout.stages import is_asked, is_met, next_stage
-from laneway.core.layout.wish import LayoutWish, owner, plan_wish, selects_gpu, selects_node
+from laneway.core.layout.wish import (
+    LayoutWish,
+    owner,
+    owner_words,
+    plan_wish,
+    replaces,
+    selects_gpu,
+    selects_node,
+)
 from laneway.core.plan import Plan
-from laneway.core.refusals import OtherLayout
+from laneway.core.refusals import OtherLayout, OwnedByVgpuDevices, Refusal
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.spelling import named
 from laneway.host.situation import observe
@@ -109,6 +120,7 @@ class LayoutController:
         *,
         layouts: Informer[VGPULayout],
         nodes: Informer[CoreNode],
+        claims: Informer[PCIDeviceClaim],
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._node = node
@@ -117,6 +129,7 @@ class LayoutController:
         self._lower = lower
         self._layouts = layouts
         self._nodes = nodes
+        self._claims = claims
         self._status = LayoutStatus(node, client, means.metrics)
         self._found: dict[str, Found] = {}
         """The GPUs of the node by the names of their objects."""
@@ -144,6 +157,7 @@ class LayoutController:
         self._lower.gpus.subscribe(lambda before, after: self._ask(_name(before, after)))
         self._lower.migs.subscribe(lambda before, after: self._ask(_name(before, after)))
         self._lower.vgpus.subscribe(self._vgpu_changed)
+        self._claims.subscribe(lambda before, after: self._ask(_name(before, after)))
         await run_workers(self.queue, self._reconcile, self.workers)
 
     def _layout_changed(self, before: VGPULayout | None, after: VGPULayout | None) -> None:
@@ -193,12 +207,30 @@ class LayoutController:
         return selects_node(selection, self._node, labels) and selects_gpu(selection, gpu, device)
 
     def _owner(self, gpu: str) -> str:
-        """The layout that has a GPU."""
+        """The layout that has a GPU, or is to get it."""
         return owner(
-            projection.claimant(layout)
+            projection.claimant(layout, self._status.entries(layout).get(gpu))
             for layout in self._layouts.store
             if projection.claims(layout) and self._selects(layout, gpu)
         )
+
+    def _against(
+        self, key: Key, layout: VGPULayout, wish: LayoutWish, objects: Objects, has: str
+    ) -> tuple[Refusal, ...]:
+        """Who else owns the GPU. `has`: the layout that has it, or is to get it."""
+        if has != key.layout and not layout.spec.dry_run:
+            return (OtherLayout(key.gpu, has),)
+        # A trial is taken for one of the layout that owns the GPU.
+        owned = self._is_owned(key.gpu, key.layout) or self._is_owned(key.gpu, has)
+        asked = Counter(one.asks for one in objects.vgpus if one.asks is not None)
+        if owned or layout.spec.take_over or not replaces(wish, asked):
+            return ()
+        single = tuple(one.name for one in objects.vgpus if one.asks is not None)
+        return (OwnedByVgpuDevices(key.gpu, tuple(sorted(asked.items())), single),)
+
+    def _is_owned(self, gpu: str, layout: str) -> bool:
+        stored = self._layouts.store.get(layout)
+        return stored is not None and projection.owns(self._status.entries(stored).get(gpu))
 
     # --------------------------------------------------------------------------- one GPU
 
@@ -246,26 +278,26 @@ class LayoutController:
         found, stored = self._found[key.gpu], self._lower.stored(key.gpu)
         if lag := self._lower.lag(stored):
             return None, Retry(lag)
-        blank = LayoutGpu(
-            name=key.gpu,
-            node_name=self._node,
-            observed_generation=layout.metadata.generation,
-            fits=still_fits(found.gpu, found.functions, found.modes or GpuModes()),
-        )
-        has = self._owner(key.gpu)
-        if has != key.layout and not layout.spec.dry_run:
-            return projection.refused(blank, (OtherLayout(key.gpu, has),)), None
+        objects, has = self._lower.wishes(stored), self._owner(key.gpu)
+        blank = self._blank(key, layout, known, objects, has)
         names = named(found.gpu, found.functions)
         wish = projection.wish(layout, found.gpu.address, names)
         if not isinstance(wish, LayoutWish):
-            return projection.refused(blank, wish), None
-        objects = self._lower.wishes(stored)
+            return projection.refused(blank, wish, layout), None
+        against = self._against(key, layout, wish, objects, has)
+        if not against and wish.shared:
+            claims, gpu = self._claims.store, found.gpu
+            claimed = gpu_device.claimed_whole(claims, self._node, gpu)
+            against = (claimed,) if claimed else ()
+        if against:
+            return projection.refused(blank, against, layout), None
         if not layout.spec.dry_run and is_asked(wish, found, objects):
+            accepted = self._accepted(blank, layout)
             if is_met(wish, found):
-                return projection.done(blank, wish), None
+                return projection.done(accepted, wish), None
             if not objects.refused:
-                return projection.handed_over(blank, wish, found), None
-        circumstances = (terms(layout), has, found, objects)
+                return projection.handed_over(accepted, wish, found), None
+        circumstances = (terms(layout), has, found, objects, blank.owner)
         look = self._looks.get(key)
         if look and look.circumstances == circumstances and _now() < look.again:
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
@@ -280,6 +312,39 @@ class LayoutController:
             self._looks[key] = _Look(circumstances, entry, _now() + again.after)
         return entry, again
 
+    def _blank(
+        self, key: Key, layout: VGPULayout, known: LayoutGpu | None, objects: Objects, has: str
+    ) -> LayoutGpu:
+        """A new entry, without a judgement."""
+        found = self._found[key.gpu]
+        accepted = 0
+        # One that only asks keeps what it was applied to, as long as no other layout takes it.
+        if known is not None and (has == key.layout or not has or not layout.spec.dry_run):
+            accepted = known.accepted_generation
+            if projection.is_accepted(layout, known):
+                accepted = layout.metadata.generation
+            elif projection.owns(known):
+                accepted = accepted or known.observed_generation
+        single = any(one.asks is not None for one in objects.vgpus)
+        return LayoutGpu(
+            name=key.gpu,
+            node_name=self._node,
+            observed_generation=layout.metadata.generation,
+            accepted_generation=accepted,
+            final=_is_final(known, layout),
+            owner=owner_words(has if self._is_owned(key.gpu, has) else "", single=single),
+            fits=still_fits(found.gpu, found.functions, found.modes or GpuModes()),
+        )
+
+    def _accepted(self, entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
+        """An entry of a layout that is applied from now on."""
+        return msgspec.structs.replace(
+            entry,
+            accepted_generation=layout.metadata.generation,
+            final=False,
+            owner=owner_words(layout.metadata.name, single=False),
+        )
+
     async def _look(self, case: _Case, wish: LayoutWish) -> Outcome:
         """Judge the wish by a closer look, and write the next stage of it."""
         key, layout, known, stored, blank = case
@@ -289,13 +354,17 @@ class LayoutController:
         retry = Retry(RETRY_SECONDS)
         if layout.spec.dry_run:
             has = self._owner(key.gpu)
-            entry = projection.planned(blank, decision, has if has != key.layout else "")
+            owning = has if self._is_owned(key.gpu, has) else ""
+            entry = projection.planned(blank, decision, layout, owning)
             gpu = self._found[key.gpu].gpu
             fits = fits_afterwards(wish.gpu, gpu, situation) if entry.steps else {}
             return msgspec.structs.replace(entry, fits_afterwards=fits), retry
         if refusals := refusals_of(decision):
-            return projection.refused(blank, refusals), retry
-        objects = self._lower.wishes(stored)
+            return projection.refused(blank, refusals, layout), retry
+        accepted = projection.is_accepted(layout, known)
+        if blank.final:
+            return projection.possible_now(blank, layout), retry
+        blank, objects = self._accepted(blank, layout), self._lower.wishes(stored)
         seen = projection.found(situation.inventory, address, situation.gpus.get(address))
         stage = next_stage(wish, decision if isinstance(decision, Plan) else None, seen, objects)
         steps = projection.plan_steps(decision)
@@ -314,8 +383,18 @@ class LayoutController:
         if back:
             self._put_back[key] = _now()
         ids = {one.name: one.id for one in seen.modes.profiles} if seen.modes else {}
-        refusal = await self._lower.write(stored, stage, ids, key.layout if back else "")
-        return (entry, None) if refusal is None else (projection.refused(blank, (refusal,)), retry)
+        wishes = self._lower.patches(stored, stage, ids)
+        if not accepted:
+            # Nothing is written of a layout of which a part is refused.
+            if refusal := await self._lower.write(wishes, dry_run=True):
+                return projection.refused(case.blank, (refusal,), layout), retry
+            await self._status.tell(layout, key.gpu, entry)
+        refusal = await self._lower.write(wishes, back_for=key.layout if back else "")
+        return (
+            (entry, None)
+            if refusal is None
+            else (projection.refused(blank, (refusal,), layout), retry)
+        )
 
     def _is_outdated(self, layout: VGPULayout) -> bool:
         """Whether a layout has been changed or deleted since."""
@@ -358,6 +437,12 @@ def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
         and known.state == LAYOUT_DONE
         and known.observed_generation == layout.metadata.generation
     )
+
+
+def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
+    """Whether the present wish of a layout was refused for good."""
+    generation = layout.metadata.generation
+    return known is not None and known.final and known.observed_generation == generation
 
 
 def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
@@ -25,6 +25,9 @@ from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.informer import Informer
 from laneway.kube.resource import served
+
+Patches = Sequence[tuple[Any, dict[str, Any]]]
+"""Objects, and what to change in the spec of each."""
 
 _RELAYED = re.compile(r'^admission webhook "[^"]*" denied the request: ')
 
@@ -78,12 +81,10 @@ class LowerObjects:
             default=0.0,
         )
 
-    async def write(
-        self, stored: Stored, stage: Stage, ids: Mapping[str, int], back_for: str
-    ) -> WriteRefused | None:
-        """Write the wishes of a stage, one after the other in their order; why one was refused.
+    def patches(self, stored: Stored, stage: Stage, ids: Mapping[str, int]) -> Patches:
+        """The wishes of a stage in the order in which they are to be written.
 
-        `ids`: of GPU instance profiles. `back_for`: the layout whose wishes are put back, if so.
+        `ids`: of GPU instance profiles.
         """
         wishes: list[tuple[Any, dict[str, Any]]] = [
             (stored.vgpus[name], projection.vgpu_patch(profile)) for name, profile in stage.vgpus
@@ -92,19 +93,34 @@ class LowerObjects:
             wishes.append((stored.gpu, projection.gpu_patch(stage.gpu)))
         if stage.mig is not None and stored.mig is not None:
             wishes.append((stored.mig, projection.mig_patch(stored.mig, stage.mig, ids)))
-        for one, spec in wishes:
+        return wishes
+
+    async def write(
+        self, patches: Patches, *, back_for: str = "", dry_run: bool = False
+    ) -> WriteRefused | None:
+        """Write the wishes one after the other; why one was refused.
+
+        `back_for`: the layout whose wishes are put back, if so. `dry_run`: only ask whether they
+        would be refused.
+        """
+        for one, spec in patches:
             try:
-                await self._wish(one, spec, back_for)
+                await self._wish(one, spec, back_for, dry_run=dry_run)
             except (ForbiddenError, InvalidError) as error:
                 kind = served(type(one)).kind
                 return WriteRefused(f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message))
         return None
 
-    async def _wish(self, stored: Any, spec: dict[str, Any], back_for: str) -> None:
+    async def _wish(
+        self, stored: Any, spec: dict[str, Any], back_for: str, *, dry_run: bool
+    ) -> None:
         resource = served(type(stored))
         version = {"resourceVersion": stored.metadata.resource_version}
         body = {"metadata": version, "spec": spec}
-        patched = await self._client.patch(resource, stored.metadata.name, body)
+        name = stored.metadata.name
+        patched = await self._client.patch(resource, name, body, dry_run=dry_run)
+        if dry_run:
+            return
         self._written[type(stored)].note(patched.metadata)
         self._means.metrics.wrote("patch", resource.kind)
         if back_for:

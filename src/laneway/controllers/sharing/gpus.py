@@ -26,6 +26,7 @@ from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.layouts.owners import Owners
 from laneway.core import names
 from laneway.core.decision import Decision, conclude, refusals_of
 from laneway.core.gpu.modes import Mode
@@ -60,12 +61,14 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         vgpus: Informer[VGPUDevice],
         migs: Informer[MigConfiguration],
         claims: Informer[PCIDeviceClaim],
+        owners: Owners,
     ) -> None:
         family = Family(SRIOVGPUDevice, gpu.wanted, gpu.status, self._keep)
         super().__init__(family, node, client, informer, means)
         self._vgpus = vgpus
         self._migs = migs
         self._claims = claims
+        self._owners = owners
         self._settled: set[PciAddress] = set()
         """GPUs that have been as wished since the boot."""
 
@@ -73,6 +76,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         self._vgpus.subscribe(self._vgpu_changed)
         self._migs.subscribe(self._mig_changed)
         self._claims.subscribe(self._claim_changed)
+        self._owners.subscribe(self._owner_changed)
         await super().run()
 
     def pending(self, address: PciAddress) -> str:
@@ -89,9 +93,11 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
     async def write_status(
         self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
     ) -> SRIOVGPUDevice:
-        """Send what is different, and for which card the wish is."""
+        """Send what is different, for which card the wish is, and who configures its vGPUs."""
         if isinstance(status, SRIOVGPUDeviceStatus):
-            status = replace(status, gpu_uuid=self.means.identity.card(stored))
+            name, single = stored.metadata.name, bool(self._enabled(stored.metadata.name))
+            owner = self._owners.words(name, single=single, stored=stored.status.owner)
+            status = replace(status, gpu_uuid=self.means.identity.card(stored), owner=owner)
         return await super().write_status(stored, status, unchanged=unchanged)
 
     # ------------------------------------------------------------------------- what is asked for
@@ -160,7 +166,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         return (wrong,) if wrong else settled
 
     def circumstances(self, wish: ModeWish) -> Circumstances:
-        return *super().circumstances(wish), self._enabled(wish.address)
+        return *super().circumstances(wish), self._enabled(self._name(wish.address))
 
     # ----------------------------------------------------------------------------- what is done
 
@@ -169,7 +175,8 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if isinstance(decision, Satisfied):
             return decision
         # Without functions there is nothing that vGPUs could lose, and what was lost comes back.
-        wished = self._enabled(wish.address) if wish.explicit and self._shared(wish) else ()
+        name = self._name(wish.address)
+        wished = self._enabled(name) if wish.explicit and self._shared(wish) else ()
         if not wished:
             return decision
         # What the functions of these carry is not told again; who uses them is.
@@ -220,18 +227,12 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
     def _claim(self, address: PciAddress) -> ClaimedWhole | None:
         """Who has claimed a GPU that is not shared."""
         function = self.inventory.function(address)
-        if function is None or vf_count(function):
+        if function is None:
             return None
-        claims = sorted(
-            (one.metadata.name, one.spec.user_name)
-            for one in self._claims.store
-            if (one.spec.node_name, one.spec.address) == (self.node, str(address))
-        )
-        return ClaimedWhole(str(address), *claims[0]) if claims else None
+        return gpu.claimed_whole(self._claims.store, self.node, function)
 
-    def _enabled(self, address: PciAddress) -> tuple[str, ...]:
+    def _enabled(self, name: str) -> tuple[str, ...]:
         """The VGPUDevices of a GPU on which a vGPU is wished."""
-        name = self._name(address)
         stored = (one for one in self._vgpus.store if one.spec.enabled)
         return tuple(
             sorted(one.metadata.name for one in stored if parent_name(one, self.node) == name)
@@ -244,6 +245,14 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
             after is not None and after.spec.enabled
         ):
             self.ask_again()
+            parents = (parent_name(one, self.node) for one in (before, after) if one is not None)
+            for name in self.wanted.keys() & set(parents):
+                self.queue.add(name)
+
+    def _owner_changed(self, gpu_name: str) -> None:
+        for name in self.wanted:
+            if gpu_name in ("", name):
+                self.queue.add(name)
 
     def _mig_changed(self, before: MigConfiguration | None, after: MigConfiguration | None) -> None:
         for one in (before, after):

@@ -15,6 +15,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 
+import msgspec
+
 from laneway.api import (
     MigConfiguration,
     SRIOVGPUDevice,
@@ -26,6 +28,7 @@ from laneway.controllers.acting import ActingController, Circumstances, Deed, Me
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
 from laneway.controllers.handout.handout import Handout, Standing
+from laneway.controllers.layouts.owners import Owners
 from laneway.core import names
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory, VgpuFunction
@@ -67,12 +70,14 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         *,
         gpus: Informer[SRIOVGPUDevice],
         handout: Handout,
+        owners: Owners,
         pending: Pending = lambda _gpu: "",
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
         super().__init__(family, node, client, informer, means)
         self._gpus = gpus
         self._handout = handout
+        self._owners = owners
         self._pending = pending
         self._shared: dict[PciAddress, SharedGpu] = {}
         """What the last inventory shows, by GPU."""
@@ -86,6 +91,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     async def run(self) -> None:
         self._gpus.subscribe(self.gpu_changed)
         self._handout.subscribe(self._standing_changed)
+        self._owners.subscribe(self._owner_changed)
         await super().run()
 
     def observed(self, inventory: Inventory) -> None:
@@ -114,6 +120,12 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             depends = name in self._refused or name not in self.wanted
             parent = projection.parent_name(stored, self.node)
             if depends and gpu is not None and gpu.metadata.name == parent:
+                self.queue.add(name)
+
+    def _owner_changed(self, gpu: str) -> None:
+        for stored in self.informer.store:
+            name = stored.metadata.name
+            if name in self.wanted and gpu in ("", projection.parent_name(stored, self.node)):
                 self.queue.add(name)
 
     def _standing_changed(self, kind: str, name: str) -> None:
@@ -359,6 +371,9 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         if isinstance(status, VGPUDeviceStatus):
             standing = self._handout.standing("VGPUDevice", stored.metadata.name)
             status = projection.on_its_way(stored, projection.remembering(stored, status), standing)
+            gpu, single = projection.parent_name(stored, self.node), stored.spec.enabled
+            owner = self._owners.words(gpu, single=single, stored=stored.status.owner)
+            status = msgspec.structs.replace(status, owner=owner)
         return await super().write_status(stored, status, unchanged=unchanged)
 
 

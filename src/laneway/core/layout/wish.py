@@ -1,7 +1,9 @@
 """What a layout wishes of one GPU: whether it means the GPU, and which mode and vGPUs it asks for.
 
-A layout speaks of many GPUs, so several layouts can mean the same one. Then the oldest has it and
-the others are refused for it: two wishes for one card would undo each other for ever.
+A GPU's vGPUs are configured by one owner: one layout, or the GPU's single VGPUDevices. Two would
+undo each other for ever. A layout owns a GPU from the moment at which it is first applied to it;
+of several that select the same new GPU the oldest gets it. It replaces what single VGPUDevices ask
+for only where its spec says so.
 """
 
 from __future__ import annotations
@@ -33,12 +35,19 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     device_ids: frozenset[str] = frozenset()
 
 
-class Claimant(msgspec.Struct, frozen=True, order=True):
-    """A layout that means a GPU; they compare by their age."""
+class Claimant(msgspec.Struct, frozen=True):
+    """A layout that selects a GPU."""
 
     created: str
-    """As the API writes it, to the second."""
+    """As the API writes it, to the second; empty for one that is only to be made."""
     name: str
+    owns: bool = False
+    """Whether it has been applied to the GPU, and not been taken off it since."""
+
+    @property
+    def rank(self) -> tuple[bool, bool, str, str]:
+        """The lowest gets the GPU: who owns it already, then the oldest."""
+        return not self.owns, not self.created, self.created, self.name
 
 
 def selects_node(selection: Selection, node: str, labels: Mapping[str, str]) -> bool:
@@ -57,8 +66,22 @@ def selects_gpu(selection: Selection, name: str, device: str) -> bool:
 
 def owner(claimants: Iterable[Claimant]) -> str:
     """The name of the layout that has a GPU; empty where none means it."""
-    first = min(claimants, default=None)
+    first = min(claimants, key=lambda one: one.rank, default=None)
     return first.name if first else ""
+
+
+SINGLE = "VGPUDevices"
+"""The owner of a GPU whose vGPUs are configured one by one."""
+
+
+def owner_words(layout: str, *, single: bool) -> str:
+    """The owner as objects show it.
+
+    `layout`: empty where none owns the GPU. `single`: a VGPUDevice of the GPU asks for a vGPU.
+    """
+    if layout:
+        return f"VGPULayout {layout}"
+    return SINGLE if single else ""
 
 
 # ---------------------------------------------------------------------------- what is asked for
@@ -115,6 +138,14 @@ def wish_of(
         mig=None if chosen is None else chosen.has_mig,
     )
     return LayoutWish(gpu, chosen or implied, explicit=chosen is not None)
+
+
+def replaces(wish: LayoutWish, asked: Mapping[str, int]) -> bool:
+    """Whether a layout asks for others than the vGPUs that single VGPUDevices ask for.
+
+    `asked`: by these, how many by profile.
+    """
+    return bool(asked) and wish.wanted != Counter(asked)
 
 
 def plan_wish(wish: LayoutWish, situation: Situation) -> Decision:

@@ -58,8 +58,8 @@ class ClaimedWhole(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} is claimed as a whole by PCIDeviceClaim {self.claim} of user "
-            f"{self.user or 'unknown'}, so it is not shared. It goes on here once that claim is "
-            "deleted."
+            f"{self.user or 'unknown'}, so it is not shared. To share it, delete that claim: "
+            f"kubectl delete pcideviceclaim {self.claim}"
         )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import listed, shown
+from laneway.core.phrases import counted, few, listed, shown
 from laneway.core.refusals.base import Refusal
 
 
 class OtherLayout(Refusal, frozen=True):
-    """Another, older layout means the same GPU."""
+    """Another layout owns the GPU."""
 
     gpu: str
     """Name of the SRIOVGPUDevice."""
@@ -16,8 +16,59 @@ class OtherLayout(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"VGPULayout {self.layout} means {self.gpu} too and is older, so it has it. Select the "
-            "GPU with one of them only."
+            f"VGPULayout {self.layout} selects GPU {self.gpu} already, and only one layout "
+            f"configures a GPU. Change that one (kubectl edit vgpulayout {self.layout}), or delete "
+            f"it, which changes no vGPU (kubectl delete vgpulayout {self.layout})."
+        )
+
+
+class OwnedByVgpuDevices(Refusal, frozen=True):
+    """A layout would replace what single VGPUDevices ask for, and its spec does not say so."""
+
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+    asked: tuple[tuple[str, int], ...]
+    """Profiles and counts that they ask for, sorted."""
+    vgpus: tuple[str, ...]
+    """Names of the VGPUDevices."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"Single VGPUDevices configure the vGPUs of GPU {self.gpu}: {counted(self.asked)} "
+            f"({few(self.vgpus)}). To replace them, set spec.takeOver of the layout to true "
+            "(laneway vgpu set: --take-over); or disable these VGPUDevices first."
+        )
+
+
+class OwnedByLayout(Refusal, frozen=True):
+    """A single object of a GPU is changed that a layout owns."""
+
+    gpu: str
+    """Name of the SRIOVGPUDevice."""
+    layout: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"VGPULayout {self.layout} configures the vGPUs of GPU {self.gpu} and would undo this "
+            f"change. Change the layout (kubectl edit vgpulayout {self.layout}); or delete it, "
+            "which changes no vGPU, and configure the vGPUs one by one again (kubectl delete "
+            f"vgpulayout {self.layout})."
+        )
+
+
+class PossibleNow(Refusal, frozen=True):
+    """A layout was refused, and what was in its way has gone since."""
+
+    layout: str
+
+    @property
+    def words(self) -> str:
+        return (
+            "It was refused when it was written, and nothing was changed. It is possible now. To "
+            f"apply it: kubectl patch vgpulayout {self.layout} --type merge "
+            '-p \'{"spec":{"whenPossible":true}}\''
         )
 
 

@@ -119,17 +119,6 @@ def test_a_layout_that_means_no_gpu(scene: Any) -> None:
         assert "No GPU of any node is selected" in verdict.warnings[0]
 
 
-def test_a_layout_that_comes_too_late(scene: Any) -> None:
-    gpu(scene)
-    scene.world.layouts.put(layout(name="older", made="2026-01-01T00:00:00Z"))
-    for made in ("", "2026-02-01T00:00:00Z"):
-        (warning,) = scene.judge(RULES, "CREATE", new=layout(made=made)).warnings
-        assert warning == f"VGPULayout older is older and has {NAME}."
-    assert scene.judge(RULES, "CREATE", new=layout(dryRun=True)).warnings == ()
-    first = layout(made="2025-01-01T00:00:00Z")
-    assert scene.judge(RULES, "CREATE", new=first).warnings == ()
-
-
 def test_a_layout_may_always_go(scene: Any) -> None:
     assert scene.judge(RULES, "DELETE", old=layout(("odd", -1))).allowed
 
