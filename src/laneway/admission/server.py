@@ -34,9 +34,6 @@ BODY_LIMIT = 16 << 20
 """Bytes: two objects of 3 MB, more than Kubernetes stores, in JSON that escapes much of them."""
 READ_SECONDS = 10.0
 """To send a question; the API server would not wait longer for the answer."""
-KEEP_ALIVE_SECONDS = 180.0
-"""Longer than the 90 s for which a client in Go keeps a connection that it does not use: one that
-the server closes at the moment when the client takes it up again costs a request."""
 
 Judge = Callable[[Question], Awaitable[Judged]]
 NotReady = Callable[[], Iterable[str]]

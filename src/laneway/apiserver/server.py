@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 from asyncio import sslproto
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from laneway.apiserver import authorization, builtin
 from laneway.apiserver.admission.dispatch import Admission
@@ -34,20 +32,20 @@ from laneway.apiserver.storage.upkeep import Upkeep
 from laneway.apiserver.writes.objects import Options
 from laneway.apiserver.writes.removal import Removal
 from laneway.apiserver.writes.resources import Resources
+from laneway.serving.listening import listening
 
 if TYPE_CHECKING:
     import ssl
 
     from laneway.apiserver.authn import SigningKey
 
-http_log = logging.getLogger(f"{__name__}.http")
-"""Of what goes wrong below the application."""
-
 STOP_SECONDS = 2.0
 """How long requests in progress may take to finish when the server stops; watches end at once.
 
 What is not finished is told to stop, and ended when it has not after as long again.
 """
+MOST = 1 << 14
+"""Connections at once: each watch has one of its own, and a large cluster thousands of them."""
 TLS_BUFFER = 32 * 1024
 """Bytes that a TLS connection reads at once, more than one record can bring."""
 
@@ -87,7 +85,7 @@ class ApiServer:
         self._history = history
         self._store: Store | None = None
         self._background = contextlib.AsyncExitStack()
-        self._runner: web.AppRunner | None = None
+        self._listening = contextlib.AsyncExitStack()
 
     @property
     def url(self) -> str:
@@ -99,18 +97,7 @@ class ApiServer:
         self._store = store = Store(self._path, history=self._history)
         try:
             application = await self._application(store)
-            # A client that goes ends its watch.
-            self._runner = web.AppRunner(
-                application,
-                access_log=None,
-                logger=http_log,
-                # As Kubernetes has it; what a few bytes inflate to could take any time.
-                auto_decompress=False,
-                handler_cancellation=True,
-                shutdown_timeout=STOP_SECONDS,
-            )
-            await self._runner.setup()
-            await self._listen(self._runner)
+            await self._listen(application)
         except BaseException:
             await self.stop()
             raise
@@ -119,9 +106,7 @@ class ApiServer:
         """End watches, let requests finish, close the store."""
         if self._store is not None:
             self._store.fanout.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._listening.aclose()
         await self._background.aclose()
         if self._store is not None:
             self._store.close()
@@ -159,29 +144,27 @@ class ApiServer:
         gate = authorization.middleware(authenticator, authorizer) if self._authenticator else None
         return app.make(services, self._signing_key, gate)
 
-    async def _listen(self, runner: web.AppRunner) -> None:
+    async def _listen(self, application: web.Application) -> None:
         # asyncio keeps a buffer of this size for each connection, 256 KiB if not told otherwise:
         # hundreds of watches would take more memory for that alone than everything else does.
         sslproto.SSLProtocol.max_size = TLS_BUFFER
-        site = web.TCPSite(runner, self.host, self.port, ssl_context=self._tls, reuse_address=True)
         try:
-            await site.start()
+            serving = listening(
+                application,
+                self.host,
+                self.port,
+                tls=self._tls,
+                most=MOST,
+                finish_seconds=STOP_SECONDS,
+                cancels=True,  # A client that goes ends its watch.
+            )
+            self.port = await self._listening.enter_async_context(serving)
         except OSError as error:
             where = f"{self.host}:{self.port}"
             if error.errno == errno.EADDRINUSE:
                 advice = "stop what uses it, or choose another port"
                 raise ListenError(f"{where} is in use by another program: {advice}") from error
             raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
-        self.port = runner.addresses[0][1]
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether the server is to blame, rather than a client that does not speak HTTP."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, HttpProcessingError)
-
-
-http_log.addFilter(_is_ours)
 
 
 async def _seed(services: Services) -> None:

@@ -14,6 +14,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from laneway.serving.listening import listening
+
+MOST = 256
+"""Connections at once."""
+
 NotReady = Callable[[], Iterable[str]]
 """Names of the parts that are not ready."""
 
@@ -52,19 +57,15 @@ async def health_server(
             web.get("/metrics", metrics),
         ]
     )
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
+    async with contextlib.AsyncExitStack() as stack:
         try:
-            await web.TCPSite(runner, host or None, port).start()
+            served = await stack.enter_async_context(listening(app, host, port, most=MOST))
         except OSError as error:
             raise HealthError(
                 f"cannot serve health and metrics on {place(host, port)}: {_words(error)}; "
                 "choose another address"
             ) from error
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+        yield served
 
 
 def place(host: str, port: int) -> str:

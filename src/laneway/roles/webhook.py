@@ -14,18 +14,18 @@ import os
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.access import AccessReviews
 from laneway.admission.judging import Judging
 from laneway.admission.kinds import KINDS
 from laneway.admission.metrics import AdmissionMetrics
-from laneway.admission.server import KEEP_ALIVE_SECONDS, application
+from laneway.admission.server import application
 from laneway.admission.tls import TlsFiles
 from laneway.admission.world import World
 from laneway.kube.client import Client
 from laneway.roles.health import place
+from laneway.serving.listening import listening
 
 log = logging.getLogger(__name__)
 
@@ -126,33 +126,28 @@ class Webhook:
     @contextlib.asynccontextmanager
     async def _served(self) -> AsyncIterator[None]:
         """Listen for the block. Caches and certificates are kept until it has ended."""
-        runner = web.AppRunner(
-            self._app,
-            access_log=None,
-            auto_decompress=False,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-            shutdown_timeout=FINISH_SECONDS,
-        )
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, self._host or None, self.port, ssl_context=self._tls.context)
+        async with contextlib.AsyncExitStack() as stack:
+            serving = listening(
+                self._app,
+                self._host,
+                self.port,
+                tls=self._tls.context,
+                finish_seconds=FINISH_SECONDS,
+            )
             try:
-                await site.start()
+                self.port = await stack.enter_async_context(serving)
             except OSError as error:
                 words = os.strerror(error.errno) if error.errno else str(error)
                 raise ListenError(
                     f"cannot serve reviews on {place(self._host, self.port)}: {words}; choose "
                     "another address"
                 ) from error
-            self.port = runner.addresses[0][1]
             self._listening = True
             try:
                 yield
             finally:
                 self._stopping.set()
                 await asyncio.sleep(self._drain_seconds)
-        finally:
-            await runner.cleanup()
 
 
 def _spare_the_collector() -> None:

@@ -29,9 +29,9 @@ from laneway.core.certificates.secret import parsed
 from laneway.kube.errors import KubeError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import served
-from laneway.roles import webhook as role
 from laneway.roles.install import install_namespace
 from laneway.roles.manager import NAMESPACE
+from laneway.serving import listening
 from support.replicas import HOOKS, Replica, Switch, bundles, configure, secret_data
 from support.reviewing import review
 
@@ -170,7 +170,7 @@ async def stage(
     monkeypatch.setattr(rotation, "RENEW_BEFORE", 9 * TURN)
     # Connections that are kept would hide what happens when one is made. Not a short time either:
     # that runs on a new connection as well, where a busy machine may need longer to ask.
-    monkeypatch.setattr(role, "KEEP_ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(listening, "KEEP_ALIVE_SECONDS", 0.0)
     folder = tmp_path / "replicas"
     folder.mkdir()
     client = cluster.client
@@ -337,7 +337,7 @@ async def test_nobody_is_asked_who_does_not_know_the_cluster(stage: Stage) -> No
 async def test_one_that_is_to_stop_asks_its_clients_to_connect_anew(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(role, "KEEP_ALIVE_SECONDS", 60.0)
+    monkeypatch.setattr(listening, "KEEP_ALIVE_SECONDS", 60.0)
     first = Replica(stage.client, stage.folder / "c", drain_seconds=SECONDS)
     await first.mount()
     first.start()

@@ -1,0 +1,1 @@
+"""What every port of Laneway has in common, whoever connects to it."""
