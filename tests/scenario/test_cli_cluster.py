@@ -137,7 +137,7 @@ async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
     for name, profile in wishes.items():
         while "\nEvents\n" not in (out := explain(f"vgpudevice/{name}").stdout):
             pass
-        assert f"Wished vGPU: {profile}; configured: none." in out
+        assert f"Desired vGPU: {profile}; configured: none." in out
         assert "Ready: False (ProfileUnknown)" in out
         [events] = [part for part in out.split("\n\n") if part.startswith("Events")]
         assert events.count("Warning ProfileUnknown") == 1

@@ -101,7 +101,7 @@ def test_address_may_be_in_capitals() -> None:
 def test_usb_port_is_explained() -> None:
     done = laneway("explain", "1-3", "--simulate", "plain")
     assert done.stdout.startswith("1-3 ")
-    assert "Can it be given to a virtual machine?\n  Yes." in done.stdout
+    assert "Can it be given to a VM?\n  Yes." in done.stdout
 
 
 def test_crds_are_yaml_for_kubectl() -> None:

@@ -1,4 +1,4 @@
-"""Fetching one object, its events, and the GPU that it belongs to, from the API server."""
+"""Fetching one object, its events, and the GPU and the claim that belong to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from laneway.api import (
     KindInfo,
     MigConfiguration,
     PCIDevice,
+    PCIDeviceClaim,
     SRIOVGPUDevice,
+    USBDevice,
+    USBDeviceClaim,
     VGPUDevice,
     kind_of,
 )
@@ -41,8 +44,10 @@ class Found(NamedTuple):
 
     obj: Json
     events: list[Json]
-    gpu: fleet.Gpu | None
+    gpu: fleet.Gpu | None = None
     """The GPU that it is, belongs to or divides."""
+    claim: Json | None = None
+    """Of a PCIDevice or USBDevice: its claim, if there is one."""
 
 
 def fetch(text: str, kubeconfig: str | None) -> Found:
@@ -62,7 +67,8 @@ def fetch(text: str, kubeconfig: str | None) -> Found:
             ]
             info, obj = _only(found, kinds, name)
         asked = names.pci_object_name(kind, address) if address is not None else name
-        return Found(obj, await _events(client, info, asked), await _gpu(client, info, obj))
+        events, gpu = await _events(client, info, asked), await _gpu(client, info, obj)
+        return Found(obj, events, gpu, await _claim(client, info, asked))
 
     return connection.ask(work, kubeconfig)
 
@@ -148,6 +154,20 @@ async def _events(client: Client, info: KindInfo, name: str) -> list[Json]:
         return [event for event in answer["items"] if isinstance(event, dict)]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
         return []
+
+
+_CLAIMS = {
+    kind_of(PCIDevice).kind: kind_of(PCIDeviceClaim),
+    kind_of(USBDevice).kind: kind_of(USBDeviceClaim),
+}
+
+
+async def _claim(client: Client, info: KindInfo, name: str) -> Json | None:
+    """The claim of a device, which has its name. None where it may not be read."""
+    try:
+        return await _get(client, _CLAIMS[info.kind], name) if info.kind in _CLAIMS else None
+    except (KubeError, Failure):
+        return None
 
 
 _ADDRESS_FIELDS = {

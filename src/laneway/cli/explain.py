@@ -56,7 +56,7 @@ def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
         from laneway.cli.cluster import fetch  # noqa: PLC0415 - slow to import
         from laneway.cli.explain_object import explain_object  # noqa: PLC0415 - slow to import
 
-        shown = explain_object(*fetch(object_, kubeconfig))
+        shown = explain_object(fetch(object_, kubeconfig))
     page.show(shown)
 
 

@@ -256,4 +256,4 @@ def _answer(reasons: list[Reason], vgpu: VgpuFunction | None, resource: str) -> 
         lines.append(f"- {warning}{text(reason)}")
         if advice := remedy(reason):
             lines.append(f"  {advice}")
-    return Section("Can it be given to a virtual machine?", lines=tuple(lines))
+    return Section("Can it be given to a VM?", lines=tuple(lines))

@@ -1,6 +1,6 @@
 """What `laneway explain` says first about the kinds of shared GPUs: the short answer.
 
-What is, what is wished, what still fits, and what to do, in that order; the object itself follows.
+What is, what is desired, what still fits, and what to do, in that order; the object itself follows.
 The reasons and remedies are the agent's own words, from the conditions.
 """
 
@@ -19,7 +19,7 @@ from laneway.api import (
 )
 from laneway.api.meta import Status
 from laneway.cli import fleet, gpus, progress
-from laneway.cli.labels import natural
+from laneway.cli.labels import holder, natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.cli.profile_names import counts, room
 from laneway.core.gpu.modes import Mode
@@ -49,9 +49,9 @@ def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
         for one in stored.spec.vgpus:
             wanted[one.profile] += one.count
         asked = counts(wanted)
-        yield fact("asks each for", asked or "no vGPU")
+        yield fact("vGPUs on each", asked or "no vGPU")
         yield fact("in mode", stored.spec.mode)
-        yield fact("dry run", "only asks; nothing is changed" * stored.spec.dry_run)
+        yield fact("dry run", "yes, nothing is changed" * stored.spec.dry_run)
     if gpu is not None:
         yield from _gpu(gpu)
 
@@ -61,7 +61,9 @@ def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
     is_there = status.configure_vgpu_type_name or "a vGPU of an unknown profile"
     where = f" in GPU instance {status.gpu_instance}" if status.gpu_instance is not None else ""
     yield fact("is", f"{is_there}{where}" if status.vgpu_status else "no vGPU")
-    yield fact("wished", (spec.vgpu_type_name or "a vGPU, unnamed") if spec.enabled else "no vGPU")
+    if (has := status.allocation) is not None:
+        yield fact("held by", holder(has.namespace, has.pod, has.virtual_machine))
+    yield fact("desired", (spec.vgpu_type_name or "a vGPU, unnamed") if spec.enabled else "no vGPU")
     possible = sorted(map(short_name, status.available_types), key=natural)
     yield fact("possible now", ", ".join(possible) or "nothing")
 
@@ -70,7 +72,7 @@ def _mig(mig: MigConfiguration) -> Iterator[Fact]:
     found = gpus.instances({one.name: len(one.vgpu_ids) for one in mig.status.profile_status})
     wished = gpus.instances({one.name: one.requested for one in mig.spec.profile_spec})
     yield fact("is", found or "no GPU instance", mig.status.status)
-    yield fact("wished", (wished or "no GPU instance") if mig.spec.enabled else "not enabled")
+    yield fact("desired", (wished or "no GPU instance") if mig.spec.enabled else "not enabled")
     yield fact("differs", mig.status.message)
 
 
@@ -81,7 +83,7 @@ def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
     yield fact("its state", gpus.state(gpu))
     yield fact("its mode", gpus.mode(gpu))
     yield fact("it carries", counts(carried) or "no vGPU")
-    yield fact("wished, not there", counts(missing))
+    yield fact("desired, missing", counts(missing))
     yield fact("GPU instances", gpus.gpu_instances(gpu))
     yield fact("it has room for", room(gpu.device.status.fits))
     yield fact("and for instances", gpus.room_for_instances(gpu))
@@ -99,7 +101,7 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
     if not isinstance(stored, VGPULayout):
         return
     for entry in sorted(stored.status.gpus, key=lambda one: natural(one.name)):
-        old = " to an earlier wish" * (entry.observed_generation < stored.metadata.generation)
+        old = " (to an earlier spec)" * (entry.observed_generation < stored.metadata.generation)
         yield f"{entry.name}: {entry.state or 'no answer'}{old}"
         if entry.message:
             yield f"  {entry.message}"
@@ -113,13 +115,13 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
 def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
     """What stands in the way, by the agent's words; else what could be done next."""
     if gpu is not None and gpu.stale:
-        yield f"Nobody keeps this up to date: {gpu.stale}."
+        yield f"This may be out of date: {gpu.stale}."
         return
     status: Status = stored.status
     answer = progress.answer_of(status, stored.metadata.generation)
     if answer.kind == "none":
         node = "its node" if gpu is None else f"node {gpu.node}"
-        yield f"The present wish is not answered. See whether the agent of {node} runs."
+        yield f"The agent of {node} has not answered yet. Check that it runs."
     elif answer.kind == "refused":
         yield answer.message or answer.reason
     elif answer.kind == "working":

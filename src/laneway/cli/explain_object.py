@@ -12,47 +12,75 @@ from typing import Any
 
 from laneway.api import DecodeError, decode
 from laneway.cli import explain_gpu
-from laneway.cli.fleet import Gpu
-from laneway.cli.labels import natural
+from laneway.cli.cluster import Found
+from laneway.cli.labels import holder, natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
 from laneway.core.usability import Reason, ReasonKind, remedy
 
 Json = Mapping[str, Any]
 
-_QUESTION = "Can it be given to a virtual machine?"
+_QUESTION = "Can it be given to a VM?"
 
 
-def explain_object(obj: Json, events: Sequence[Json], gpu: Gpu | None = None) -> Page:
-    """One object: what is wished, what is observed, where they differ, and what it is good for.
-
-    `gpu`: the GPU that it is or belongs to, with everything about that.
-    """
-    page = _object(obj, events)
-    if (kind := explain_gpu.KINDS.get(_text(obj.get("kind")))) is None:
+def explain_object(found: Found) -> Page:
+    """One object: its desired and observed state, where they differ, and what it is good for."""
+    obj, gpu = found.obj, found.gpu
+    page = _object(found)
+    kind = _text(obj.get("kind"))
+    if kind in _CLAIMED:
+        return Page(page.title, (Section("In short", tuple(_brief(found))), *page.sections))
+    if (known := explain_gpu.KINDS.get(kind)) is None:
         return page
     try:
-        return explain_gpu.with_answer(page, decode(kind, obj), gpu)
+        return explain_gpu.with_answer(page, decode(known, obj), gpu)
     except DecodeError as error:
         return Page(page.title, (Section("Not readable", lines=(str(error),)), *page.sections))
 
 
-def _object(obj: Json, events: Sequence[Json]) -> Page:
+_CLAIMED = ("PCIDevice", "USBDevice", "PCIDeviceClaim", "USBDeviceClaim")
+"""Kinds of devices that somebody claims, and of the claims."""
+
+
+def _brief(found: Found) -> Iterator[Fact]:
+    status = _map(found.obj.get("status"))
+    claim = found.obj if _text(found.obj.get("kind")).endswith("Claim") else found.claim or {}
+    spec = _map(claim.get("spec"))
+    yield fact("is", _text(status.get("description")))
+    claimed = "" if not claim else _text(spec.get("userName")) or "an unnamed user"
+    yield fact("claimed by", claimed or "nobody")
+    yield fact("held by", _holder(claim) or "nobody")
+    yield fact("VMs ask for", _text(status.get("resourceName")))
+
+
+def _holder(obj: Json) -> str:
+    """What has the device of an object now, by its status."""
+    allocation = _map(_map(obj.get("status")).get("allocation"))
+    return holder(*(_text(allocation.get(key)) for key in ("namespace", "pod", "virtualMachine")))
+
+
+def _object(found: Found) -> Page:
     """What every kind has."""
+    obj, events = found.obj, found.events
     metadata, spec, status = (_map(obj.get(key)) for key in ("metadata", "spec", "status"))
     kind = _text(obj.get("kind"))
     conditions = [_map(one) for one in _list(status.get("conditions"))]
     observed = {k: v for k, v in status.items() if k not in ("conditions", "observedGeneration")}
+    held = _holder(obj) or _holder(found.claim or {})
+    answer = [f"No: {held} has it."] if held else list(_answer(kind, status, conditions))
     return Page(
         f"{kind} {_text(metadata.get('name'))}",
         (
             Section("Object", _metadata(metadata)),
-            Section("Wish (spec)", tuple(_facts(spec))),
-            Section("Observation (status)", tuple(_facts(observed))),
-            Section("Not as wished", lines=tuple(_differences(kind, metadata, spec, status))),
+            Section("Desired state (spec)", tuple(_facts(spec))),
+            Section("Observed state (status)", tuple(_facts(observed))),
+            Section(
+                "Differs from the desired state",
+                lines=tuple(_differences(kind, metadata, spec, status)),
+            ),
             Section("Conditions", lines=tuple(_conditions(conditions))),
             Section("Events", lines=tuple(_event(event) for event in _by_time(events))),
-            Section(_QUESTION, lines=tuple(_answer(kind, status, conditions))),
+            Section(_QUESTION, lines=tuple(answer)),
         ),
     )
 
@@ -103,20 +131,20 @@ def _facts(fields: Json) -> Iterator[Fact]:
 def _differences(kind: str, metadata: Json, spec: Json, status: Json) -> Iterator[str]:
     seen, generation = status.get("observedGeneration"), metadata.get("generation")
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
-        yield f"The last change (generation {generation}) has not been acted on; seen: {seen}."
+        yield f"The agent has not acted on generation {generation} yet; it has on {seen}."
     if kind == "VGPUDevice":
         wished = _text(spec.get("vGPUTypeName")) if spec.get("enabled") else ""
         found = _text(status.get("configureVGPUTypeName"))
         if wished != found:
-            yield f"Wished vGPU: {wished or 'none'}; configured: {found or 'none'}."
+            yield f"Desired vGPU: {wished or 'none'}; configured: {found or 'none'}."
     if kind in ("SRIOVGPUDevice", "SRIOVNetworkDevice"):
         found_vfs = len(_list(status.get("vfAddresses")))
         wished_vfs = spec.get("numVFs")
         if kind == "SRIOVGPUDevice" and bool(spec.get("enabled")) != bool(found_vfs):
             wished = "enabled" if spec.get("enabled") else "disabled"
-            yield f"Wished: {wished}; virtual functions: {found_vfs}."
+            yield f"Desired: {wished}; virtual functions: {found_vfs}."
         if isinstance(wished_vfs, int) and wished_vfs != found_vfs:
-            yield f"Wished virtual functions: {wished_vfs}; there are: {found_vfs}."
+            yield f"Desired virtual functions: {wished_vfs}; there are {found_vfs}."
 
 
 def _conditions(conditions: Sequence[Json]) -> Iterator[str]:
@@ -155,17 +183,17 @@ def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str
         if profile := _text(status.get("configureVGPUTypeName")):
             yield f"Yes, as {vgpu_resource_name(profile)}."
         elif status.get("availableTypes"):
-            yield "Not yet. Set spec.vGPUTypeName to one of availableTypes and enabled to true."
+            yield "Not yet: set spec.vGPUTypeName to one of availableTypes, and enabled to true."
         else:
             yield "No: its GPU has no room for another vGPU. Disable one of the others first."
     elif kind == "SRIOVGPUDevice":
-        yield "Its vGPUs can, once configured; the whole GPU can when this is disabled."
+        yield "Its vGPUs can, once configured. The whole GPU can, once this is disabled."
     elif kind == "SRIOVNetworkDevice":
         yield "Its virtual functions can, each as a PCIDevice."
     elif kind in ("PCIDeviceClaim", "USBDeviceClaim"):
         ready = next((one for one in conditions if one.get("type") == "Ready"), None)
         if ready is None:
-            yield "Not known: no agent has answered. Does the claim mean a node that has one?"
+            yield "Not known: no agent has answered. Check that an agent runs on the claim's node."
         else:
             yes = "Yes" if ready.get("status") == "True" else "No"
             yield f"{yes}: {_text(ready.get('message'))}"
@@ -178,9 +206,9 @@ def _claimable(status: Json, conditions: Sequence[Json], resource: str) -> Itera
     judged = next((one for one in conditions if one.get("type") == "Claimable"), None)
     claimable = status.get("claimable") if judged is None else judged.get("status") == "True"
     if claimable is None:
-        yield "Not judged yet: the agent of its node has not said."
+        yield "Not known: no agent has answered. Check that an agent runs on its node."
     elif claimable:
-        yield f"Yes, with a claim of its name, as {resource}." if resource else "Yes, once claimed."
+        yield f"Yes, once claimed, as {resource}." if resource else "Yes, once claimed."
     else:
         why = _text(judged.get("message")) if judged else "; ".join(_critical(status))
         yield f"No: {why}" if why else "No."

@@ -54,7 +54,7 @@ Examples:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also list every vGPU, and every one that is wished, by its VGPUDevice.",
+    help="Also list each vGPU, configured or desired, with its VGPUDevice.",
 )
 @connection.kubeconfig_option
 def gpus(node: str | None, kubeconfig: str | None, *, verbose: bool) -> None:
@@ -113,13 +113,13 @@ def _vgpu(vgpu: VGPUDevice) -> str:
         return is_there
     ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
-    return f"{is_there or 'none'}, wished {short_name(wished) or '?'}{why}"
+    return f"{is_there or 'none'}, desired {short_name(wished) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:
     """The mode that it is in, and the one that is wished where that is another."""
     found, wished = gpu.device.status.mode, gpu.device.spec.mode
-    return f"{found or '?'}, wished {wished}" if wished and wished != found else found
+    return f"{found or '?'}, desired {wished}" if wished and wished != found else found
 
 
 def state(gpu: fleet.Gpu) -> str:
@@ -147,7 +147,7 @@ def notes(gpu: fleet.Gpu) -> Iterator[str]:
     if carried:
         yield f"carries {counts(carried)}"
     if missing:
-        yield f"wished and not there: {counts(missing)}"
+        yield f"desired and missing: {counts(missing)}"
     if divided := gpu_instances(gpu):
         yield f"GPU instances {divided}"
     if fits := room(gpu.device.status.fits):
@@ -192,7 +192,7 @@ def gpu_instances(gpu: fleet.Gpu) -> str:
     wished = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
     text = found
     if gpu.mig.spec.enabled and wished != found:
-        text = f"{found or 'none'}, wished {wished or 'none'}"
+        text = f"{found or 'none'}, desired {wished or 'none'}"
     if status.status == MIG_OUT_OF_SYNC:
         text += f" ({status.status}{status.message and ': '}{status.message})"
     return text.strip()

@@ -128,10 +128,14 @@ def pci_description(function: PciFunction) -> str:
 
 
 def usb_description(vendor: str, product: str, product_name: str) -> str:
-    """Vendor and product by the database, then what the device calls itself in brackets."""
-    known = f"{ids.usb_vendor(vendor)} {ids.usb_product(vendor, product)}".strip()
-    own = f"[{product_name}]" if product_name else ""
-    return f"{known or f'{vendor}:{product}'} {own}".rstrip()
+    """`Unifying Receiver (Logitech, Inc.) [USB Receiver]`: as Harvester's controller writes it.
+
+    That is google/gousb's `usbid.Describe`, then what the device calls itself in brackets.
+    """
+    maker = ids.usb_vendor(vendor)
+    called = ids.usb_product(vendor, product) or "Unknown"
+    known = f"{called} ({maker})" if maker else f"Unknown {vendor}:{product}"
+    return f"{known} [{product_name}]" if product_name else known
 
 
 def _vendor_domain(vendor: str) -> str:

@@ -69,9 +69,9 @@ async def test_a_wish_that_is_not_met_is_told_with_its_reason(
 
     assert "to be disabled: VgpusEnabled" in out
     assert f"first on VGPUDevice {VGPU}." in out
-    assert "wished and not there: 1 x A2-99Q" in out
+    assert "desired and missing: 1 x A2-99Q" in out
     verbose = (await laneway("gpus", "--verbose")).out
-    assert "0000:08:00.4 none, wished A2-99Q (" in verbose
+    assert "0000:08:00.4 none, desired A2-99Q (" in verbose
 
 
 async def test_no_gpu_at_all_is_said(cluster: Any, laneway: Laneway) -> None:

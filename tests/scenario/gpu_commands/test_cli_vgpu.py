@@ -256,7 +256,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
 
     assert out.startswith(f"VGPUDevice {VGPU}\n")
     short = out.partition("\nObject\n")[0]
-    assert " is no vGPU wished NVIDIA A2-99Q possible now A2-1A, A2-1B" in plain(short)
+    assert " is no vGPU desired NVIDIA A2-99Q possible now A2-1A, A2-1B" in plain(short)
     assert "The driver offers no profile named 'NVIDIA A2-99Q'" in short.partition("What to do")[2]
     assert "Warning ProfileUnknown" in out
 
@@ -269,7 +269,7 @@ async def test_a_layout_is_explained_gpu_by_gpu(cluster: Any, a2: Any, laneway: 
     out = (await laneway("explain", "vgpulayout/mine")).out
 
     short = out.partition("\nObject\n")[0]
-    assert "GPUs as asked for 0 of 1 asks each for 5 x A2-4Q" in plain(short)
+    assert "GPUs as asked for 0 of 1 vGPUs on each 5 x A2-4Q" in plain(short)
     assert f"{GPU}: Refused\n" in short
     assert "do not fit" in short
 

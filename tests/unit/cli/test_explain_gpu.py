@@ -14,7 +14,7 @@ def asked_for(vgpus: list[tuple[str, int]]) -> tuple[str, ...]:
     entries = [LayoutVgpus(profile=name, count=count) for name, count in vgpus]
     layout = VGPULayout(metadata=ObjectMeta(name="all"), spec=VGPULayoutSpec(vgpus=entries))
     (short, *_) = with_answer(Page("", ()), layout, None).sections
-    return next(one.values for one in short.facts if one.label == "asks each for")
+    return next(one.values for one in short.facts if one.label == "vGPUs on each")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.cli.cluster import Found
 from laneway.cli.explain_object import explain_object
 from laneway.cli.page import show
 
@@ -13,7 +14,7 @@ from laneway.cli.page import show
 def page_of(
     capsys: pytest.CaptureFixture[str], obj: dict[str, Any], *events: dict[str, Any]
 ) -> str:
-    show(explain_object(obj, events))
+    show(explain_object(Found(obj, list(events))))
     return capsys.readouterr().out
 
 
@@ -39,8 +40,8 @@ def test_wish_that_is_not_met_is_said_with_the_condition(
     out = page_of(
         capsys, vgpu(True, "NVIDIA A2-99Q", "", conditions=[condition], observedGeneration=2)
     )
-    assert "Wished vGPU: NVIDIA A2-99Q; configured: none." in out
-    assert "The last change (generation 3) has not been acted on; seen: 2." in out
+    assert "Desired vGPU: NVIDIA A2-99Q; configured: none." in out
+    assert "The agent has not acted on generation 3 yet; it has on 2." in out
     assert "Ready: False (ProfileUnknown) since 2026-01-01T00:00:00Z" in out
     assert "    The driver offers no such profile." in out
 
@@ -49,7 +50,7 @@ def test_configured_vgpu_can_be_given_and_has_no_difference(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = page_of(capsys, vgpu(True, "NVIDIA A2-4Q", "NVIDIA A2-4Q"))
-    assert "Not as wished" not in out
+    assert "Differs from" not in out
     assert "Yes, as nvidia.com/NVIDIA_A2-4Q." in out
 
 
@@ -57,8 +58,8 @@ def test_disabled_vgpu_with_a_kept_profile_name_is_as_wished(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = page_of(capsys, vgpu(False, "NVIDIA A2-4Q", "", availableTypes={"NVIDIA A2-4Q": "7"}))
-    assert "Not as wished" not in out
-    assert "Not yet." in out
+    assert "Differs from" not in out
+    assert "Not yet:" in out
 
 
 def test_pci_device_answers_with_the_agents_reason_and_its_remedy(
@@ -86,17 +87,51 @@ def test_claim_answers_as_its_condition_does(capsys: pytest.CaptureFixture[str])
     assert "no agent has answered" in page()
 
 
+ALLOCATION = {"namespace": "default", "pod": "virt-launcher-web-x", "virtualMachine": "web"}
+HOLDER = "VM default/web (pod virt-launcher-web-x)"
+
+
+def test_a_vgpu_that_a_vm_has_cannot_be_given_to_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = page_of(capsys, vgpu(True, "NVIDIA A2-4Q", "NVIDIA A2-4Q", allocation=ALLOCATION))
+    assert f"No: {HOLDER} has it." in out
+    assert f"held by {HOLDER}" in " ".join(out.partition("What to do")[0].split())
+
+
+def test_a_device_tells_who_claimed_it_and_who_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    ready = {"type": "Ready", "status": "True", "message": "The device is on vfio-pci."}
+    claim = {
+        "kind": "PCIDeviceClaim",
+        "spec": {"userName": "eve"},
+        "status": {"conditions": [ready], "allocation": ALLOCATION},
+    }
+    claimable = {"type": "Claimable", "status": "True"}
+    device = {"kind": "PCIDevice", "status": {"conditions": [claimable], "resourceName": "x.com/Y"}}
+
+    show(explain_object(Found(device, [], None, claim)))
+    held = capsys.readouterr().out
+    alone = page_of(capsys, device)
+
+    for out in (held, page_of(capsys, claim)):
+        short = " ".join(out.partition("Object")[0].split())
+        assert f"claimed by eve held by {HOLDER}" in short
+        assert f"No: {HOLDER} has it." in out
+    assert "claimed by nobody held by nobody" in " ".join(alone.split())
+    assert "Yes, once claimed, as x.com/Y." in alone
+
+
 def test_pci_device_of_another_controller_is_not_judged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert "Not judged yet" in page_of(capsys, {"kind": "PCIDevice", "status": {}})
+    assert "no agent has answered" in page_of(capsys, {"kind": "PCIDevice", "status": {}})
 
 
 def test_sriov_differences(capsys: pytest.CaptureFixture[str]) -> None:
     nic = {"kind": "SRIOVNetworkDevice", "spec": {"numVFs": 4}, "status": {"vfAddresses": ["a"]}}
-    assert "Wished virtual functions: 4; there are: 1." in page_of(capsys, nic)
+    assert "Desired virtual functions: 4; there are 1." in page_of(capsys, nic)
     gpu = {"kind": "SRIOVGPUDevice", "spec": {"enabled": True}, "status": {"vfAddresses": None}}
-    assert "Wished: enabled; virtual functions: 0." in page_of(capsys, gpu)
+    assert "Desired: enabled; virtual functions: 0." in page_of(capsys, gpu)
 
 
 def test_events_are_listed_oldest_first_with_their_count(
@@ -136,5 +171,5 @@ _FIELDS = ["enabled", "numVFs", "vfAddresses", "conditions", "availableTypes", "
     st.lists(st.dictionaries(st.text(), _json, max_size=3), max_size=2),
 )
 def test_any_object_gets_a_page(obj: dict[str, Any], events: list[dict[str, Any]]) -> None:
-    page = explain_object(obj, events)
+    page = explain_object(Found(obj, events))
     assert all(isinstance(line, str) for section in page.sections for line in section.lines)

@@ -162,7 +162,7 @@ def test_an_answer_to_an_earlier_wish_is_none() -> None:
 
 
 def test_a_mode_that_is_wished_and_not_there_is_told() -> None:
-    assert "SameSize, wished MIG" in shown(one(of=device(mode="MIG")))[1]
+    assert "SameSize, desired MIG" in shown(one(of=device(mode="MIG")))[1]
 
 
 def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
@@ -171,7 +171,7 @@ def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
     assert "3 of 5" in lines[1]
     assert lines[2:4] == [
         "    carries 3 x A2-4Q",
-        "    wished and not there: 1 x A2-4Q, 1 x A2-8Q",
+        "    desired and missing: 1 x A2-4Q, 1 x A2-8Q",
     ]
 
 
@@ -196,7 +196,7 @@ def test_instances_are_told_with_the_wish_where_it_differs() -> None:
     room = "    room for GPU instances 5 x 1g.10gb"
     assert shown(one(migs=[mig(2)]))[2:] == ["    GPU instances 2 x 1g.10gb", room]
     assert shown(one(migs=[mig(9, "out-of-sync", "no room")]))[2:] == [
-        "    GPU instances 2 x 1g.10gb, wished 9 x 1g.10gb (out-of-sync: no room)",
+        "    GPU instances 2 x 1g.10gb, desired 9 x 1g.10gb (out-of-sync: no room)",
         room,
     ]
 

@@ -249,7 +249,7 @@ class TestDescription:
 
     def test_usb_devices_say_their_own_name_too(self) -> None:
         assert names.usb_description("046d", "c52b", "USB Receiver") == (
-            "Logitech, Inc. Unifying Receiver [USB Receiver]"
+            "Unifying Receiver (Logitech, Inc.) [USB Receiver]"
         )
-        assert names.usb_description("046d", "fffe", "") == "Logitech, Inc."
-        assert names.usb_description("fffe", "0001", "") == "fffe:0001"
+        assert names.usb_description("046d", "fffe", "") == "Unknown (Logitech, Inc.)"
+        assert names.usb_description("fffe", "0001", "") == "Unknown fffe:0001"
