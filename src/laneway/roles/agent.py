@@ -138,7 +138,15 @@ class Agent:
         self._layouts = Informer(client, served(VGPULayout))
         self._owners = owners = Owners(node, self._layouts)
         switches = GpuController(
-            node, client, gpus, means, vgpus=vgpus, migs=migs, claims=claims, owners=owners
+            node,
+            client,
+            gpus,
+            means,
+            vgpus=vgpus,
+            migs=migs,
+            claims=claims,
+            pcis=pcis,
+            owners=owners,
         )
         instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
         carried = VgpuController(

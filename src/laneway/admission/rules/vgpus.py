@@ -75,7 +75,9 @@ def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Finding
 
 
 def _known(case: Case[VGPUDevice], old: VGPUDevice) -> VGPUDevice:
-    return case.world.vgpus.get(case.name) or old
+    """The cache may lag behind a status that whoever asks has waited for."""
+    known = case.world.vgpus.get(case.name)
+    return known if known is not None and known.status.observed_generation else old
 
 
 def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings:

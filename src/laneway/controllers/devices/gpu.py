@@ -26,12 +26,14 @@ from laneway.core.refusals import ClaimedWhole
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.capacity import still_fits
 
-_MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles"})
+MISSING, LEFT = "VgpuDevicesMissing", "VgpuDevicesLeft"
+"""Of a GPU that is as its spec asks, while its VGPUDevices are still made or deleted."""
+_MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles", MISSING, LEFT})
 """Answers to a wish that the GPU meets."""
 
 ANSWERS = Answers(
     settled=_MET | {"VfsElsewhere", "ModeElsewhere", "OtherCard"},
-    absent={"Disabled", "VfsElsewhere"},
+    absent={"Disabled", LEFT, "VfsElsewhere"},
 )
 
 
@@ -110,12 +112,27 @@ def claimed_whole(
     return ClaimedWhole(str(gpu.address), *found[0]) if found else None
 
 
-def status(stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> SRIOVGPUDeviceStatus:
-    """What is, where that is what the spec asks for."""
+def status(
+    stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, complete: bool, left: bool
+) -> SRIOVGPUDeviceStatus:
+    """What is, where that is what the spec asks for.
+
+    Whoever waits for it goes on with its functions, or with the GPU as a whole, so it is Ready
+    last. `complete`: each function has a VGPUDevice that its agent has filled in. `left`: an object
+    of the functions is there, or the GPU's own still tells of them.
+    """
     count, mode = len(shown.status.vf_addresses), shown.status.mode
     if stored.spec.enabled:
         also = f", in mode {mode}" if mode else ""
-        condition = ready("Enabled", f"The GPU has {count} virtual functions for vGPUs{also}.")
+        text = f"The GPU has {count} virtual functions for vGPUs{also}."
+        if complete:
+            condition = ready("Enabled", text)
+        else:
+            text += " Their VGPUDevices are being made."
+            condition = ready(MISSING, text, status=False)
+    elif left:
+        text = "The GPU has no virtual functions. Their objects are being deleted."
+        condition = ready(LEFT, text, status=False)
     else:
         also = f" The GPU is in mode {mode}." if mode else ""
         text = f"No virtual functions are asked for, and there are none.{also}"

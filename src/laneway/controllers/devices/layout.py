@@ -26,6 +26,7 @@ from laneway.api import (
 )
 from laneway.controllers.devices import vgpu as vgpu_device
 from laneway.controllers.devices.family import DeviceObject, ready
+from laneway.controllers.devices.gpu import LEFT, MISSING
 from laneway.controllers.devices.wishes import IN_PROGRESS, in_words
 from laneway.core import names
 from laneway.core.decision import Decision, refusals_of
@@ -73,7 +74,7 @@ _NOT_LATER = (
     "spec.whenPossible to true."
 )
 
-_FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__)
+_FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__, MISSING, LEFT)
 """Answers of an object that only waits for another one, whose own answer says more."""
 
 _WAITING: Mapping[Waiting, str] = {

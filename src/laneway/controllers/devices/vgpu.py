@@ -18,7 +18,7 @@ from laneway.api import (
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
 from laneway.controllers.handout.permission import Say
-from laneway.controllers.handout.standing import Standing
+from laneway.controllers.handout.standing import NOT_CONFIGURED, NOT_READY, Standing
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
@@ -147,6 +147,8 @@ def on_its_way(
     said = find_condition(stored.status.conditions, "Advertised") is not None
     if not (status.configure_vgpu_type_name or said):
         return status
+    if standing == NOT_READY and not (stored.spec.enabled or status.configure_vgpu_type_name):
+        standing = NOT_CONFIGURED
     return msgspec.structs.replace(
         status,
         resource_name=standing.resource,

@@ -40,6 +40,9 @@ NOT_READY = Standing(
     owner=None,
 )
 
+_IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to hand out.")
+NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
+
 
 def misnamed(refusal: InvalidResourceName) -> Standing:
     """Of a device that nobody could ask for."""

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from laneway.api import (
     MigConfiguration,
+    PCIDevice,
     PCIDeviceClaim,
     SRIOVGPUDevice,
     SRIOVGPUDeviceStatus,
     Status,
     VGPUDevice,
+    find_condition,
 )
 from laneway.controllers.acting import ACTOR, Circumstances, Deed, Means
 from laneway.controllers.cards import CardController
@@ -27,7 +29,7 @@ from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.owners import Owners
-from laneway.core import names
+from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.gpu.wish import ModeWish, judge, pending, plan_mode
@@ -37,6 +39,7 @@ from laneway.core.plan import Satisfied
 from laneway.core.refusals import ClaimedWhole, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
+from laneway.core.usability import ReasonKind
 from laneway.core.vf_wish import undriven
 from laneway.core.vgpu.offer import lacking
 from laneway.host.plans.files import StateError
@@ -61,13 +64,15 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         vgpus: Informer[VGPUDevice],
         migs: Informer[MigConfiguration],
         claims: Informer[PCIDeviceClaim],
+        pcis: Informer[PCIDevice],
         owners: Owners,
     ) -> None:
-        family = Family(SRIOVGPUDevice, gpu.wanted, gpu.status, self._keep)
+        family = Family(SRIOVGPUDevice, gpu.wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, means)
         self._vgpus = vgpus
         self._migs = migs
         self._claims = claims
+        self._pcis = pcis
         self._owners = owners
         self._settled: set[PciAddress] = set()
         """GPUs that have been as wished since the boot."""
@@ -76,6 +81,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         self._vgpus.subscribe(self._vgpu_changed)
         self._migs.subscribe(self._mig_changed)
         self._claims.subscribe(self._claim_changed)
+        self._pcis.subscribe(self._pci_changed)
         self._owners.subscribe(self._owner_changed)
         await super().run()
 
@@ -89,6 +95,25 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
 
     def _keep(self, stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
         return gpu.keep(stored, inventory) or self.means.identity.awaits(stored)
+
+    def _status(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> SRIOVGPUDeviceStatus:
+        name = stored.metadata.name
+        vgpus = {
+            one.metadata.name: one
+            for one in self._vgpus.store
+            if parent_name(one, self.node) == name
+        }
+        answered = {key for key, one in vgpus.items() if one.status.observed_generation}
+        card = self._pcis.store.get(name)
+        claimable = find_condition(card.status.conditions, "Claimable") if card else None
+        # A VGPUDevice that asks for a vGPU outlives its function.
+        left = (
+            any(not one.spec.enabled for one in vgpus.values())
+            or any(_parent(one) == name for one in self._pcis.store)
+            or (claimable is not None and claimable.reason == ReasonKind.VFS_ENABLED)
+        )
+        complete = answered.issuperset(shown.status.vgpu_devices)
+        return gpu.status(stored, shown, complete=complete, left=left)
 
     async def write_status(
         self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
@@ -245,9 +270,17 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
             after is not None and after.spec.enabled
         ):
             self.ask_again()
+        if _counts(before) != _counts(after):
             parents = (parent_name(one, self.node) for one in (before, after) if one is not None)
             for name in self.wanted.keys() & set(parents):
                 self.queue.add(name)
+
+    def _pci_changed(self, before: PCIDevice | None, after: PCIDevice | None) -> None:
+        for one in (before, after):
+            if one is not None and (name := _parent(one) or one.metadata.name) in self.wanted:
+                stored = self.informer.store.get(name)
+                if stored is not None and not stored.spec.enabled:
+                    self.queue.add(name)
 
     def _owner_changed(self, gpu_name: str) -> None:
         for name in self.wanted:
@@ -268,6 +301,16 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         for name, wanted in self.wanted.items():
             if wanted.spec.address in claimed:
                 self.queue.add(name)
+
+
+def _parent(function: PCIDevice) -> str:
+    """The GPU's object, of a virtual function."""
+    return function.metadata.labels.get(keys.LABEL_PARENT_GPU, "")
+
+
+def _counts(vgpu: VGPUDevice | None) -> tuple[bool, bool] | None:
+    """What its GPU's object tells of a VGPUDevice."""
+    return (vgpu.spec.enabled, vgpu.status.observed_generation > 0) if vgpu else None
 
 
 def _wishes(configuration: MigConfiguration, address: str) -> bool:
