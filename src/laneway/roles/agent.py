@@ -8,6 +8,7 @@ first object is judged gone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -68,6 +69,8 @@ from laneway.kube.resource import served
 log = logging.getLogger(__name__)
 
 COMPONENT = "laneway-agent"
+ALONE_SECONDS = 1.0
+"""How often a second agent of a node looks whether the first has ended."""
 
 T = TypeVar(
     "T",
@@ -190,7 +193,38 @@ class Agent:
         )
 
     async def run(self) -> None:
-        """Keep the node's objects and hardware in step until cancelled."""
+        """Keep the node's objects and hardware in step until cancelled.
+
+        Two agents would hand out the same devices, and one would undo what the other does: a second
+        one waits until the first has ended.
+        """
+        with contextlib.ExitStack() as stack:
+            await self._be_alone(stack)
+            await self._run()
+
+    async def _be_alone(self, stack: contextlib.ExitStack) -> None:
+        waiting = False
+        while True:
+            try:
+                stack.enter_context(self._hardware.state.serving(ACTOR))
+            except BusyError as error:
+                if not waiting:
+                    log.warning(
+                        "node %s already has an agent: %s. This one waits until that has ended, "
+                        "and changes nothing meanwhile",
+                        self.node,
+                        error.refusal.holder,
+                    )
+                waiting = True
+                await asyncio.sleep(ALONE_SECONDS)
+            except OSError as error:
+                # Without its folder it changes nothing, either, and says so; it still publishes.
+                log.warning("whether node %s has another agent is not known: %s", self.node, error)
+                return
+            else:
+                return
+
+    async def _run(self) -> None:
         began = asyncio.get_running_loop().time()
         await self._recover()
         async with asyncio.TaskGroup() as tasks:

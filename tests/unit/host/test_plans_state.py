@@ -152,6 +152,18 @@ def test_another_process_keeps_the_lock_until_it_dies(state: StateFolder) -> Non
     assert busy.value.refusal.holder == f"the other (process {holder.pid})"
 
 
+def test_an_agent_serves_a_node_alone_and_lets_others_plan(state: StateFolder) -> None:
+    other = StateFolder(state.path, "boot 1")
+    with state.serving("laneway agent"):
+        with other.lock("laneway host"):
+            pass
+        with pytest.raises(BusyError) as busy, other.serving("laneway agent"):
+            pass
+        assert busy.value.refusal.holder == f"laneway agent (process {os.getpid()})"
+    with other.serving("laneway agent"):
+        pass
+
+
 def test_journals_of_running_plans_are_not_interrupted_ones(state: StateFolder) -> None:
     with state.lock("test"):
         paths = [state.new_journal() for _ in range(2)]

@@ -79,7 +79,7 @@ class StateFolder:
     def lock(self, actor: str) -> Iterator[None]:
         """Be the one process that changes this node. Raises BusyError, or OSError."""
         if not self._users:
-            self._fd = self._take(actor)
+            self._fd = self._take("lock", actor)
         self._users += 1
         try:
             yield
@@ -88,11 +88,23 @@ class StateFolder:
             if not self._users:
                 os.close(self._fd)
 
-    def _take(self, actor: str) -> int:
+    @contextlib.contextmanager
+    def serving(self, actor: str) -> Iterator[None]:
+        """Be the one agent of this node; plans of other processes go on between its own.
+
+        Raises BusyError, or OSError.
+        """
+        fd = self._take("agent", actor)
+        try:
+            yield
+        finally:
+            os.close(fd)
+
+    def _take(self, name: str, actor: str) -> int:
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         _check_private(self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(os.path.join(self.path, "lock"), flags, 0o600)
+        fd = os.open(os.path.join(self.path, name), flags, 0o600)
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
