@@ -7,6 +7,7 @@ each on its own.
 
 from __future__ import annotations
 
+import errno
 import re
 from functools import lru_cache
 
@@ -90,14 +91,19 @@ def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuF
     names = {kind.id: kind.name for kind in vf.supported}
     ids = _by_number(tuple(sorted(host.names(f"{home}/{_TYPES}"))))
     supported = tuple(VgpuType(type_id, names.get(type_id, "")) for type_id in ids)
-    creatable = tuple(
-        kind
-        for kind in supported
-        if clean(host.read(f"{home}/{_TYPES}/{kind.id}/available_instances")) != "0"
-    )
+    creatable = tuple(kind for kind in supported if _room(host, f"{home}/{_TYPES}/{kind.id}"))
     if (supported, creatable) == (vf.supported, vf.creatable):
         return vf
     return msgspec.structs.replace(vf, supported=supported, creatable=creatable)
+
+
+def _room(host: Host, kind: str) -> int:
+    """How many vGPUs of a type there is room for. Raises OSError where that cannot be read."""
+    text = clean(host.read(f"{kind}/available_instances"))
+    room = decimal_id(text)
+    if room is None:
+        raise OSError(errno.EBADMSG, f"available_instances: not a number: {shorten(text)}")
+    return room
 
 
 def _is_uuid(name: str) -> bool:

@@ -6,6 +6,7 @@ when the card is full, so a configured type's name usually comes from a sibling.
 
 from __future__ import annotations
 
+import errno
 from functools import lru_cache
 
 import msgspec
@@ -50,8 +51,9 @@ def _parse(table: str) -> tuple[tuple[VgpuType, ...], tuple[str, ...]]:
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
     """The vGPU on this function; its name is empty where `names` has none."""
+    known = len(vf.errors)
     type_id = vf.text(_CURRENT)
-    if type_id in ("", _NONE):
+    if type_id == _NONE or len(vf.errors) > known:
         return None
     if decimal_id(type_id) is None:
         vf.fail(f"{_CURRENT}: not a type id: {shorten(type_id)}")
@@ -65,15 +67,22 @@ def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | N
 
 
 def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuFunction:
-    """The function, in a directory, as it is now: no event tells of anything here."""
+    """The function, in a directory, as it is now: no event tells of anything here.
+
+    Raises OSError where that cannot be read.
+    """
     type_id = clean(host.read(f"{home}/{_CURRENT}"))
-    if decimal_id(type_id) is None or type_id == _NONE:
+    if decimal_id(type_id) is None:
+        raise OSError(errno.EBADMSG, f"{_CURRENT}: not a type id: {shorten(type_id)}")
+    if type_id == _NONE:
         configured = None
     elif vf.configured and vf.configured.type_id == type_id:
         configured = vf.configured
     else:
         configured = ConfiguredVgpu(type_id=type_id, type_name="")
-    types = _parse(clean(host.read(f"{home}/{_CREATABLE}")))[0] if lists else vf.creatable
+    types, odd = _parse(clean(host.read(f"{home}/{_CREATABLE}"))) if lists else (vf.creatable, ())
+    if odd:
+        raise OSError(errno.EBADMSG, f"{_CREATABLE}: not a row `id : name`: {shorten(odd[0])}")
     if configured == vf.configured and types == vf.creatable:
         return vf
     return msgspec.structs.replace(vf, configured=configured, supported=types, creatable=types)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -145,9 +148,9 @@ def test_profiles_and_their_placements_are_joined() -> None:
 
 
 def test_profiles_without_their_second_line_have_no_engines() -> None:
-    first_lines = "\n".join(line for line in PROFILES.splitlines() if "MIG" in line)
+    first_lines = [line for line in PROFILES.splitlines() if "MIG" in line]
 
-    found = smi.parse_profiles(first_lines, PLACEMENTS)
+    found = smi.parse_profiles("\n".join(("GPU instance profiles:", *first_lines)), PLACEMENTS)
 
     assert [(one.name, one.engines) for one in found] == [
         ("1g.5gb", ()),
@@ -164,24 +167,51 @@ def test_instances_come_by_placement_with_their_compute_instances() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"),
-    [("Enabled", True), ("Disabled", False), ("N/A", None), ("", None), ("Enabled?", None)],
-)
+@pytest.mark.parametrize(("text", "mode"), [("Enabled", True), ("Disabled", False), ("N/A", None)])
 def test_the_mig_mode_is_a_row_below_its_heading(text: str, mode: bool | None) -> None:
     assert smi.parse_mig_mode(report(mig=text)) is mode
-    assert smi.parse_mig_mode(report(mig=text).replace("    MIG Mode\n", "")) is None
+    older = report(mig=text).replace("    MIG Mode\n", "")
+    assert smi.parse_mig_mode(older) is None
 
 
 @pytest.mark.parametrize(
-    ("word", "mode"), [("Enabled", True), ("Disabled", False), ("N/A", None), ("Not Enabled", None)]
+    ("word", "mode"),
+    [("Enabled", True), ("Disabled", False), ("N/A", None), ("Not Supported", None)],
 )
 def test_mixed_size_is_one_row_among_many_that_look_alike(word: str, mode: bool | None) -> None:
     assert smi.parse_mixed(report(word)) is mode
 
 
+GARBAGE = "\x1b7\ufffd\ufffdq9 |\n second line"
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("read", "line"),
+    [
+        (lambda: smi.parse_mig_mode(GARBAGE), "q9 |"),
+        (lambda: smi.parse_mixed(GARBAGE), "q9 |"),
+        (lambda: smi.parse_mixed(""), "is empty"),
+        (lambda: smi.parse_mixed("No devices were found\n"), "No devices were found"),
+        (lambda: smi.parse_mig_mode(report(mig="Unknown Error")), ": Unknown Error"),
+        (lambda: smi.parse_mixed(report("Enabled?")), ": Enabled?"),
+        (lambda: smi.parse_instance_mixed(GARBAGE), "q9 |"),
+        (lambda: smi.parse_instances(GARBAGE), "q9 |"),
+        (lambda: smi.parse_instances(""), "is empty"),
+        (lambda: smi.parse_instances(INSTANCES, GARBAGE), "q9 |"),
+        (lambda: smi.parse_instances(INSTANCES, COMPUTES.replace("2       MIG", "2")), "1c.3g"),
+        (lambda: smi.parse_profiles(GARBAGE, PLACEMENTS), "q9 |"),
+        (lambda: smi.parse_profiles(PROFILES, GARBAGE), "q9 |"),
+        (lambda: smi.parse_profiles(PROFILES, PLACEMENTS.replace("{0,4}:4", "0,4")), "0,4"),
+    ],
+)
+def test_what_cannot_be_read_is_no_answer_and_shows_its_first_line(read: Any, line: str) -> None:
+    with pytest.raises(OSError, match=re.escape(line)) as failure:
+        read()
+    assert failure.value.errno == errno.EBADMSG
+
+
+@pytest.mark.parametrize(
+    "row",
     [
         "|   0  MIG 1g.5gb",
         "|   0  MIG 1g.5gb  19",
@@ -190,17 +220,14 @@ def test_mixed_size_is_one_row_among_many_that_look_alike(word: str, mode: bool 
         "|   0  MIG ../etc  19     7/7        4.75   |",
         "|   0  MIG 1g.5gb  19     9  4:x |",
         "|   0  MIG",
-        "0",
-        "|",
     ],
 )
-def test_a_short_or_odd_line_is_passed_over(line: str) -> None:
-    assert smi.parse_profiles(f"{line}\n{PROFILES}", PLACEMENTS) == smi.parse_profiles(
-        PROFILES, PLACEMENTS
-    )
-    assert smi.parse_instances(f"{line}\n{INSTANCES}", f"{line}\n{COMPUTES}") == (
-        smi.parse_instances(INSTANCES, COMPUTES)
-    )
+def test_an_odd_row_of_a_table_is_no_row_less(row: str) -> None:
+    """To pass one over would call a GPU instance away that is there."""
+    with pytest.raises(OSError, match=re.escape(row.strip())):
+        smi.parse_profiles(f"{PROFILES}{row}\n", PLACEMENTS)
+    with pytest.raises(OSError, match=re.escape(row.strip())):
+        smi.parse_instances(f"{INSTANCES}{row}\n", COMPUTES)
 
 
 LINES = st.lists(
@@ -215,13 +242,17 @@ LINES = st.lists(
 
 
 @given(LINES, LINES)
-def test_no_text_makes_a_reader_fail(one: str, other: str) -> None:
-    for profile in smi.parse_profiles(one, other):
-        assert profile.name.partition("g.")[0].isdigit()
-    for instance in smi.parse_instances(one, other):
-        assert instance.compute_instances >= 0
-    assert smi.parse_mig_mode(one) in (True, False, None)
-    assert smi.parse_mixed(one) in (True, False, None)
+def test_no_text_makes_a_reader_fail_otherwise_than_in_words(one: str, other: str) -> None:
+    with suppress(smi.UnreadableError):
+        for profile in smi.parse_profiles(one, other):
+            assert profile.name.partition("g.")[0].isdigit()
+    with suppress(smi.UnreadableError):
+        for instance in smi.parse_instances(one, other):
+            assert instance.compute_instances >= 0
+    with suppress(smi.UnreadableError):
+        assert smi.parse_mig_mode(one) in (True, False, None)
+    with suppress(smi.UnreadableError):
+        assert smi.parse_mixed(one) in (True, False, None)
 
 
 # ------------------------------------------------------------------------------------------- modes
@@ -273,6 +304,7 @@ async def test_a_card_without_mig_is_not_asked_for_instances() -> None:
             "nvidia-smi ended with status 6: No devices were found",
         ),
         (Completed(9, ""), errno.EIO, "nvidia-smi ended with status 9: no output"),
+        (ok("\x00\x9f garbage\n"), errno.EBADMSG, "cannot be read from .* garbage"),
         (CommandMissingError(errno.ENOENT, "no pod"), errno.ENOENT, "no pod"),
         (TimeoutError(), errno.ETIMEDOUT, "nvidia-smi did not end within 30 s"),
         (TimeoutError(errno.ETIMEDOUT, "it was stopped"), errno.ETIMEDOUT, "it was stopped"),

@@ -26,8 +26,10 @@ from laneway.sim.spec import Spec, build
 from support.plans import hardware_of
 
 GPU = PciAddress.parse("0000:41:00.0")
-INSTANCE = "|   0  MIG 3g.20gb          9        2          4:4     |\n"
-COMPUTE = "|   0      2       MIG 3g.20gb       2         0          0:4     |\n"
+INSTANCE = "| GPU instances: |\n|   0  MIG 3g.20gb          9        2          4:4     |\n"
+COMPUTE = (
+    "| Compute instances: |\n|   0      2       MIG 3g.20gb       2         0          0:4     |\n"
+)
 
 
 class Program:
@@ -67,11 +69,12 @@ async def perform(node: Hardware, step: MigStep) -> None:
 
 
 def mixed(word: str) -> str:
-    return f"        vGPU Heterogeneous Mode           : {word}\n"
+    return f"GPU 00000000:41:00.0\n        vGPU Heterogeneous Mode           : {word}\n"
 
 
 def both_modes(word: str) -> str:
-    return f"    MIG Mode\n        Current                           : {word}\n{mixed(word)}"
+    row = f"        Current                           : {word}\n"
+    return mixed(word).replace("\n", f"\n    MIG Mode\n{row}", 1)
 
 
 async def test_a_success_that_changed_nothing_is_a_failure(node: Hardware) -> None:

@@ -79,10 +79,11 @@ async def test_only_gpus_that_the_driver_has_are_asked_for_their_modes(tmp_path:
     assert (await look(machine, tmp_path)).gpus == {}
 
 
-async def test_a_gpu_that_tells_nothing_is_said_to_be_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [0, 6])
+async def test_a_gpu_that_tells_nothing_is_said_to_be_one(tmp_path: Path, status: int) -> None:
     machine = SimulatedMachine(build(Spec("a100"), "node"))
     gpu = next(f for f in (await look(machine, tmp_path)).inventory.functions if f.sriov_gpu)
-    machine.host.faults.fail_command("nvidia-smi", 6, "Unknown Error")
+    machine.host.faults.fail_command("nvidia-smi", status, "Unknown Error")
     situation = await look(machine, tmp_path, gpu.address)
     assert situation.gpus == {}
     assert "Unknown Error" in situation.unasked[gpu.address]

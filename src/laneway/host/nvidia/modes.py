@@ -1,7 +1,8 @@
 """A GPU's modes and GPU instances, which no file tells: the driver's own program is asked.
 
 Lists that are empty make the program fail; that is an answer here, not an error. Anything else that
-fails is an OSError whose words hold the exit status and what the program said.
+fails is an OSError whose words hold the exit status and what the program said, and so is an answer
+that cannot be read.
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ async def read_mixed(
     """Whether a card, or a GPU instance of it, carries vGPUs of different sizes at once."""
     if instance is None:
         return smi.parse_mixed(await ask(executor, smi.query_all(address)))
-    return smi.parse_mixed(await ask(executor, smi.query_instance_mixed(address, instance)))
+    answer = await ask(executor, smi.query_instance_mixed(address, instance))
+    return smi.parse_instance_mixed(answer)
 
 
 async def read_instances(executor: Executor, address: PciAddress) -> tuple[GpuInstance, ...]:
     """GPU instances by placement; none when MIG mode is off."""
     instances = await ask(executor, smi.list_instances(address))
-    computes = await ask(executor, smi.list_compute_instances(address)) if instances else ""
-    return smi.parse_instances(instances, computes)
+    if smi.NOTHING_FOUND.search(instances):
+        return ()
+    return smi.parse_instances(instances, await ask(executor, smi.list_compute_instances(address)))
 
 
 async def ask(executor: Executor, argv: Sequence[str]) -> str:
-    """What the program answers; empty text when it says that there is nothing."""
+    """What the program answers, also that there is nothing."""
     ended = await run(executor, argv, ASK_SECONDS)
-    if ended.status == 0:
+    if ended.status == 0 or smi.NOTHING_FOUND.search(ended.output):
         return ended.output
-    if smi.NOTHING_FOUND.search(ended.output):
-        return ""
     raise ended.error()

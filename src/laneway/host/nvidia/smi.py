@@ -1,13 +1,15 @@
 """The command lines of `nvidia-smi` that Laneway uses, and what its answers mean.
 
 The program prints for people, and what it prints differs a little between releases: borders, blank
-columns, more rows. So a line counts only if it has the form that is looked for, anything else is
-passed over, and no text whatever makes a reader fail. GPUs are always named by their PCI address;
+columns, more rows. So what nobody looks for is passed over. But an answer without its heading, or a
+row in it that should tell something and has another form, is not "no": it raises UnreadableError
+with that line. GPUs are always named by their PCI address;
 indexes change when a card is given to a virtual machine.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import msgspec
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.pci import PciAddress
 from laneway.core.programs import NVIDIA_SMI
+from laneway.host.attributes import shorten
 
 Argv = tuple[str, ...]
 
@@ -29,14 +32,27 @@ IN_USE = 19
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SHARE = re.compile(r"[0-9]{1,9}/([0-9]{1,9})")
 _NAME = re.compile(r"[1-9]g\.[0-9]{1,4}gb(?:[+-][a-z0-9.+-]{1,24})?")
+_GPU = re.compile(r"GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]", re.MULTILINE)
+"""The heading of a GPU's report."""
 _SPOT = re.compile(r"([0-9]{1,4}):([0-9]{1,4})")
+_PLACEMENT = "Profile ID"
 _PLACEMENTS = re.compile(
     r"Profile ID\s{1,9}([0-9]{1,9})\s{1,9}Placements?\s{0,9}:\s{0,9}"
     r"\{([0-9, ]{0,200})\}\s{0,9}:\s{0,9}([0-9]{1,4})"
 )
 _MIG = "MIG Mode"
 _MIXED = "vGPU Heterogeneous Mode"
-_SWITCH = {"Enabled": True, "Disabled": False}
+_SWITCH = {"Enabled": True, "Disabled": False, "N/A": None, "Not Supported": None}
+
+
+class UnreadableError(OSError):
+    """The program ended well, but its answer has not the form that it should have."""
+
+    def __init__(self, text: str, line: str = "") -> None:
+        """`line`: the first one that cannot be read; without it the first of the text."""
+        found = line or next(filter(str.strip, text.splitlines()), "")
+        said = f"cannot be read from {shorten(found.strip())} on" if found else "is empty"
+        super().__init__(errno.EBADMSG, f"the answer of nvidia-smi {said}")
 
 
 # --------------------------------------------------------------------------------------- questions
@@ -108,28 +124,48 @@ def destroy_compute_instances(address: PciAddress, instance: int) -> Argv:
 
 
 def parse_mig_mode(text: str) -> bool | None:
-    """None: the card has no MIG mode (`N/A`), or the report says nothing.
+    """None: the card has no MIG mode (`N/A`), or the driver is older than it.
 
     The row below the heading counts; rows of the same name stand below other headings.
     """
-    lines = iter(text.splitlines())
+    lines = _report(text)
     if not any(line.strip() == _MIG for line in lines):
         return None
-    name, _, value = next(lines, "").partition(" : ")
-    return _SWITCH.get(value.strip()) if name.strip() == "Current" else None
+    row = next(lines, "")
+    name, _, value = row.partition(" : ")
+    if name.strip() != "Current" or value.strip() not in _SWITCH:
+        raise UnreadableError(text, row)
+    return _SWITCH[value.strip()]
 
 
 def parse_mixed(text: str) -> bool | None:
-    """None: the mode does not apply. Values count when equal: `Not Supported` ends like another."""
-    return next((_SWITCH.get(value) for name, value in rows(text) if name == _MIXED), None)
+    """None: the mode does not apply, or the driver is older than it."""
+    return _mixed(text, _report(text))
 
 
-def rows(text: str) -> Iterator[tuple[str, str]]:
-    """The rows `name : value` of `nvidia-smi -q`."""
-    for line in text.splitlines():
+def parse_instance_mixed(text: str) -> bool | None:
+    """The same of one GPU instance, which is asked for this alone."""
+    if _MIXED not in text:
+        raise UnreadableError(text)
+    return _mixed(text, iter(text.splitlines()))
+
+
+def _mixed(text: str, lines: Iterator[str]) -> bool | None:
+    for line in lines:
         name, colon, value = line.partition(" : ")
-        if colon:
-            yield name.strip(), value.strip()
+        if colon and name.strip() == _MIXED:
+            if value.strip() not in _SWITCH:
+                raise UnreadableError(text, line)
+            return _SWITCH[value.strip()]
+    return None
+
+
+def _report(text: str) -> Iterator[str]:
+    """The lines of `nvidia-smi -q`, from the GPU's own heading on."""
+    heading = _GPU.search(text)
+    if heading is None:
+        raise UnreadableError(text)
+    return iter(text[heading.start() :].splitlines())
 
 
 def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, ...]:
@@ -137,18 +173,18 @@ def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, 
     spots = _placements(placements)
     found: dict[int, GpuInstanceProfile] = {}
     above: list[str] = []
-    for cells in _lines(profiles):
+    for cells, line in _lines(profiles, "GPU instance profiles"):
         # copy-engines jpeg ofa, below decoders and encoders
-        if len(cells) == 3 and (engines := _engines(above, cells)):
+        if len(cells) == 3 and above and (engines := _engines(above, cells)):
             number = int(above[3])
             found[number] = msgspec.structs.replace(found[number], engines=engines)
         above = []
         # gpu MIG name id free/total memory p2p sm dec enc
-        if len(cells) < 5 or cells[1] != "MIG" or not _NAME.fullmatch(cells[2]):
+        if cells[1:2] != ["MIG"]:
             continue
-        share = _SHARE.fullmatch(cells[4])
-        if not _NUMBER.fullmatch(cells[3]) or share is None:
-            continue
+        share = _SHARE.fullmatch(cells[4]) if len(cells) > 4 else None
+        if share is None or not _NAME.fullmatch(cells[2]) or not _NUMBER.fullmatch(cells[3]):
+            raise UnreadableError(profiles, line)
         above, number = cells, int(cells[3])
         starts, size = spots.get(number, ((), 0))
         found[number] = GpuInstanceProfile(
@@ -170,24 +206,36 @@ def _engines(above: list[str], below: list[str]) -> tuple[int, ...]:
 
 def _placements(text: str) -> dict[int, tuple[tuple[int, ...], int]]:
     found = {}
-    for match in _PLACEMENTS.finditer(text):
+    for line in text.splitlines():
+        if _PLACEMENT not in line:
+            continue
+        match = _PLACEMENTS.search(line)
+        if match is None:
+            raise UnreadableError(text, line)
         starts = (start.strip() for start in match[2].split(","))
         numbers = sorted({int(start) for start in starts if _NUMBER.fullmatch(start)})
         found[int(match[1])] = tuple(numbers), int(match[3])
+    if not found and not NOTHING_FOUND.search(text):
+        raise UnreadableError(text)
     return found
 
 
 def parse_instances(instances: str, computes: str = "") -> tuple[GpuInstance, ...]:
-    """GPU instances by placement, each with how many compute instances it has."""
-    counts = _computes(computes)
+    """GPU instances by placement, each with how many compute instances it has.
+
+    `computes` is read only where there is an instance that could have one.
+    """
     found = {}
-    for cells in _lines(instances):
+    for cells, line in _lines(instances, "GPU instances"):
         # gpu MIG name profile-id instance-id start:size
-        if len(cells) < 6 or cells[1] != "MIG" or not _NAME.fullmatch(cells[2]):
-            continue
-        spot = _SPOT.fullmatch(cells[5])
-        if not _NUMBER.fullmatch(cells[3]) or not _NUMBER.fullmatch(cells[4]) or spot is None:
-            continue
+        spot = _SPOT.fullmatch(cells[5]) if len(cells) > 5 else None
+        if (
+            spot is None
+            or cells[1] != "MIG"
+            or not _NAME.fullmatch(cells[2])
+            or not all(map(_NUMBER.fullmatch, cells[3:5]))
+        ):
+            raise UnreadableError(instances, line)
         number = int(cells[4])
         found[number] = GpuInstance(
             id=number,
@@ -195,23 +243,35 @@ def parse_instances(instances: str, computes: str = "") -> tuple[GpuInstance, ..
             profile_id=int(cells[3]),
             start=int(spot[1]),
             size=int(spot[2]),
-            compute_instances=counts[number],
         )
-    return tuple(sorted(found.values(), key=lambda one: (one.start, one.id)))
+    counts = _computes(computes) if found else {}
+    return tuple(
+        msgspec.structs.replace(one, compute_instances=counts.get(one.id, 0))
+        for one in sorted(found.values(), key=lambda one: (one.start, one.id))
+    )
 
 
 def _computes(text: str) -> Counter[int]:
-    # gpu instance-id MIG name profile-id compute-id start:size
-    rows_of_it = (cells for cells in _lines(text) if len(cells) >= 3 and cells[2] == "MIG")
-    return Counter(int(cells[1]) for cells in rows_of_it if _NUMBER.fullmatch(cells[1]))
+    """How many compute instances each GPU instance has."""
+    counts: Counter[int] = Counter()
+    for cells, line in _lines(text, "Compute instances"):
+        # gpu instance-id MIG name profile-id compute-id start:size
+        if cells[2:3] != ["MIG"] or not _NUMBER.fullmatch(cells[1]):
+            raise UnreadableError(text, line)
+        counts[int(cells[1])] += 1
+    return counts
 
 
-def _lines(text: str) -> Iterator[list[str]]:
-    """The words of each row of a table."""
-    for line in text.splitlines():
+def _lines(text: str, title: str) -> Iterator[tuple[list[str], str]]:
+    """The words of each row of the table with this title, and the row; none of an empty list."""
+    if f"{title}:" not in text:
+        if NOTHING_FOUND.search(text):
+            return
+        raise UnreadableError(text)
+    for line in text.partition(f"{title}:")[2].splitlines():
         cells = line.replace("|", " ").split()
         if cells and _NUMBER.fullmatch(cells[0]):
-            yield cells
+            yield cells, line
 
 
 def is_pending(text: str) -> bool:
