@@ -119,3 +119,8 @@ installing; else what its version has, as when rendering without a cluster.
 {{- if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" }}yes{{ end }}
 {{- else if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}yes{{ end }}
 {{- end }}
+
+{{/* Whether the cluster evaluates matchConditions of webhooks, which it does unless told otherwise. */}}
+{{- define "laneway.hasMatchConditions" -}}
+{{- if semverCompare ">=1.28.0-0" .Capabilities.KubeVersion.Version }}yes{{ end }}
+{{- end }}
