@@ -24,8 +24,8 @@ async def test_from_wrong_to_running(
     await world.add("node1", "a2")
     await world.add("node2", "plain")
     said = await admin.not_applied(make_machine("desk", hosts=[(NIC, "intel.com/NOTHING")]))
-    assert f"hostdevice '{NIC}': resource name 'intel.com/NOTHING' not found in pcidevice" in said
-    said = await admin.not_applied(make_machine("desk", hosts=[(NIC, I350)]))
+    assert "No device has the resource 'intel.com/NOTHING'" in said
+    said = await admin.not_applied(make_machine("desk", "Always", hosts=[(NIC, I350)]))
     assert f"device pcidevice/{NIC} is not claimed" in said
     await world.claim(NIC)
     await world.claim(OTHER)
@@ -66,7 +66,9 @@ async def test_a_machine_that_is_to_rest_is_told_what_it_lacks(
     await world.vgpu("node1-000008004", "NVIDIA A2-8Q")
     two = [("one", SMALL), ("two", SMALL)]
     said = await admin.warned("create", "-f", "-", stdin=json.dumps(make_machine("desk", gpus=two)))
-    assert said.startswith(f"Warning: It could not start now: {SMALL}: 2 asked for on one node")
+    assert said.startswith(
+        f"Warning: The virtual machine cannot start now: {SMALL}: 2 asked for on one node"
+    )
     assert SMALL in await admin.not_applied(make_machine("other", "Always", gpus=two))
 
 
@@ -98,16 +100,28 @@ async def test_vgpus_of_the_vendors_framework_become_host_devices_with_mates_and
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:
     await world.add("node1", "a2-vfio")
-    for name in VGPUS:
-        await admin.patch("vgpudevice", name, enabled=True, vGPUTypeName="NVIDIA A2-8Q")
-    await world.allocatable("node1", SMALL, 2)
-    asked = [("one", SMALL), ("two", SMALL)]
+    quarter = "nvidia.com/NVIDIA_A2-4Q"
+    for number in range(4, 8):
+        name = f"node1-00000800{number}"
+        await admin.patch("vgpudevice", name, enabled=True, vGPUTypeName="NVIDIA A2-4Q")
+    await world.allocatable("node1", quarter, 4)
+    asked = [("one", quarter), ("two", quarter)]
     await admin.apply(make_machine("desk", "Always", gpus=asked))
     devices = (await admin.get("vm", "desk"))["spec"]["template"]["spec"]["domain"]["devices"]
     assert devices.get("gpus", []) == []
     found = [(one["name"], one["deviceName"]) for one in devices["hostDevices"]]
     assert found == asked
     await world.running("desk")
+
+    # As the seed's documentation has it: all of a resource stay in one list, and it starts.
+    machine = make_machine("shown", "Always", gpus=asked)
+    gpus = machine["spec"]["template"]["spec"]["domain"]["devices"]["gpus"]
+    gpus[1]["virtualGPUOptions"] = {"display": {"ramFB": {"enabled": False}}}
+    await admin.apply(machine)
+    devices = (await admin.get("vm", "shown"))["spec"]["template"]["spec"]["domain"]["devices"]
+    assert devices.get("hostDevices", []) == []
+    assert devices["gpus"] == gpus
+    await world.running("shown")
 
 
 async def test_a_file_with_vgpus_can_be_applied_again(
@@ -155,7 +169,7 @@ async def test_one_display_for_a_machine(world: World, admin: Kubectl, make_mach
     for one in gpus:
         one["virtualGPUOptions"] = {"display": {"enabled": True, "ramFB": {"enabled": True}}}
     said = await admin.not_applied(raw)
-    assert "Only one display of a machine can have ramFB, and 'one', 'two' are all" in said
+    assert "Only one display of a virtual machine can have ramFB, and 'one', 'two' all have" in said
 
 
 async def test_a_machine_whose_device_is_gone_can_be_changed_and_deleted(
@@ -173,7 +187,7 @@ async def test_a_machine_whose_device_is_gone_can_be_changed_and_deleted(
     # What is new is judged all the same.
     both = [{"name": name, "deviceName": I350} for name in (NIC, "new")]
     said = await admin.not_patched("vm", "desk", **with_devices(both))
-    assert f"hostdevice 'new': resource name '{I350}' not found" in said
+    assert f"No device has the resource '{I350}', which device 'new' of" in said
     await admin.patch("vm", "desk", **with_devices([]))
     await admin.ok("delete", "vm", "desk")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.kube.kubevirt import DeviceRequest, Devices
+from laneway.kube.kubevirt import DeviceRequest, Devices, Display, RamFB, VirtualGpuOptions
 from laneway.simcluster.kubevirt.launcher import LauncherError, device_paths, variable
 
 A, B = "0000:08:00.4", "0000:08:00.5"
@@ -71,6 +71,56 @@ def test_gpus_have_words_of_their_own_and_no_device_is_used_twice() -> None:
         paths({}, gpus=("a.com/x",))
     with pytest.raises(LauncherError, match="already in use by this domain"):
         paths({"PCI_RESOURCE_A_COM_X": A}, "a.com/x", gpus=("a.com/x",))
+
+
+def test_a_device_of_each_kind_for_one_resource_is_a_name_twice() -> None:
+    """Each kind is drawn for all entries of a list, from the first one on."""
+    environment = {"PCI_RESOURCE_A_COM_X": A, "MDEV_PCI_RESOURCE_A_COM_X": UUID}
+    with pytest.raises(LauncherError, match="non unique alias detected: ua-gpu-d0"):
+        paths(environment, gpus=("a.com/x", "a.com/x"))
+    with pytest.raises(LauncherError, match="non unique alias detected: ua-hostdevice-d0"):
+        paths(environment, "a.com/x", "a.com/x")
+
+
+def shown(*displays: Display | None) -> Devices:
+    return Devices(
+        gpus=[
+            DeviceRequest(
+                name=f"d{n}",
+                device_name="a.com/x",
+                virtual_gpu_options=display and VirtualGpuOptions(display=display),
+            )
+            for n, display in enumerate(displays)
+        ]
+    )
+
+
+ON, OFF = Display(enabled=True), Display(enabled=False)
+BARE = Display(ram_fb=RamFB(enabled=False))
+
+
+@pytest.mark.parametrize(
+    ("variable", "displays", "starts"),
+    [
+        ("MDEV_PCI_RESOURCE", (None, None), True),
+        ("MDEV_PCI_RESOURCE", (Display(), None), True),
+        ("MDEV_PCI_RESOURCE", (Display(), BARE), True),
+        ("MDEV_PCI_RESOURCE", (Display(), Display()), False),
+        ("MDEV_PCI_RESOURCE", (ON, OFF), True),
+        ("PCI_RESOURCE", (Display(), Display()), True),
+        ("PCI_RESOURCE", (ON, ON), False),
+    ],
+)
+def test_one_device_can_have_ramfb(
+    variable: str, displays: tuple[Display | None, ...], starts: bool
+) -> None:
+    values = f"{A},{B}" if variable == "PCI_RESOURCE" else f"{UUID},{UUID[:-1]}8"
+    environment = {f"{variable}_A_COM_X": values}
+    if starts:
+        assert len(device_paths(environment, shown(*displays))) == 2
+    else:
+        with pytest.raises(LauncherError, match="Only one vgpu device can have 'ramfb' enabled"):
+            device_paths(environment, shown(*displays))
 
 
 def test_devices_of_resource_claims_are_not_looked_for() -> None:

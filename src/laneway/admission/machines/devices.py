@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
 
 from laneway.admission.world import MEDIATED, RESOURCE, World
 from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim, VGPUDevice
 from laneway.core import names
 from laneway.kube.kubevirt import DeviceRequest, Devices
+from laneway.kube.store import Store
+
+_CLOSEST = 3
+_ALIKE = 0.7
+_COMPARED = 512
+_LONGEST_NAME = 128
+"""Characters of a name that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +115,30 @@ def _wished(vgpu: VGPUDevice) -> str:
 
 def is_known(world: World, resource: str) -> bool:
     """Whether any device goes by a resource name."""
-    stores = (
-        world.pci_devices,
-        world.claims,
-        world.vgpus,
-        world.usb_devices,
-        world.usb_claims,
-    )
-    return any(store.first(RESOURCE, resource) is not None for store in stores)
+    return any(store.first(RESOURCE, resource) is not None for store in _stores(world))
+
+
+def is_usb(world: World, resource: str) -> bool:
+    """Whether only USB devices go by a resource name."""
+    known = [store for store in _stores(world) if store.first(RESOURCE, resource) is not None]
+    return bool(known) and all(one in (world.usb_devices, world.usb_claims) for one in known)
+
+
+def closest(world: World, resource: str) -> tuple[str, ...]:
+    """The resources that are spelt most like one that there is not, the vendor aside if need be."""
+    names = (str(name) for store in _stores(world) for name in store.values(RESOURCE))
+    # Each device may have a name of its own, and to compare thousands takes a second.
+    known = {name.casefold(): name for name in islice(names, _COMPARED)}
+    products = {name.rpartition("/")[2]: name for name in known}
+    asked = resource[:_LONGEST_NAME].casefold()
+    found = get_close_matches(asked, known, n=_CLOSEST, cutoff=_ALIKE)
+    product = asked.rpartition("/")[2]
+    found += [products[one] for one in get_close_matches(product, products, n=_CLOSEST)]
+    return tuple(known[one] for one in dict.fromkeys(found))[:_CLOSEST]
+
+
+def _stores(world: World) -> tuple[Store[Any], ...]:
+    return world.pci_devices, world.claims, world.vgpus, world.usb_devices, world.usb_claims
 
 
 def counted(requests: Iterable[DeviceRequest]) -> dict[str, int]:

@@ -1,31 +1,47 @@
-"""What vGPUs of one machine may not be together: so many of a profile, and so many displays.
+"""What devices of one machine may not be together.
 
-How many vGPUs of a profile a machine may have is data, not a rule of ours: it differs by series,
-board and release of the driver. Of what the catalogue has no number nothing is said. A profile that
-allows one vGPU allows no other beside it either, so all vGPUs of the machine are counted.
+So many vGPUs of a profile (`core/vgpu/together`), more than one display with ramFB, one resource in
+both lists, and two resources of which KubeVirt cannot tell the devices apart. A profile that allows
+one vGPU allows no other beside it either, so all vGPUs of the machine are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from laneway.admission.machines.devices import find
+from laneway.admission.machines.devices import find, is_usb
 from laneway.admission.world import RESOURCE, World
-from laneway.core.refusals import Refusal, SeveralDisplays, VgpusPerMachine
-from laneway.core.vgpu.catalogue import VgpuProfile, profile_named, profiles_of
-from laneway.kube.kubevirt import DeviceRequest
+from laneway.core.handout.answer import environment_name
+from laneway.core.refusals import (
+    Refusal,
+    ResourceInBothLists,
+    ResourcesConfused,
+    SeveralDisplays,
+    UsbInGpus,
+    VgpusPerMachine,
+)
+from laneway.core.vgpu.catalogue import profile_named
+from laneway.core.vgpu.together import instead, most_per_machine
+from laneway.kube.kubevirt import DeviceRequest, Devices
+
+
+def conflicts(devices: Devices, world: World) -> Iterator[Refusal]:
+    """What keeps a machine from starting although each of its devices could be had."""
+    yield from displays(devices.gpus)
+    yield from _in_both_lists(devices)
+    yield from _usb_in_gpus(devices.gpus, world)
+    yield from _alike(devices.all)
 
 
 def too_many(requests: Sequence[DeviceRequest], world: World) -> Iterator[Refusal]:
     """The profiles that do not allow so many vGPUs."""
     profiles = [name for one in requests if (name := _profile(one, world))]
+    count = len(profiles)
     for name in sorted(set(profiles)):
-        profile = profile_named(name)
-        if profile is None or profile.max_per_vm is None or len(profiles) <= profile.max_per_vm:
-            continue
-        yield VgpusPerMachine(
-            name, len(profiles), profile.max_per_vm, _instead(profile, len(profiles))
-        )
+        known = profile_named(name)
+        most = most_per_machine(name, known)
+        if most is not None and count > most:
+            yield VgpusPerMachine(name, count, most, instead(known, count))
 
 
 def _profile(request: DeviceRequest, world: World) -> str:
@@ -34,15 +50,36 @@ def _profile(request: DeviceRequest, world: World) -> str:
     vgpu = found.vgpu if found is not None and request.device_name in found.resources else None
     if vgpu is None:
         vgpu = world.vgpus.first(RESOURCE, request.device_name)
-    return "" if vgpu is None else vgpu.status.configure_vgpu_type_name
+    if vgpu is None:
+        return ""
+    return vgpu.status.configure_vgpu_type_name or vgpu.spec.vgpu_type_name
 
 
-def _instead(profile: VgpuProfile, count: int) -> tuple[str, ...]:
-    return tuple(
-        one.name
-        for one in profiles_of(profile.device)
-        if one.board == profile.board and one.max_per_vm is not None and one.max_per_vm >= count
-    )
+def _in_both_lists(devices: Devices) -> Iterator[Refusal]:
+    asked = {one.device_name for one in devices.host_devices} - {""}
+    for resource in sorted(asked & {one.device_name for one in devices.gpus}):
+        hosts, gpus = (
+            tuple(one.name for one in part if one.device_name == resource)
+            for part in (devices.host_devices, devices.gpus)
+        )
+        yield ResourceInBothLists(resource, hosts, gpus)
+
+
+def _usb_in_gpus(gpus: Sequence[DeviceRequest], world: World) -> Iterator[Refusal]:
+    for one in gpus:
+        if one.device_name and is_usb(world, one.device_name):
+            yield UsbInGpus(one.name, one.device_name)
+
+
+def _alike(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
+    """Resources for which the kubelet sets one variable, of which one value is lost."""
+    variables: dict[str, set[str]] = {}
+    for one in requests:
+        if one.device_name:
+            variables.setdefault(environment_name(one.device_name), set()).add(one.device_name)
+    for resources in variables.values():
+        if len(resources) > 1:
+            yield ResourcesConfused(tuple(sorted(resources)))
 
 
 def displays(gpus: Sequence[DeviceRequest]) -> Iterator[Refusal]:

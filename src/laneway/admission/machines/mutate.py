@@ -1,13 +1,14 @@
 """What is made right of a virtual machine that asks for devices, as a JSON patch.
 
 Works on the object as it came, of which most is not ours: what the user wrote stays, entry by entry
-and in his order. Entries of `gpus` that belong to `hostDevices` go to the end of those, then the
+and in his order. All entries of a resource go to the list where they belong, at its end, then the
 claimed mates of IOMMU groups; mediated devices say who has the display; the pod gets the memory
 that large devices take; and an annotation says which devices were looked at. A second pass finds
 nothing to do.
 
-Devices that are as they were before are left alone, whatever they lack: who changes a label shall
-not find another machine. An object that cannot be read is KubeVirt's to refuse.
+Devices that are as they were before are left alone, whatever they lack: who changes a label does
+not find another machine. Only one resource in both lists, which keeps a machine from starting, is
+put right at the next write. An object that cannot be read is KubeVirt's to refuse.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from laneway.admission.machines import gpus, overhead
+import msgspec
+
+from laneway.admission.machines import overhead
+from laneway.admission.machines.displays import with_displays
+from laneway.admission.machines.gpus import Lists, arranged, in_both
 from laneway.admission.machines.mates import Mates, mates_of
 from laneway.admission.machines.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
 from laneway.kube.kubevirt import (
     ANNOTATION_ADMITTED,
+    DeviceRequest,
     Devices,
     Features,
     VirtualMachine,
+    VirtualMachineSpec,
     mark_of,
 )
 
@@ -63,25 +70,44 @@ def mutate(
     before = _read(old) if old is not None else None
     devices = machine.spec.template.spec.domain.devices
     had = before.spec.template.spec.domain.devices if before is not None else None
-    if had is not None and _are_same(had, devices):
+    asked, stored = _lists(raw), _lists(old if before is not None else None)
+    filled_in = _is_filled_in(machine.spec)
+    if had is not None and _are_same(had, devices) and not in_both(asked):
         return Mutation(tuple(_keep_mark(raw, old, devices)))
-    hosts, rest = _lists(raw, old if before is not None else None, world)
-    if had is not None and _are_same(had, _as_devices(hosts, rest)):
-        lists = (*_put_list(raw, _HOST_DEVICES, hosts), *_put_list(raw, _GPUS, rest))
-        return Mutation((*lists, *_keep_mark(raw, old, had)))
-    mates = mates_of(_as_devices(hosts, rest).all, world)
-    hosts += [{"name": mate.name, "deviceName": mate.device_name} for mate, _ in mates.claimed]
-    final = _as_devices(hosts, rest)
+    found = _in_place(asked, stored, world, filled_in=filled_in)
+    if had is not None and _are_same(had, _as_devices(found)):
+        return Mutation((*_put_lists(raw, found), *_keep_mark(raw, old, had)))
+    found, mates = _with_mates(found, stored, world, filled_in=filled_in)
+    final = _as_devices(found)
     # What we said of the devices that it had, if somebody has not said more since.
     ours = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
     operations = [
-        *_put_list(raw, _HOST_DEVICES, hosts),
-        *_put_list(raw, _GPUS, rest),
+        *_put_lists(raw, found),
         *(_reserve(raw, _quantity(final, world), ours) if features.reserved_overhead else ()),
         *_put_mark(raw, mark_of(final)),
     ]
     told = (*_staying(mates, had), *_warnings(mates, final, world, features))
     return Mutation(tuple(operations), told)
+
+
+def as_stored(spec: VirtualMachineSpec, world: World) -> Devices:
+    """The devices of a machine that is yet to be made, as mutation will leave them."""
+    devices = spec.template.spec.domain.devices
+    asked = Lists(
+        *([_as_raw(one) for one in part] for part in (devices.host_devices, devices.gpus))
+    )
+    filled_in = _is_filled_in(spec)
+    found = _in_place(asked, Lists(), world, filled_in=filled_in)
+    return _as_devices(_with_mates(found, Lists(), world, filled_in=filled_in)[0])
+
+
+def _as_raw(request: DeviceRequest) -> dict[str, Any]:
+    raw: dict[str, Any] = msgspec.to_builtins(request)
+    return {key: value for key, value in raw.items() if value}
+
+
+def _is_filled_in(spec: VirtualMachineSpec) -> bool:
+    return bool(spec.instancetype.name or spec.preference.name)
 
 
 def _read(raw: Any) -> VirtualMachine | None:
@@ -91,8 +117,8 @@ def _read(raw: Any) -> VirtualMachine | None:
         return None
 
 
-def _as_devices(hosts: list[Any], rest: list[Any]) -> Devices:
-    return decode(Devices, {"hostDevices": hosts, "gpus": rest})
+def _as_devices(lists: Lists) -> Devices:
+    return decode(Devices, {"hostDevices": lists.hosts, "gpus": lists.gpus})
 
 
 def _are_same(one: Devices, other: Devices) -> bool:
@@ -103,18 +129,36 @@ def _are_same(one: Devices, other: Devices) -> bool:
     )
 
 
-def _lists(raw: Any, old: Any, world: World) -> tuple[list[Any], list[Any]]:
-    """`hostDevices` and `gpus` as they are to be, without mates."""
-    hosts, rest = gpus.as_host_devices(
-        at(raw, _HOST_DEVICES) or (), at(raw, _GPUS) or (), at(old, _HOST_DEVICES) or (), world
-    )
-    return hosts, gpus.with_displays(rest, world)
+def _lists(raw: Any) -> Lists:
+    return Lists(list(at(raw, _HOST_DEVICES) or ()), list(at(raw, _GPUS) or ()))
 
 
-def _put_list(raw: Any, path: tuple[str, ...], entries: list[Any]) -> Iterator[Operation]:
-    if entries == list(at(raw, path) or ()):
-        return
-    yield put(raw, path, entries) if entries else remove(path)
+def _in_place(asked: Lists, stored: Lists, world: World, *, filled_in: bool) -> Lists:
+    """`hostDevices` and `gpus` as they are to be."""
+    found = arranged(asked, stored, world, filled_in=filled_in)
+    return Lists(found.hosts, with_displays(found.gpus, world))
+
+
+def _with_mates(
+    lists: Lists, stored: Lists, world: World, *, filled_in: bool
+) -> tuple[Lists, Mates]:
+    """The lists and what the devices bring along, each mate in the list of its resource."""
+    mates = mates_of(_as_devices(lists).all, world)
+    if not mates.claimed:
+        return lists, mates
+    more = [{"name": mate.name, "deviceName": mate.device_name} for mate, _ in mates.claimed]
+    asked = Lists([*lists.hosts, *more], lists.gpus)
+    return _in_place(asked, stored, world, filled_in=filled_in), mates
+
+
+def _put_lists(raw: Any, lists: Lists) -> Iterator[Operation]:
+    before = _lists(raw)
+    for path, entries, had in (
+        (_HOST_DEVICES, lists.hosts, before.hosts),
+        (_GPUS, lists.gpus, before.gpus),
+    ):
+        if entries != had:
+            yield put(raw, path, entries) if entries else remove(path)
 
 
 def _reserve(raw: Any, wanted: str | None, ours: str | None) -> Iterator[Operation]:

@@ -7,7 +7,8 @@ machines are not to run, is only warned about what is short.
 Of a machine that KubeVirt makes for a pool nobody asks again whose devices they are (`makers`): the
 pool was asked, of everything that its machines will have.
 
-An instance that a virtual machine starts was judged with the machine. Who says so is believed when
+An instance that a virtual machine starts was judged with the machine; it is refused only what keeps
+it from starting, such as a device that nobody has claimed. Who says so is believed when
 that machine is known and asks for the same devices. KubeVirt's controller, which makes them all, is
 believed when they go by other names or have other displays, for that is what Harvester and a
 preference change on the way; and also while the machine is not known.
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from laneway.admission.machines import makers
 from laneway.admission.machines.devices import asks_alike
-from laneway.admission.machines.mates import mates_of
+from laneway.admission.machines.mutate import as_stored
 from laneway.admission.machines.validate import (
     NO_DEVICES,
     Case,
@@ -43,6 +44,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineInstance,
     VirtualMachineInstanceReplicaSet,
     VirtualMachinePool,
+    VirtualMachineSpec,
 )
 
 _REPLICAS = 1
@@ -105,24 +107,18 @@ def _pool(request: Request[VirtualMachinePool], world: World) -> Case | None:
     return _many(
         request,
         world,
-        spec=_with_mates(machine.template.spec, world),
-        old=None
-        if old is None
-        else _with_mates(old.spec.virtual_machine_template.spec.template.spec, world),
+        spec=_as_made(machine, world),
+        old=None if old is None else _as_made(old.spec.virtual_machine_template.spec, world),
         counts=(_count(new.spec.replicas), 0 if old is None else _count(old.spec.replicas)),
         selector=new.spec.selector,
         runs=phase is not Phase.STOPPED and not new.spec.paused,
     )
 
 
-def _with_mates(spec: InstanceSpec, world: World) -> InstanceSpec:
-    """What each machine gets to have: its mates are added when it is made, in KubeVirt's name."""
-    devices = spec.domain.devices
-    mates = [mate for mate, _ in mates_of(devices.all, world).claimed]
-    if not mates:
-        return spec
-    devices = replace(devices, host_devices=(*devices.host_devices, *mates))
-    return replace(spec, domain=replace(spec.domain, devices=devices))
+def _as_made(machine: VirtualMachineSpec, world: World) -> InstanceSpec:
+    """What each machine gets to have: it is mutated when it is made, in KubeVirt's name."""
+    spec = machine.template.spec
+    return replace(spec, domain=replace(spec.domain, devices=as_stored(machine, world)))
 
 
 def _replica_set(request: Request[VirtualMachineInstanceReplicaSet], world: World) -> Case | None:
@@ -169,9 +165,11 @@ def _instance(request: Request[VirtualMachineInstance], world: World) -> Case | 
     if request.operation is not Operation.CREATE or new is None:
         return None
     devices = new.spec.domain.devices
-    if devices == NO_DEVICES or _is_started_by_a_machine(request, devices, world):
+    if devices == NO_DEVICES:
         return None
     who = Who(WhoKind.MACHINE, request.namespace, request.name or new.metadata.name)
+    if _is_started_by_a_machine(request, devices, world):
+        return Case(str(who), new.spec, devices, runs=True, itself=(who,), starts=True)
     granted = makers.copies(request, world)
     return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,), granted=granted)
 

@@ -1,25 +1,30 @@
 """What is refused of the devices of virtual machines, their pools and their instances.
 
-A machine is judged when its devices change, and never when it is deleted, stopped or started: one
-whose device is gone must still be editable. Of a change only what it adds is judged as such, so
-that taking a device away always works; what several devices may not be together is judged of all.
+A machine is judged when its devices change and when it is started, and never when it is deleted or
+stopped: one whose device is gone must still be editable. Of a change only what it adds is judged as
+such, so that taking a device away always works; what several devices may not be together is judged
+of all.
 
 A machine that is to run is refused what it cannot have. One that is stopped is told, as a warning,
-what it could not have now; what it could never have is refused all the same. So is told one whose
-devices have just been claimed, as when claim and machine are applied together: it starts as soon as
-it has them.
+what it could not have now, also that nobody has claimed a device yet; what it could never have is
+refused all the same. So is told one whose devices have just been claimed, as when claim and machine
+are applied together: it starts as soon as it has them.
+
+A start is refused where somebody has to do something first. What the machine only has to wait for
+is a warning: KubeVirt starts it once that is there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laneway.admission.machines import limits, makers, owners, readiness, room, warnings
 from laneway.admission.machines.devices import (
     Found,
     added,
+    closest,
     counted,
     is_known,
     named,
@@ -31,6 +36,7 @@ from laneway.controllers.ledger import demands
 from laneway.core.ledger.facts import Phase, Who, WhoKind
 from laneway.core.refusals import (
     DeviceNamedTwice,
+    DeviceOfAnother,
     DevicesOnSeveralNodes,
     NodeNotSelected,
     Refusal,
@@ -45,8 +51,9 @@ from laneway.kube.kubevirt import (
 )
 
 NO_DEVICES = Devices()
-_STOPPED = "It could not start now: "
-_COMING = "It waits for a claim that is being carried out: "
+_STOPPED = "The virtual machine cannot start now: "
+_WAITS = "The virtual machine waits: "
+_COMING = "The virtual machine waits for a claim that is in progress: "
 _MOST = 16
 """So many refusals are told, and so many warnings: who has more begins with these."""
 
@@ -65,10 +72,14 @@ class Case:
     """Those that exist already."""
     granted: bool = False
     """Whether whose devices they may be was asked before, of somebody else."""
+    starts: bool = False
+    """Whether it is started with the devices that it has."""
 
     @property
-    def added(self) -> tuple[DeviceRequest, ...]:
-        return tuple(added(self.spec.domain.devices, self.old))
+    def judged(self) -> tuple[DeviceRequest, ...]:
+        """The entries that somebody has to answer for."""
+        devices = self.spec.domain.devices
+        return devices.all if self.starts else tuple(added(devices, self.old))
 
 
 def judge(request: Request[VirtualMachine], world: World, granted: Granted) -> Verdict:
@@ -84,6 +95,8 @@ def with_unseen(
     verdict: Verdict, spec: VirtualMachineSpec, old: VirtualMachineSpec | None
 ) -> Verdict:
     """The verdict, with what of the machine it is not about."""
+    if verdict.refusals:
+        return verdict
     return Verdict(verdict.refusals, (*verdict.warnings, *warnings.unseen(spec, old)))
 
 
@@ -98,7 +111,7 @@ def knows(request: Request[VirtualMachine], world: World) -> bool:
     case = _case(request, world)
     if case is None:
         return True
-    devices = (named(world, one) for one in case.added)
+    devices = (named(world, one) for one in case.judged)
     return not any(device is not None and readiness.lacks_claim(device) for device in devices)
 
 
@@ -109,11 +122,13 @@ def _case(request: Request[VirtualMachine], world: World) -> Case | None:
         return None
     spec = new.spec.template.spec
     old = request.old.spec.template.spec.domain.devices if request.old else NO_DEVICES
-    if spec.domain.devices == old:
-        return None
     who = Who(WhoKind.MACHINE, request.namespace, request.name or new.metadata.name)
+    runs = _is_to_run(new, who, world)
+    if spec.domain.devices == old:
+        starts = runs and request.old is not None and not _is_to_run(request.old, who, world)
+        return Case(str(who), spec, old, runs, itself=(who,), starts=True) if starts else None
     granted = makers.copies(request, world)
-    return Case(str(who), spec, old, _is_to_run(new, who, world), itself=(who,), granted=granted)
+    return Case(str(who), spec, old, runs, itself=(who,), granted=granted)
 
 
 def _is_to_run(machine: VirtualMachine, who: Who, world: World) -> bool:
@@ -124,52 +139,71 @@ def _is_to_run(machine: VirtualMachine, who: Who, world: World) -> bool:
 
 def asks_case(case: Case, requester: Requester, world: World) -> Iterable[Access]:
     """The rights that matter for what is added."""
-    if case.granted:
+    if case.granted or case.starts:
         return ()
     counts = counted(case.spec.domain.devices.all)
-    return tuple(owners.wanted_rights(case.added, counts, requester, world))
+    return tuple(owners.wanted_rights(case.judged, counts, requester, world))
 
 
 def judge_case(case: Case, requester: Requester, world: World, granted: Granted) -> Verdict:
     """What there is to say."""
     devices = case.spec.domain.devices
-    new = case.added
-    refusals: list[Refusal] = [*limits.displays(devices.gpus)]
-    if not new:
-        return Verdict(tuple(refusals))
+    if not case.judged:
+        return Verdict(tuple(limits.displays(devices.gpus)))
     found = {one.name: device for one in devices.all if (device := named(world, one)) is not None}
-    refusals += _twice(devices.all)
-    refusals += _unknown((one for one in new if one.name not in found), world)
-    refusals += _apart(case, found, world)
-    refusals += limits.too_many(devices.all, world)
-    now: list[Refusal] = []
-    for name in dict.fromkeys(one.name for one in new if one.name in found):
-        device = found[name]
-        against = readiness.missing(device)
-        if against is None and not case.granted:
-            against = owners.refused(device, requester, granted, world)
-        if against is not None:
-            refusals.append(against)
-        elif (waiting := readiness.unready(device)) is not None:
-            now.append(waiting)
-    pooled = {one.device_name for one in new if one.device_name and one.name not in found}
-    counts = counted(devices.all)
-    for resource in () if case.granted else sorted(pooled):
-        against = owners.refused_pool(resource, counts[resource], requester, granted, world)
-        if against is not None:
-            refusals.append(against)
-    if not (refusals or now):
+    refusals = [*limits.conflicts(devices, world), *_twice(devices.all)]
+    unknown = [*_unknown((one for one in case.judged if one.name not in found), world)]
+    if not case.starts:
+        refusals += (*unknown, *_apart(case, found, world), *limits.too_many(devices.all, world))
+        if not case.granted:
+            refusals += _not_granted(case, found, requester, world, granted)
+    against = {one.device for one in refusals if isinstance(one, DeviceOfAnother)}
+    asked = [
+        found[name] for name in dict.fromkeys(one.name for one in case.judged) if name in found
+    ]
+    asked = [one for one in asked if one.title not in against]
+    undone = [why for one in asked if (why := readiness.missing(one)) is not None]
+    waiting = [
+        why
+        for one in asked
+        if readiness.missing(one) is None and (why := readiness.unready(one)) is not None
+    ]
+    if case.starts:
+        waiting += unknown
+    if not (refusals or undone or waiting):
         # Only what else is right is worth a question; what is wrong would be told twice.
-        now += room.short(case.spec, world, machines=case.machines, replacing=case.itself)
-    told = [*_advice(case, world)]
-    if not case.granted:
-        told += _shared(counts, requester, granted, world)
-    if now and case.runs and not readiness.coming(world, counts):
-        refusals += now
-    else:
-        why = _COMING if case.runs else _STOPPED
-        told = [*(f"{why}{one.words}" for one in now), *told]
-    return Verdict(tuple(refusals[:_MOST]), tuple(told[:_MOST]))
+        waiting += room.short(case.spec, world, machines=case.machines, replacing=case.itself)
+    counts = counted(devices.all)
+    if case.runs:
+        refusals += undone
+        if not (case.starts or readiness.coming(world, counts)):
+            refusals += waiting
+    if refusals:
+        # Warnings beside them would tell of a machine that is not made.
+        return Verdict(tuple(refusals[:_MOST]))
+    begins = _WAITS if case.starts else _COMING if case.runs else _STOPPED
+    told = [f"{begins}{one.words}" for one in (*undone, *waiting)]
+    if not case.starts:
+        told += _advice(case, world)
+        if not case.granted:
+            told += _shared(counts, requester, granted, world)
+    return Verdict((), tuple(told[:_MOST]))
+
+
+def _not_granted(
+    case: Case, found: Mapping[str, Found], requester: Requester, world: World, granted: Granted
+) -> Iterator[Refusal]:
+    """What of it the requester may not have."""
+    for name in dict.fromkeys(one.name for one in case.judged if one.name in found):
+        against = owners.refused(found[name], requester, granted, world)
+        if against is not None:
+            yield against
+    counts = counted(case.spec.domain.devices.all)
+    pooled = {one.device_name for one in case.judged if one.device_name and one.name not in found}
+    for resource in sorted(pooled):
+        short = owners.refused_pool(resource, counts[resource], requester, granted, world)
+        if short is not None:
+            yield short
 
 
 def _twice(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
@@ -178,12 +212,15 @@ def _twice(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
 
 
 def _unknown(requests: Iterable[DeviceRequest], world: World) -> Iterator[Refusal]:
-    for one in requests:
-        if one.device_name and not is_known(world, one.device_name):
-            yield ResourceNotFound(one.name, one.device_name)
+    resources = {one.device_name: one.name for one in reversed([*requests]) if one.device_name}
+    unknown = [resource for resource in reversed(resources) if not is_known(world, resource)]
+    for number, resource in enumerate(unknown):
+        # One is looked up; who mistypes several has mistyped them alike.
+        alike = closest(world, resource) if number == 0 else ()
+        yield ResourceNotFound(resources[resource], resource, alike)
 
 
-def _apart(case: Case, found: dict[str, Found], world: World) -> Iterator[Refusal]:
+def _apart(case: Case, found: Mapping[str, Found], world: World) -> Iterator[Refusal]:
     """Named devices that are not where the first one is, or where the machine may not be."""
     placed = [device for device in found.values() if device.node]
     for device in placed[1:]:
@@ -199,8 +236,8 @@ def _apart(case: Case, found: dict[str, Found], world: World) -> Iterator[Refusa
 
 
 def _advice(case: Case, world: World) -> Iterator[str]:
-    yield from warnings.misnamed(case.added, world)
-    yield from warnings.taken(case.added, world, case.itself)
+    yield from warnings.misnamed(case.judged, world)
+    yield from warnings.taken(case.judged, world, case.itself)
     yield from warnings.unwise(case.spec)
 
 

@@ -44,7 +44,12 @@ class Denied(msgspec.Struct, frozen=True):
 
 def variable(resource: str, form: Form) -> str:
     """The variable in which virt-launcher looks: `PCI_RESOURCE_NVIDIA_COM_NVIDIA_A2-2Q`."""
-    return f"{_VARIABLES[form]}_{resource.upper().replace('/', '_').replace('.', '_')}"
+    return f"{_VARIABLES[form]}_{environment_name(resource)}"
+
+
+def environment_name(resource: str) -> str:
+    """What virt-launcher makes of a resource's name; not unique: `a.b/c` and `a_b/C` are alike."""
+    return resource.upper().replace("/", "_").replace(".", "_")
 
 
 def answer(

@@ -16,12 +16,16 @@ class ResourceNotFound(Refusal, frozen=True):
     entry: str
     """What the machine calls the device."""
     resource: str
+    closest: tuple[str, ...] = ()
+    """Resources that there are and that are spelt alike."""
 
     @property
     def words(self) -> str:
+        closest = f" Closest: {few(self.closest)}." if self.closest else ""
         return (
-            f"hostdevice {quoted(self.entry)}: resource name {quoted(self.resource)} not found in "
-            "pcidevice and usbdevice cache. laneway capacity lists the names that there are."
+            f"No device has the resource {quoted(self.resource)}, which device "
+            f"{quoted(self.entry)} of the virtual machine asks for.{closest} 'laneway capacity' "
+            "lists all resources."
         )
 
 
@@ -42,7 +46,7 @@ class DevicesOnSeveralNodes(Refusal, frozen=True):
             f"device {self.device} is not on the same node in "
             "VirtualMachine.Spec.Template.Spec.Domain.Devices.HostDevices of "
             f"{self.machine}: it is on {self.node}, and {self.other} on {self.other_node}. A "
-            "machine needs all of its devices on one node; name devices of one."
+            "virtual machine needs all of its devices on one node; name devices of one node."
         )
 
 
@@ -59,8 +63,8 @@ class NodeNotSelected(Refusal, frozen=True):
         missing = few(f"{key}={value}" for key, value in self.labels)
         return (
             f"device {self.device} is on node {self.node}, which spec.template.spec.nodeSelector "
-            f"leaves out: it has not {missing}. Name a device of another node, or ask for other "
-            "labels."
+            f"leaves out: the node does not have {missing}. Name a device of another node, or "
+            "change the nodeSelector."
         )
 
 
@@ -72,8 +76,8 @@ class DeviceNamedTwice(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"hostdevice {quoted(self.name)} is listed more than once in hostDevices and gpus. "
-            "Every device of a machine has a name of its own; remove or rename the others."
+            f"device {quoted(self.name)} is listed more than once in hostDevices and gpus. Every "
+            "entry needs a name of its own; remove or rename the others."
         )
 
 
@@ -86,7 +90,7 @@ class DeviceUnclaimed(Refusal, frozen=True):
     def words(self) -> str:
         kind, _, name = self.device.rpartition("/")
         claim = "USBDeviceClaim" if kind == "usbdevice" else "PCIDeviceClaim"
-        return f"device {self.device} is not claimed. Make a {claim} of the name {name} first."
+        return f"device {self.device} is not claimed. Create the {claim} {name} first."
 
 
 class DeviceNotReady(Refusal, frozen=True):
@@ -112,7 +116,7 @@ class VgpuDisabled(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"vGPU device {self.name} is not enabled. Set spec.enabled and spec.vGPUTypeName of "
-            "the VGPUDevice first."
+            f"VGPUDevice {self.name} first."
         )
 
 
@@ -128,8 +132,8 @@ class DeviceOfAnother(Refusal, frozen=True):
         kind, _, name = self.device.rpartition("/")
         return (
             f"device {self.device} is claimed by {quoted(self.owner)}, not by "
-            f"{quoted(self.user)}. Claim one of your own, or have an administrator grant you the "
-            f"verb use on {kind}claims {name}."
+            f"{quoted(self.user)}. Claim another device, or ask an administrator for the verb use "
+            f"on {kind}claims {name}."
         )
 
 
@@ -148,8 +152,8 @@ class PoolOfOthers(Refusal, frozen=True):
         others = few(map(quoted, self.owners))
         return (
             f"{self.resource}: {self.count} asked for on one node, where {quoted(self.user)} may "
-            f"use {self.own}; the others are claimed by {others}. Claim as many yourself, or have "
-            "an administrator grant you the verb use on their claims."
+            f"use {self.own}; the others are claimed by {others}. Claim more devices, or ask an "
+            "administrator for the verb use on their claims."
         )
 
 
@@ -164,15 +168,19 @@ class VgpusPerMachine(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        allowed = (
+            f"is supported only as the one vGPU of a virtual machine, and this one asks for "
+            f"{self.count}"
+            if self.maximum == 1
+            else f"is supported in virtual machines with up to {self.maximum} vGPUs, and this one "
+            f"asks for {self.count}"
+        )
         instead = (
-            f"These allow it: {few(self.instead)}."
+            f"Several vGPUs of these profiles are supported: {few(self.instead)}."
             if self.instead
-            else "Give each machine fewer of them."
+            else "Give each virtual machine fewer vGPUs."
         )
-        return (
-            f"{self.profile} allows {self.maximum} vGPU in a virtual machine, and {self.count} are "
-            f"asked for. {instead}"
-        )
+        return f"{self.profile} {allowed}. {instead}"
 
 
 class SeveralDisplays(Refusal, frozen=True):
@@ -183,7 +191,54 @@ class SeveralDisplays(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Only one display of a machine can have ramFB, and {few(map(quoted, self.names))} "
-            "are all to have it. Set virtualGPUOptions.display.enabled, or ramFB.enabled, to "
-            "false on all but one."
+            "Only one display of a virtual machine can have ramFB, and "
+            f"{few(map(quoted, self.names))} all have it. Set virtualGPUOptions.display.enabled, "
+            "or ramFB.enabled, to false on all but one."
+        )
+
+
+class ResourceInBothLists(Refusal, frozen=True):
+    """A machine asks for one resource in `hostDevices` and in `gpus`."""
+
+    resource: str
+    hosts: tuple[str, ...]
+    gpus: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.resource} is listed in hostDevices ({few(map(quoted, self.hosts))}) and in "
+            f"gpus ({few(map(quoted, self.gpus))}). KubeVirt would pass the same device twice, and "
+            "the virtual machine would not start. Move all entries of this resource to one list: "
+            "to gpus if one of them has virtualGPUOptions, else to hostDevices."
+        )
+
+
+class UsbInGpus(Refusal, frozen=True):
+    """A USB device stands where KubeVirt does not look for one."""
+
+    entry: str
+    resource: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"gpus entry {quoted(self.entry)} asks for {self.resource}, which is a USB device. "
+            "KubeVirt passes USB devices only from hostDevices; move the entry there, without "
+            "virtualGPUOptions."
+        )
+
+
+class ResourcesConfused(Refusal, frozen=True):
+    """KubeVirt takes the devices of two resources from one variable."""
+
+    resources: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{few(self.resources)} differ only in case, dots or slashes, which KubeVirt does not "
+            "tell apart when it passes devices to a virtual machine. Ask for one of them, or give "
+            "the devices another resource name (annotation "
+            "pcidevice.harvesterhci.io/override-resource-name of their claims)."
         )

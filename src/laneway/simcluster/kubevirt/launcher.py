@@ -1,8 +1,11 @@
 """What virt-launcher makes of the environment that a kubelet gave it.
 
-Every resource has a variable with the addresses of its devices. For each device that the machine
-asks for, one address is taken, and it is taken everywhere: no device is given twice. PCI addresses,
-mediated devices and USB devices are tried in this order. All by KubeVirt's rules and in its words.
+Every resource has a variable with the addresses of its devices. For each device of a list,
+`hostDevices` or `gpus`, one address is taken from it, so no device is given twice in that list. The
+other list begins with the first address again. PCI addresses, mediated devices and, for
+`hostDevices`, USB devices are tried in this order, each for all entries of the list. Who has ramFB
+is decided there as well. All by KubeVirt's rules (`virtwrap/device/hostdevice`) and in its words;
+then libvirt looks at the whole domain.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from laneway.core.pci import PciAddress
-from laneway.kube.kubevirt import DeviceRequest, Devices
+from laneway.kube.kubevirt import DeviceRequest, Devices, Display
 
 _PCI, _MDEV, _USB = "PCI_RESOURCE", "MDEV_PCI_RESOURCE", "USB_RESOURCE"
 _BUS_DEVICE = re.compile(r"([0-9]{1,3}):([0-9]{1,3})", re.ASCII)
@@ -36,10 +40,56 @@ def device_paths(environment: Mapping[str, str], devices: Devices) -> tuple[str,
             "failed to create GPU host-devices: the number of GPU/s do not match the number of "
             f"devices: {_compared(devices.gpus, gpus)}"
         )
-    twice = sorted(set(plain) & set(gpus))
+    _define("hostdevice", plain)
+    _define("gpu", gpus)
+    twice = sorted({one.path for one in plain} & {one.path for one in gpus})
     if twice:
         raise LauncherError(f"internal error: device {twice[0]} is already in use by this domain")
-    return (*plain, *gpus)
+    if len(_with_ramfb(devices.gpus, gpus)) > 1:
+        raise LauncherError(
+            "unsupported configuration: Only one vgpu device can have 'ramfb' enabled"
+        )
+    return tuple(one.path for one in (*plain, *gpus))
+
+
+class _Taken(NamedTuple):
+    """A device of the domain."""
+
+    prefix: str
+    request: DeviceRequest
+    path: str
+
+
+def _define(prefix: str, taken: Sequence[_Taken]) -> None:
+    """What libvirt says of the names that virt-launcher makes of those of the entries."""
+    seen = set()
+    for one in taken:
+        alias = f"ua-{'usb-host' if one.prefix == _USB else prefix}-{one.request.name}"
+        if alias in seen:
+            raise LauncherError(f"XML error: non unique alias detected: {alias}")
+        seen.add(alias)
+
+
+def _with_ramfb(requests: Sequence[DeviceRequest], taken: Sequence[_Taken]) -> list[_Taken]:
+    said = any(_display(one) is not None for one in requests)
+    mediated = [one for one in taken if one.prefix == _MDEV]
+    if mediated and not said:
+        return mediated[:1]
+    return [one for one in taken if _has_ramfb(one)]
+
+
+def _has_ramfb(one: _Taken) -> bool:
+    display = _display(one.request)
+    if display is None or display.enabled is False:
+        return False
+    if one.prefix == _PCI and display.enabled is None:
+        return False
+    return display.ram_fb is None or display.ram_fb.enabled is not False
+
+
+def _display(request: DeviceRequest) -> Display | None:
+    options = request.virtual_gpu_options
+    return None if options is None else options.display
 
 
 def variable(prefix: str, resource: str) -> str:
@@ -49,8 +99,8 @@ def variable(prefix: str, resource: str) -> str:
 
 def _taken(
     environment: Mapping[str, str], requests: Sequence[DeviceRequest], prefixes: Sequence[str]
-) -> list[str]:
-    paths = []
+) -> list[_Taken]:
+    taken = []
     for prefix in prefixes:
         pool = {
             one.device_name: _addresses(environment.get(variable(prefix, one.device_name), ""))
@@ -62,8 +112,8 @@ def _taken(
             address = pool[one.device_name][0]
             for name, addresses in pool.items():
                 pool[name] = [other for other in addresses if other != address]
-            paths.append(_path(prefix, address))
-    return paths
+            taken.append(_Taken(prefix, one, _path(prefix, address)))
+    return taken
 
 
 def _counted(requests: Sequence[DeviceRequest]) -> list[DeviceRequest]:
@@ -90,6 +140,6 @@ def _path(prefix: str, address: str) -> str:
     return f"/dev/bus/usb/{int(numbers[1]):03d}/{int(numbers[2]):03d}"
 
 
-def _compared(requests: Sequence[DeviceRequest], paths: Sequence[str]) -> str:
+def _compared(requests: Sequence[DeviceRequest], taken: Sequence[_Taken]) -> str:
     wanted = ", ".join(one.device_name for one in requests)
-    return f"requested [{wanted}], found [{', '.join(paths)}]"
+    return f"requested [{wanted}], found [{', '.join(one.path for one in taken)}]"

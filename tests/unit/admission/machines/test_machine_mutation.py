@@ -229,8 +229,10 @@ def test_an_entry_that_now_belongs_to_gpus_is_no_host_device_any_more(
     entries = [{"name": name, "deviceName": VGPU} for name in ("one", "two")]
     stored = cluster.mutated(cluster.vm(usb, gpus=entries))
     after = applied_again(cluster, stored, entries[0] | change, entries[1])
-    assert cluster.devices(after) == [cluster.entry(usb), entries[1]]
-    assert cluster.devices(after, "gpus") == [entries[0] | change]
+    # What else is of its resource goes with it: KubeVirt would pass one device twice.
+    goes_along = [] if "deviceName" in change else [entries[1]]
+    assert cluster.devices(after) == [cluster.entry(usb), *([] if goes_along else [entries[1]])]
+    assert cluster.devices(after, "gpus") == [entries[0] | change, *goes_along]
 
 
 def test_two_entries_of_one_name_are_not_made_one(cluster: Any) -> None:
@@ -257,9 +259,13 @@ def test_a_tag_is_kept_and_options_keep_an_entry_where_it_is(cluster: Any) -> No
     first["tag"] = "one"
     second["virtualGPUOptions"] = {"display": {"enabled": True}}
     third = {"name": "dra", "claimName": "c", "requestName": "r"}
-    after = cluster.mutated(cluster.vm(gpus=[first, second, third, fourth]))
+    gpus = [first, second, third, fourth]
+    after = cluster.mutated(cluster.vm(gpus=gpus))
+    assert cluster.devices(after) == []
+    assert cluster.devices(after, "gpus") == gpus
+    after = cluster.mutated(cluster.vm(gpus=[first, third, fourth]))
     assert cluster.devices(after) == [first, fourth]
-    assert cluster.devices(after, "gpus") == [second, third]
+    assert cluster.devices(after, "gpus") == [third]
 
 
 def test_a_vgpu_by_resource_alone_is_converted_as_well(cluster: Any) -> None:
@@ -332,9 +338,67 @@ def test_whoever_decides_about_one_display_has_decided(cluster: Any) -> None:
     assert shown(cluster, raw) == [{"enabled": False}, {}]
 
 
-def test_who_wants_no_display_gets_none(cluster: Any) -> None:
+@pytest.mark.parametrize("off", [{"enabled": False}, {"ramFB": {"enabled": False}}])
+def test_whoever_only_switches_off_leaves_the_display_to_the_others(
+    cluster: Any, off: dict[str, Any]
+) -> None:
+    on = {"enabled": True, "ramFB": {"enabled": True}}
+    assert shown(cluster, mediated(cluster, None, {"display": off})) == [on, off]
+    assert shown(cluster, mediated(cluster, {"display": off}, None)) == [off, on]
+
+
+def test_who_wants_no_display_says_so_of_all(cluster: Any) -> None:
     off = {"display": {"enabled": False}}
-    assert shown(cluster, mediated(cluster, off, None)) == [{"enabled": False}] * 2
+    assert shown(cluster, mediated(cluster, off, off)) == [{"enabled": False}] * 2
+
+
+def test_another_gpu_that_speaks_of_displays_takes_none_away(cluster: Any) -> None:
+    """KubeVirt gives no display by itself once any entry of gpus says something."""
+    raw = mediated(cluster, None)
+    gpu = cluster.pci("n1", "0000:0a:00.0", GPU)
+    off = {"virtualGPUOptions": {"display": {"enabled": False}}}
+    cluster.devices(raw, "gpus").append({**cluster.entry(gpu), **off})
+    assert shown(cluster, raw)[0] == {"enabled": True, "ramFB": {"enabled": True}}
+
+
+def test_a_resource_goes_one_way(cluster: Any) -> None:
+    """KubeVirt draws the devices of either list from the first one on."""
+    first, second = vendor(cluster, 2)
+    said = second | {"virtualGPUOptions": {"display": {"ramFB": {"enabled": False}}}}
+    gpus = cluster.devices(cluster.mutated(cluster.vm(gpus=[first, said])), "gpus")
+    assert gpus == [first, said]
+    explicit = cluster.mutated(cluster.vm(first, gpus=[said]))
+    assert cluster.devices(explicit) == []
+    assert cluster.devices(explicit, "gpus") == [said, first]
+    plain = cluster.mutated(cluster.vm(first, gpus=[second]))
+    assert cluster.devices(plain) == [first, second]
+    whole = [cluster.entry(cluster.pci("n1", f"0000:0{bus}:00.0", GPU)) for bus in (1, 2)]
+    after = cluster.mutated(cluster.vm(whole[0], gpus=[whole[1]]))
+    assert cluster.devices(after) == whole
+
+
+def test_a_usb_device_goes_where_kubevirt_looks_for_it(cluster: Any) -> None:
+    usb = cluster.entry(cluster.usb("n1", 11))
+    assert cluster.devices(cluster.mutated(cluster.vm(gpus=[usb]))) == [usb]
+    said = usb | {"virtualGPUOptions": {}}
+    assert cluster.reasons(cluster.mutated(cluster.vm(gpus=[said]))) == ["UsbInGpus"]
+
+
+def test_what_is_filled_in_later_finds_the_lists_as_they_were_written(cluster: Any) -> None:
+    """An instancetype with gpus conflicts with those of the machine, and KubeVirt says so."""
+    entries = vendor(cluster, 2)
+    for part in ("instancetype", "preference"):
+        raw = cluster.vm(gpus=entries)
+        raw["spec"][part] = {"name": "u1"}
+        assert cluster.devices(cluster.mutated(raw), "gpus") == entries
+
+
+def test_a_stored_machine_that_cannot_start_is_put_right_when_it_is_written(cluster: Any) -> None:
+    first, second = vendor(cluster, 2)
+    stored = cluster.vm(first, gpus=[second], strategy="Halted")
+    started = cluster.vm(first, gpus=[second])
+    assert cluster.reasons(started, stored) == ["ResourceInBothLists"]
+    assert cluster.devices(cluster.mutated(started, stored)) == [first, second]
 
 
 def reserved(raw: dict[str, Any]) -> Any:

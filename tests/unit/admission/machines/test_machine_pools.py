@@ -206,6 +206,13 @@ def test_the_instance_of_a_machine_was_judged_with_it(cluster: Any) -> None:
     assert cluster.judge(instance(cluster, gpu, owner=owner)).allowed
 
 
+def test_an_instance_of_a_device_that_is_not_claimed_is_not_made(cluster: Any) -> None:
+    """Its machine was started by what no webhook sees, such as a change of its status."""
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
+    owning(cluster, gpu, strategy="Manual")
+    assert cluster.reasons(instance(cluster, gpu, owner=OWNED)) == ["DeviceUnclaimed"]
+
+
 def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     raw = cluster.vm()

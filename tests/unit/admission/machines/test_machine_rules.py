@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -27,14 +28,6 @@ def test_a_machine_gets_a_device_that_its_user_has_claimed(cluster: Any) -> None
 def test_a_machine_without_devices_is_nobodys_business_here(cluster: Any) -> None:
     assert cluster.judge(cluster.vm()).allowed
     assert cluster.asked == []
-
-
-def test_an_unknown_resource_is_refused_in_the_words_that_people_search_for(cluster: Any) -> None:
-    verdict = cluster.judge(cluster.vm(("x", "nvidia.com/NONE")))
-    assert [one.reason for one in verdict.refusals] == ["ResourceNotFound"]
-    assert "hostdevice 'x': resource name 'nvidia.com/NONE' not found in pcidevice" in words(
-        verdict
-    )
 
 
 def test_an_unknown_resource_of_gpus_is_refused_too(cluster: Any) -> None:
@@ -79,8 +72,29 @@ def test_the_same_device_twice_though_not_side_by_side(cluster: Any) -> None:
 
 def test_one_name_in_both_lists(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
-    raw = cluster.vm(gpu, gpus=[{"name": gpu, "deviceName": GPU}])
+    raw = cluster.mutated(cluster.vm(gpu, gpus=[{"name": gpu, "deviceName": GPU}]))
     assert cluster.reasons(raw) == ["DeviceNamedTwice"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "closest"),
+    [
+        ("nvidia.com/NVIDIA_A2-2q", "nvidia.com/NVIDIA_A2-2Q"),
+        ("nvidia.com/A2-2Q", "nvidia.com/NVIDIA_A2-2Q"),
+        ("NVIDIA_A2-2Q", "nvidia.com/NVIDIA_A2-2Q"),
+        ("nvidia.com/GA100A100", GPU),
+        ("somewhere.org/else", ""),
+    ],
+)
+def test_a_resource_that_there_is_not_is_told_with_those_that_there_are(
+    cluster: Any, asked: str, closest: str
+) -> None:
+    cluster.vgpu("n1", "0000:04:00.0")
+    cluster.pci("n1", "0000:08:00.0")
+    said = words(cluster.judge(cluster.vm(("g", asked))))
+    assert said.startswith(f"No device has the resource '{asked}', which device 'g' of")
+    assert (f"Closest: {closest}." in said) == bool(closest)
+    assert ("Closest" in said) == bool(closest)
 
 
 def test_a_device_that_nobody_claimed(cluster: Any) -> None:
@@ -107,6 +121,47 @@ def test_a_stopped_machine_is_only_warned_about_what_is_to_be_waited_for(cluster
     verdict = cluster.judge(cluster.vm(gpu, strategy="Halted"))
     assert verdict.allowed
     assert "The kubelet is away." in verdict.warnings[0]
+
+
+def disabled(cluster: Any) -> Any:
+    name = cluster.vgpu("n1", "0000:08:00.5", enabled=False)
+    return {"name": name, "deviceName": "nvidia.com/NVIDIA_A2-2Q"}
+
+
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [
+        (lambda cluster: cluster.pci("n1", "0000:08:00.0", claimed=None), "DeviceUnclaimed"),
+        (disabled, "VgpuDisabled"),
+    ],
+)
+def test_a_machine_may_be_stored_before_its_claim_and_not_started(
+    cluster: Any, device: Any, reason: str
+) -> None:
+    """An installer that applies a folder of files knows no order."""
+    stored = cluster.vm(device(cluster), strategy="Halted")
+    verdict = cluster.judge(stored)
+    assert verdict.allowed
+    assert verdict.warnings[0].startswith("The virtual machine cannot start now: ")
+    started = copy.deepcopy(stored)
+    started["spec"]["runStrategy"] = "Always"
+    assert cluster.reasons(started, stored) == [reason]
+    # Whatever else is written of it, and stopping it, is not a start.
+    relabelled = copy.deepcopy(started)
+    relabelled["metadata"]["labels"] = {"a": "b"}
+    assert cluster.judge(relabelled, started).allowed
+    assert cluster.judge(stored, started).allowed
+
+
+def test_what_a_start_has_to_wait_for_is_a_warning(cluster: Any) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    cluster.runs(cluster.vm(gpu, name="other"), "n1")
+    stored, started = cluster.vm(("any", GPU), strategy="Halted"), cluster.vm(("any", GPU))
+    verdict = cluster.judge(started, stored)
+    assert verdict.allowed
+    assert verdict.warnings[0].startswith(f"The virtual machine waits: {GPU}: 1 asked for")
+    gone = cluster.vm(("any", "nvidia.com/GONE"))
+    assert cluster.judge(gone, {**gone, "spec": {**gone["spec"], "runStrategy": "Halted"}}).allowed
 
 
 def test_a_claim_that_is_being_given_back(cluster: Any) -> None:
@@ -275,7 +330,8 @@ def test_room_is_looked_for_where_the_machine_may_be(cluster: Any) -> None:
 
 def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
-    cluster.pci("n1", "0000:09:00.0")
+    for bus in (9, 7):
+        cluster.pci("n1", f"0000:0{bus}:00.0")
     cluster.there(cluster.vm(gpu, name="other", strategy="Halted"))
     record = f'{{"hostdevices":{{"{GPU}":["{gpu}"]}}}}'
     noted = {"harvesterhci.io/deviceAllocationDetails": record}
@@ -332,6 +388,33 @@ def test_only_what_is_added_is_held_against_an_edit(cluster: Any) -> None:
     cluster.pci("n1", "0000:0a:00.0", "nvidia.com/OTHER")
     old = cluster.vm(gpu)
     assert cluster.judge(cluster.vm(gpu, ("more", "nvidia.com/OTHER")), old).allowed
+
+
+@pytest.mark.parametrize(
+    ("profiles", "refused"),
+    [
+        (("A2-4Q", "A2-4Q"), ""),
+        (("A2-4A",), ""),
+        (("A2-4A", "A2-4A"), "A2-4A"),
+        (("A2-4Q", "A2-4A"), "A2-4A"),
+        (("A16-4C", "A16-4C"), "A16-4C"),
+        (("A2-2B", "A2-2B"), "A2-2B"),
+        (("A40-8C", "A40-8C"), ""),
+        (("A40-8B", "A40-8B"), "A40-8B"),
+    ],
+)
+def test_several_vgpus_in_one_machine_by_series_and_board(
+    cluster: Any, profiles: tuple[str, ...], refused: str
+) -> None:
+    for number, profile in enumerate(profiles):
+        cluster.vgpu("n1", f"0000:08:00.{number}", f"NVIDIA {profile}")
+    asked = [(f"d{n}", f"nvidia.com/NVIDIA_{one}") for n, one in enumerate(profiles)]
+    verdict = cluster.judge(cluster.vm(*asked))
+    assert [one.reason for one in verdict.refusals] == (["VgpusPerMachine"] if refused else [])
+    if refused:
+        assert words(verdict).startswith(f"NVIDIA {refused} is supported only as the one vGPU")
+    if refused == "A2-4A":
+        assert "profiles are supported: NVIDIA A2-4Q" in words(verdict)
 
 
 def test_a_profile_that_allows_one_vgpu(cluster: Any) -> None:
@@ -452,7 +535,9 @@ def test_a_machine_that_is_applied_together_with_its_claim_waits_for_it(
     verdict = cluster.judge(cluster.vm((gpu if named else "any", GPU)))
 
     assert verdict.allowed
-    assert verdict.warnings[0].startswith("It waits for a claim that is being carried out: ")
+    assert verdict.warnings[0].startswith(
+        "The virtual machine waits for a claim that is in progress: "
+    )
 
 
 @pytest.mark.parametrize(
