@@ -14,6 +14,7 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
+from laneway.controllers import acting
 from laneway.controllers.layouts import controller
 from laneway.host.scan import scan
 from laneway.kube.client import Client
@@ -72,7 +73,11 @@ async def test_a_gpu_has_one_owner(cluster: Any, simulated: Any) -> None:
 
 
 @pytest.mark.realapi
-async def test_a_layout_that_is_refused_is_not_applied_later(cluster: Any, simulated: Any) -> None:
+async def test_a_layout_that_is_refused_is_not_applied_later(
+    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Only the end of the process that is in the way is a reason to look again.
+    monkeypatch.setattr(controller, "RETRY_SECONDS", 1000.0)
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await make(cluster, "all", vgpus=of(A2_4Q=1))
@@ -100,6 +105,23 @@ async def test_a_layout_that_is_refused_is_not_applied_later(cluster: Any, simul
     assert not (await until(cluster, "all", "Refused", reason="DeviceHeld")).final
     holder.release()
     await settled(cluster, "all", "Done")
+
+
+async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_ended(
+    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 1000.0)
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    await cluster.ask(VGPUS[0], Q4)
+    await cluster.answer(VGPUS[0], "Configured")
+    holder = hold(host, VFS[0])
+    await cluster.disable(VGPUS[0])
+    await cluster.answer(VGPUS[0], "DeviceHeld")
+
+    holder.release()
+
+    await cluster.answer(VGPUS[0], "NotConfigured")
 
 
 @pytest.mark.realapi

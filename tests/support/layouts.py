@@ -98,4 +98,6 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(controller, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(acting, "HOLDER_SECONDS", 0.02)
+    monkeypatch.setattr(controller, "HOLDER_SECONDS", 0.02)
     monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.01)

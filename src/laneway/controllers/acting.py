@@ -38,9 +38,10 @@ from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, VgpuStep
-from laneway.core.refusals import GpuPreparing, Refusal
+from laneway.core.refusals import GpuPreparing, Refusal, processes_of
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
+from laneway.host.holders import have_ended
 from laneway.host.plans.execute import StepError, execute
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -53,6 +54,8 @@ MOVING_SECONDS = 1.0
 """How soon to look again at what is just being rewritten for another address."""
 RETRY_SECONDS = 30.0
 """In the same circumstances. Held devices are let go by people, not by computers."""
+HOLDER_SECONDS = 1.0
+"""How often to see whether the processes that hold a device are still there."""
 HOPELESS = 3
 """Failures in a row, of requests to the API server, after which nobody waits for an object."""
 REST = 4.0
@@ -103,6 +106,11 @@ class Failure:
     """When it may be tried again in other circumstances, by the loop's clock."""
     again: float
     """When to try again in the same circumstances."""
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Those that were in the way, as far as any were."""
+        return processes_of(self.refusals)
 
     def due(self, circumstances: Circumstances) -> float:
         """When to try again, in these circumstances."""
@@ -237,7 +245,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def _refresh(self, name: str) -> None:
         """Look again before something is tried again: what was held may be gone by now."""
         failure = self._failures.get(name)
-        if failure is not None and failure.again <= _now():
+        if failure is not None and (failure.again <= _now() or self._is_outdated(failure)):
             await self.means.observer.rescan()
 
     async def _pursue(self, stored: T) -> Retry | None:
@@ -255,7 +263,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """Carry out a wish, unless it is another's turn or it has just failed."""
         name, before = stored.metadata.name, stored
         failure = self._failures.get(name)
-        if failure is None or failure.due(self.circumstances(wish)) <= _now():
+        if (
+            failure is None
+            or failure.due(self.circumstances(wish)) <= _now()
+            or self._is_outdated(failure)
+        ):
             caller = self.resource.kind, name
             with self.means.turns.on_all(
                 self.cards(wish), caller, lambda: self.queue.add(name)
@@ -268,6 +280,8 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if failure is not None and settled is None:
             await self._answer(stored, failure.refusals, told=True)
             due = failure.due(self.circumstances(wish))
+            if failure.processes:
+                due = min(due, _now() + HOLDER_SECONDS)
             return Retry(max(0.0, due - _now())) if due < math.inf else None
         if settled is None:
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
@@ -306,6 +320,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._failures.pop(name, None)
         await self._look_again(decision, self.card(wish))
         return stored, None
+
+    def _is_outdated(self, failure: Failure) -> bool:
+        """Whether somebody who was in the way has gone, which nobody announces."""
+        return have_ended(self.means.hardware.host, failure.processes)
 
     async def _look_again(self, done: Decision, card: PciAddress) -> None:
         """See what became of a plan, as far as it reaches."""

@@ -17,7 +17,7 @@ from laneway.core.refusals import (
     DeviceUnusable,
     Refusal,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, pids
 
 _REMEDY = (
     "Look for its errors in the kernel log; it may need a reboot, a reset of power or a new seat."
@@ -43,7 +43,7 @@ def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
         found.append(DeviceUnusable(device, (reason,), (_REMEDY,)))
     if address in situation.locked:
         users = situation.holders.get(address, ())
-        found.append(DeviceHeld(device, tuple(user.text for user in users)))
+        found.append(DeviceHeld(device, tuple(user.text for user in users), pids(users)))
     if (error_text := situation.quarantined.get(address)) is not None:
         found.append(DeviceQuarantined(device, error_text))
     return tuple(found)

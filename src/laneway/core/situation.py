@@ -6,7 +6,8 @@ processes for who has a device open, or asking a GPU for its modes, costs too mu
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -21,6 +22,32 @@ class Holder(msgspec.Struct, frozen=True):
     kind: Literal["process", "mount", "swap", "volume", "network"]
     text: str
     """As the rest of a sentence: `process 4711 (qemu-system-x86) has /dev/vfio/12 open`."""
+    pid: int = 0
+    """Of a process; 0 for anything else."""
+
+
+class Workload(NamedTuple):
+    """A pod, and the VM that it runs."""
+
+    namespace: str
+    pod: str
+    machine: str = ""
+    """Empty for a pod that runs none."""
+
+
+def process_words(pid: int, command: str, workload: Workload | None) -> str:
+    """How a process is named to people: the VM first, which is what they know, the process last."""
+    if workload is None:
+        return f"process {pid} ({command})"
+    namespace, pod, machine = workload
+    if not machine:
+        return f"pod {namespace}/{pod} (process {pid} {command})"
+    return f"VM {namespace}/{machine} (pod {namespace}/{pod}, process {pid} {command})"
+
+
+def pids(holders: Iterable[Holder]) -> tuple[int, ...]:
+    """Of those that are processes."""
+    return tuple(sorted({one.pid for one in holders if one.pid}))
 
 
 class Console(msgspec.Struct, frozen=True):

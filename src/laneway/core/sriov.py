@@ -50,7 +50,7 @@ from laneway.core.refusals import (
     VfCountOutOfRange,
     VfsAllOrNone,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, pids
 from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
 
 NVIDIA_DRIVER = "nvidia"
@@ -209,7 +209,7 @@ def held(
     users = situation.holders.get(address, ())
     texts = (user.text for user in users if user.kind == "process" or not needed)
     holders = (*more, *texts)
-    return [DeviceHeld(str(address), holders)] if holders else []
+    return [DeviceHeld(str(address), holders, pids(users))] if holders else []
 
 
 def carried(address: PciAddress, situation: Situation) -> ConfiguredVgpu | None:

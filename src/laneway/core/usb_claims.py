@@ -19,7 +19,7 @@ from laneway.core.refusals import (
     Refusal,
     UsersUnknown,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, pids
 from laneway.core.usability import Effect, judge_usb, remedy, text
 
 QEMU = (107, 107)
@@ -80,7 +80,7 @@ def _held(device: UsbDevice, situation: Situation) -> list[Refusal]:
         return [UsersUnknown(situation.blind)]
     holders = situation.usb_holders.get(device.port, ())
     texts = tuple(holder.text for holder in holders)
-    return [DeviceHeld(device.port, texts)] if texts else []
+    return [DeviceHeld(device.port, texts, pids(holders))] if texts else []
 
 
 def _identity(device: UsbDevice) -> tuple[str | int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from laneway.host.holders import Workloads, nobody
 from laneway.host.plans.state import StateFolder
 from laneway.host.port import Executor, Host
 
@@ -14,3 +15,4 @@ class Hardware(NamedTuple):
     host: Host
     executor: Executor
     state: StateFolder
+    workloads: Workloads = nobody

@@ -6,6 +6,9 @@ nodes in /dev: those of the devices below it in sysfs (graphics, sound, disks, U
 group and those of its vGPUs, and NVIDIA's own. The kernel uses disks (file systems, swap, RAID and
 LVM on them) and network interfaces (routes, addresses, bridges and VLANs on them).
 
+A process in a container is told by its pod, and by the VM that the pod runs, where the caller knows
+the pods of the node: the kubelet names a pod's cgroup by its uid.
+
 One pass over /proc serves any number of devices. Processes come and go during it; who cannot be
 looked into at all is told by `blindness`, because no user found is then no answer.
 """
@@ -15,12 +18,13 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
+from laneway.core.cgroup import container_of
 from laneway.core.pci import PciAddress
-from laneway.core.situation import Holder
+from laneway.core.situation import Holder, Workload, process_words
 from laneway.host import storage
 from laneway.host.attributes import clean, decimal_id, describe
 from laneway.host.interface_use import InterfaceUse
@@ -45,20 +49,36 @@ _NAMED = 3
 """Nodes of one process that are told by name."""
 
 
+Workloads = Callable[[str], Workload | None]
+"""Which pod has this uid; None where nobody knows."""
+
+
+def nobody(_uid: str) -> Workload | None:
+    """Knows no pods, as on a node without Kubernetes."""
+    return None
+
+
 def read_holders(
-    host: Host, addresses: Iterable[PciAddress]
+    host: Host, addresses: Iterable[PciAddress], workloads: Workloads = nobody
 ) -> dict[PciAddress, tuple[Holder, ...]]:
     """The users of each function asked for, its vGPU included; functions without one left out."""
     devices = _devices(host, {address: f"/sys/bus/pci/devices/{address}" for address in addresses})
     for address, device in devices.items():
         device.nodes |= _nvidia_nodes(host, address)
-    return _users(host, devices)
+    return _users(host, devices, workloads)
 
 
-def usb_holders(host: Host, ports: Iterable[str]) -> dict[str, tuple[Holder, ...]]:
+def usb_holders(
+    host: Host, ports: Iterable[str], workloads: Workloads = nobody
+) -> dict[str, tuple[Holder, ...]]:
     """The users of USB devices and of what they carry, by port."""
     links = {port: f"/sys/bus/usb/devices/{port}" for port in ports if is_usb_port(port)}
-    return _users(host, _devices(host, links))
+    return _users(host, _devices(host, links), workloads)
+
+
+def have_ended(host: Host, processes: Iterable[int]) -> bool:
+    """Whether any of these processes is there no more, so that a look at its devices is due."""
+    return any(not host.exists(f"/proc/{pid}") for pid in processes)
 
 
 def node_users(host: Host, nodes: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -234,12 +254,14 @@ def _names(host: Host, path: str) -> list[str]:
 # ------------------------------------------------------------------------------------ who uses them
 
 
-def _users(host: Host, devices: dict[_Key, _Device]) -> dict[_Key, tuple[Holder, ...]]:
+def _users(
+    host: Host, devices: dict[_Key, _Device], workloads: Workloads
+) -> dict[_Key, tuple[Holder, ...]]:
     open_nodes = _open_nodes(host, frozenset[str]().union(*(d.nodes for d in devices.values())))
     users = {}
     for key, device in devices.items():
         processes = [
-            Holder("process", f"process {pid} ({_command(host, pid)}) has {_list(nodes)} open")
+            Holder("process", f"{_named(host, pid, workloads)} has {_list(nodes)} open", pid)
             for pid, opened in open_nodes
             if (nodes := sorted(opened & device.nodes))
         ]
@@ -284,6 +306,14 @@ def _command(host: Host, pid: int) -> str:
         return clean(host.read(f"/proc/{pid}/comm")) or "unnamed"
     except OSError:
         return "ended meanwhile"
+
+
+def _named(host: Host, pid: int, workloads: Workloads) -> str:
+    try:
+        container = container_of(clean(host.read(f"/proc/{pid}/cgroup")))
+    except OSError:
+        container = None
+    return process_words(pid, _command(host, pid), workloads(container.pod) if container else None)
 
 
 def _list(nodes: list[str]) -> str:

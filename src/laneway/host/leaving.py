@@ -15,7 +15,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.situation import Holder
 from laneway.host.attributes import clean, decimal_id
-from laneway.host.holders import read_holders
+from laneway.host.holders import Workloads, nobody, read_holders
 from laneway.host.pci import DEVICES
 from laneway.host.port import Host
 from laneway.host.scan import scan
@@ -27,7 +27,10 @@ Holders = dict[PciAddress, tuple[Holder, ...]]
 
 
 def read_users(
-    host: Host, inventory: Inventory, concerned: Iterable[PciAddress]
+    host: Host,
+    inventory: Inventory,
+    concerned: Iterable[PciAddress],
+    workloads: Workloads = nobody,
 ) -> tuple[Holders, frozenset[PciAddress]]:
     """The users of the functions, a PF's with those of VFs it is losing; and what is locked."""
     known = {function.address: function for function in inventory.functions}
@@ -37,7 +40,7 @@ def read_users(
         for pf in asked
         if known[pf].total_vfs
     }
-    found = read_holders(host, asked.union(*lost.values()))
+    found = read_holders(host, asked.union(*lost.values()), workloads)
     leaving = {
         address
         for address, holders in found.items()
@@ -46,7 +49,7 @@ def read_users(
     users = {address: holders for address, holders in found.items() if address in asked}
     for pf, vfs in lost.items():
         waiting = [
-            Holder(holder.kind, f"it is losing {vf}, but {holder.text}")
+            Holder(holder.kind, f"it is losing {vf}, but {holder.text}", holder.pid)
             for vf in sorted(leaving.intersection(vfs))
             for holder in found[vf]
         ]

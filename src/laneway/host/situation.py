@@ -62,14 +62,14 @@ def _look(
     host, state = hardware.host, hardware.state
     inventory = named(scan(host), state)
     concerned = _concerned(inventory, asked)
-    users, locked = read_users(host, inventory, concerned)
+    users, locked = read_users(host, inventory, concerned, hardware.workloads)
     originals = state.originals
     usb = {device.port: device for device in inventory.usb if device.port in ports}
     return Situation(
         node=node,
         inventory=inventory,
         holders=users,
-        usb_holders=usb_holders(host, usb),
+        usb_holders=usb_holders(host, usb, hardware.workloads),
         blind=blindness(host),
         silent=read_silent(host, concerned),
         locked=locked,

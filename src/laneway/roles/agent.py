@@ -56,6 +56,7 @@ from laneway.controllers.sharing.vgpus import VgpuController
 from laneway.controllers.turns import Turns
 from laneway.core import keys
 from laneway.core.inventory import Inventory
+from laneway.core.situation import Workload
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
@@ -63,6 +64,7 @@ from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import machine_of
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 
@@ -109,7 +111,8 @@ class Agent:
         self.restored = asyncio.Event()
         self._client = client
         self._metrics = AgentMetrics(families, node)
-        self._hardware = hardware
+        self._pods = Informer(client, PODS, field_selector=f"spec.nodeName={node}")
+        self._hardware = hardware = hardware._replace(workloads=self._workload)
         turns = Turns()
         self._observer = Observer(hardware, turns, self._metrics)
         self._silent = SilentChanges(hardware.host, self._observer, turns)
@@ -130,11 +133,10 @@ class Agent:
         )
         claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
         pcis = self._of_node(PCIDevice)
-        pods = Informer(client, PODS, field_selector=f"spec.nodeName={node}")
         if kubelet:
-            self._informers.append(pods)
+            self._informers.append(self._pods)
         usb, usb_claims = self._of_node(USBDevice), self._informer(USBDeviceClaim)
-        caches = Caches(claims, usb_claims, vgpus, pcis, pods)
+        caches = Caches(claims, usb_claims, vgpus, pcis, self._pods)
         self._handout = handout = Handout(node, hardware, client, caches, kubelet)
         self._metrics.hands_out(handout.counts)
         # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
@@ -288,6 +290,14 @@ class Agent:
             log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400 - its text says it all
         except BusyError as error:
             log.warning("%s", error.refusal.words)
+
+    def _workload(self, uid: str) -> Workload | None:
+        """The pod of the node with this uid."""
+        for pod in self._pods.store:
+            metadata = pod.metadata
+            if metadata.uid == uid:
+                return Workload(metadata.namespace, metadata.name, machine_of(metadata))
+        return None
 
     def _of_node(self, cls: type[T]) -> Informer[T]:
         return self._informer(cls, label_selector=f"{keys.LABEL_NODE}={self.node}")

@@ -261,13 +261,14 @@ class SimulatedHost:
 
     # ----------------------------------------------------------------- processes come and go
 
-    def hold(self, path: str, name: str = "qemu-system-x86") -> Holder:
+    def hold(self, path: str, name: str = "qemu-system-x86", pod: str = "") -> Holder:
         """A process that has a device open, as a VM does.
 
-        The device is given by its group's node, its path in sysfs, or any other device node.
+        The device is given by its group's node, its path in sysfs, or any other device node; `pod`
+        is the uid of the pod that the process is in.
         """
         with self._lock:
-            return self._vfio.hold(path, name)
+            return self._vfio.hold(path, name, pod)
 
     def network(self, change: Callable[[Network], T]) -> T:
         """Change interfaces and addresses as an administrator does, or read them."""

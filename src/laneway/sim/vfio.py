@@ -93,7 +93,7 @@ class Vfio:
         driver = self._devices[path].properties.get("DRIVER", "")
         return not driver or driver in SHARING or path in self._offered
 
-    def hold(self, path: str, name: str) -> Holder:
+    def hold(self, path: str, name: str, pod: str = "") -> Holder:
         """A process that opens a device, by group node, sysfs path or any other device node.
 
         Raises what opening gives: ENOENT without the node, EPERM when the group is not viable,
@@ -102,26 +102,26 @@ class Vfio:
         if path.startswith(_GROUP_NODE) and path != _CONTAINER:
             self._devices.tree.resolve(path)
             group = int(path.removeprefix(_GROUP_NODE))
-            return self._open_devices(sorted(self._members.get(group, ())), group, name)
+            return self._open_devices(sorted(self._members.get(group, ())), group, name, pod)
         real = self._devices.tree.resolve(path)
         if not real.startswith("/sys/"):
-            return self._start(name, [real], ())
+            return self._start(name, [real], (), pod)
         device = real.removeprefix("/sys")
         if device not in self._offered:
             raise os_error(errno.ENODEV, path)
-        return self._open_devices([device], self._offered[device], name)
+        return self._open_devices([device], self._offered[device], name, pod)
 
-    def _open_devices(self, devices: list[str], group: int, name: str) -> Holder:
+    def _open_devices(self, devices: list[str], group: int, name: str, pod: str) -> Holder:
         node = f"{_GROUP_NODE}{group}"
         if not self.viable(group):
             raise os_error(errno.EPERM, node)
         if any(self._in_use(self._devices[path]) for path in devices):
             raise os_error(errno.EBUSY, node)
         files = [_CONTAINER, node, *["anon_inode:[vfio-device]"] * len(devices)]
-        return self._start(name, files, devices)
+        return self._start(name, files, devices, pod)
 
-    def _start(self, name: str, files: Iterable[str], devices: Iterable[str]) -> Holder:
-        pid = self._processes.start(name, files)
+    def _start(self, name: str, files: Iterable[str], devices: Iterable[str], pod: str) -> Holder:
+        pid = self._processes.start(name, files, pod)
         held = list(devices)
         for path in held:
             self._open[path] = self._open.get(path, 0) + 1

@@ -76,7 +76,7 @@ class Runtime:
     def open(self, uid: str, paths: Sequence[str]) -> None:
         """Have a pod's process open devices, all or none. Raises OSError, KeyError."""
         workload = self._workloads[uid]
-        self._holders.setdefault(uid, []).extend(self._hold(paths))
+        self._holders.setdefault(uid, []).extend(self._hold(uid, paths))
         opened = (*workload.opened, *paths)
         self._put(uid, msgspec.structs.replace(workload, opened=opened))
 
@@ -96,16 +96,16 @@ class Runtime:
 
     def _resume(self, uid: str, workload: Workload) -> None:
         try:
-            self._holders[uid] = self._hold(workload.opened)
+            self._holders[uid] = self._hold(uid, workload.opened)
         except OSError:
             # Its device is no longer there: so has its process.
             self._put(uid, msgspec.structs.replace(workload, opened=(), exit_code=1))
 
-    def _hold(self, paths: Sequence[str]) -> list[Holder]:
+    def _hold(self, uid: str, paths: Sequence[str]) -> list[Holder]:
         with contextlib.ExitStack() as undo:
             holders = []
             for path in paths:
-                holders.append(holder := self._host.hold(path, _PROCESS))
+                holders.append(holder := self._host.hold(path, _PROCESS, uid))
                 undo.callback(holder.release)
             undo.pop_all()
         return holders

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.pci import PciAddress
+from laneway.core.situation import Workload
 from laneway.host.holders import blindness, read_holders, usb_holders
 from laneway.host.port import Host
 from laneway.host.real import RealHost
@@ -63,6 +64,37 @@ def test_a_virtual_machine_holds_the_group_of_its_device(files: Files, address: 
     assert {one: [holder.text for holder in holders] for one, holders in found.items()} == {
         address("08:00.0"): ["process 4711 (qemu-system-x86) has /dev/vfio/8 open"]
     }
+
+
+POD = "0b9a7c3e-1d2f-4a5b-8c6d-7e8f90a1b2c3"
+SCOPE = f"kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{'a' * 64}.scope"
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "workload", "expected"),
+    [
+        (
+            f"0::/kubepods.slice/{SCOPE}",
+            Workload("desks", "virt-launcher-ann-x7", "ann"),
+            "VM desks/ann (pod desks/virt-launcher-ann-x7, process 9 qemu-kvm)",
+        ),
+        (
+            f"0::/kubepods.slice/{SCOPE}",
+            Workload("ml", "train"),
+            "pod ml/train (process 9 qemu-kvm)",
+        ),
+        (f"0::/kubepods.slice/{SCOPE}", None, "process 9 (qemu-kvm)"),
+        ("0::/system.slice/vm.service", Workload("desks", "x", "x"), "process 9 (qemu-kvm)"),
+    ],
+)
+def test_the_machine_is_named_before_its_process(
+    files: Files, address: Address, cgroup: str, workload: Workload | None, expected: str
+) -> None:
+    tree = {**on_bus(GPU), **process(9, "qemu-kvm", "/dev/vfio/8"), "/proc/9/cgroup": cgroup}
+    known = {POD: workload}
+    (held,) = read_holders(RealHost(files(tree)), [address("08:00.0")], known.get).values()
+    assert [one.text for one in held] == [f"{expected} has /dev/vfio/8 open"]
+    assert held[0].pid == 9
 
 
 @pytest.mark.parametrize(

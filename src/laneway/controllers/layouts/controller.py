@@ -27,7 +27,7 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, RETRY_SECONDS, Means
+from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, RETRY_SECONDS, Means
 from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
@@ -50,9 +50,10 @@ from laneway.core.layout.wish import (
     selects_node,
 )
 from laneway.core.plan import Plan
-from laneway.core.refusals import OtherLayout, OwnedByVgpuDevices, Refusal
+from laneway.core.refusals import OtherLayout, OwnedByVgpuDevices, Refusal, processes_of
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.spelling import named
+from laneway.host.holders import have_ended
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
@@ -88,6 +89,8 @@ class _Look(NamedTuple):
     entry: LayoutGpu
     again: float
     """When to look again all the same: who holds a device lets it go without a word."""
+    processes: tuple[int, ...] = ()
+    """Those that hold it, as far as processes do: the look stands until one of them has ended."""
 
 
 class _Case(NamedTuple):
@@ -134,6 +137,8 @@ class LayoutController:
         self._found: dict[str, Found] = {}
         """The GPUs of the node by the names of their objects."""
         self._looks: dict[Key, _Look] = {}
+        self._holders: dict[Key, tuple[int, ...]] = {}
+        """The processes that speak against a wish, as the look that goes on finds them."""
         self._began: dict[Key, float] = {}
         self._put_back: dict[Key, float] = {}
         self._told: dict[Key, float] = {}
@@ -299,17 +304,21 @@ class LayoutController:
                 return projection.handed_over(accepted, wish, found), None
         circumstances = (terms(layout), has, found, objects, blank.owner)
         look = self._looks.get(key)
-        if look and look.circumstances == circumstances and _now() < look.again:
+        stands = look is not None and look.circumstances == circumstances and _now() < look.again
+        if look and stands and not have_ended(self._means.hardware.host, look.processes):
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
-            return same, Retry(look.again - _now())
+            return same, _again(look.again - _now(), look.processes)
         caller = "VGPULayout", str(key)
         address = found.gpu.address
         with self._means.turns.on(address, caller, lambda: self.queue.add(key)) as my_turn:
             if not my_turn:
                 return None, None
+            self._holders.pop(key, None)
             entry, again = await self._look(_Case(key, layout, known, stored, blank), wish)
         if entry is not None and again is not None:
-            self._looks[key] = _Look(circumstances, entry, _now() + again.after)
+            held_by = self._holders.pop(key, ())
+            self._looks[key] = _Look(circumstances, entry, _now() + again.after, held_by)
+            again = _again(again.after, held_by)
         return entry, again
 
     def _blank(
@@ -360,6 +369,7 @@ class LayoutController:
             fits = fits_afterwards(wish.gpu, gpu, situation) if entry.steps else {}
             return msgspec.structs.replace(entry, fits_afterwards=fits), retry
         if refusals := refusals_of(decision):
+            self._holders[key] = processes_of(refusals)
             return projection.refused(blank, refusals, layout), retry
         accepted = projection.is_accepted(layout, known)
         if blank.final:
@@ -448,6 +458,11 @@ def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
 def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
     """What is told by an event only once, and what is more than progress."""
     return (entry.observed_generation, entry.state, entry.reason) if entry else ()
+
+
+def _again(after: float, processes: tuple[int, ...]) -> Retry:
+    """When to look again; soon where a process is in the way, which is seen at little cost."""
+    return Retry(min(after, HOLDER_SECONDS) if processes else after)
 
 
 def _name(before: Any, after: Any) -> str:

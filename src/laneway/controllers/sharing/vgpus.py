@@ -220,8 +220,8 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     def _look(self, addresses: list[PciAddress]) -> Situation:
         """Who uses these functions now."""
-        host = self.means.hardware.host
-        users, _ = read_users(host, self.inventory, addresses)
+        host, workloads = self.means.hardware.host, self.means.hardware.workloads
+        users, _ = read_users(host, self.inventory, addresses, workloads)
         return Situation(
             node=self.node, inventory=self.inventory, holders=users, blind=blindness(host)
         )

@@ -42,7 +42,7 @@ from laneway.core.refusals import (
     ProfileUnknown,
     Refusal,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, pids
 from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, held
 
 _PREFIX = "MIG "
@@ -175,7 +175,9 @@ def _converge(
     found = arrange_instances(modes.profiles, there, wanted, pinned=frozenset(users), exact=True)
     if isinstance(found, Obstacle):
         uses = (use for one in best.destroy for use in users.get(one.start, ()))
-        return (DeviceHeld(device, tuple(dict.fromkeys(uses))),)
+        functions = (one.address for one in situation.inventory.vgpus_of(wish.address))
+        holders = (one for address in functions for one in situation.holders.get(address, ()))
+        return (DeviceHeld(device, tuple(dict.fromkeys(uses)), pids(holders)),)
     against = held(wish.address, situation)
     return conclude(against, _steps(wish.address, found, wanted, modes))
 

@@ -7,6 +7,8 @@ change with any release. One module has the refusals of one topic; all of them a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from laneway.core.refusals.admission import (
     ClaimElsewhere,
     ClaimInUse,
@@ -156,6 +158,13 @@ from laneway.core.refusals.vsphere import (
     NoRoom,
     PoolUnclear,
 )
+
+
+def processes_of(refusals: Iterable[Refusal]) -> tuple[int, ...]:
+    """The processes that refusals name as users of a device."""
+    held = (one for one in refusals if isinstance(one, DeviceHeld))
+    return tuple(sorted({pid for one in held for pid in one.processes}))
+
 
 __all__ = [
     "CardInUse",

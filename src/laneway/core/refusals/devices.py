@@ -100,6 +100,8 @@ class DeviceHeld(Refusal, frozen=True):
 
     device: str
     holders: tuple[str, ...]
+    processes: tuple[int, ...] = ()
+    """Ids of those that are processes: once one has ended, this is no longer so."""
 
     @property
     def words(self) -> str:

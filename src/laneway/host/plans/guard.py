@@ -39,7 +39,7 @@ from laneway.core.plan import (
     subject,
 )
 from laneway.core.refusals import DeviceHeld
-from laneway.core.situation import Holder
+from laneway.core.situation import Holder, pids
 from laneway.host.hardware import Hardware
 from laneway.host.holders import read_holders, usb_holders
 from laneway.host.paths import as_address
@@ -69,8 +69,9 @@ async def users_waited_for(hardware: Hardware, step: Step) -> DeviceHeld | None:
 
 
 def _held(step: Step, users: Iterable[Holder]) -> DeviceHeld | None:
-    texts = tuple(dict.fromkeys(holder.text for holder in users))
-    return DeviceHeld(subject(step), texts) if texts else None
+    holders = tuple(dict.fromkeys(users))
+    texts = tuple(dict.fromkeys(holder.text for holder in holders))
+    return DeviceHeld(subject(step), texts, pids(holders)) if texts else None
 
 
 def _users(hardware: Hardware, step: Step) -> list[Holder]:
@@ -98,7 +99,11 @@ def _users(hardware: Hardware, step: Step) -> list[Holder]:
         case SetVfCount(function, used=used):
             return [] if used else _by_the_node(hardware, function)
         case SetNodeOwner(port):
-            return [one for users in usb_holders(hardware.host, [port]).values() for one in users]
+            return [
+                one
+                for users in usb_holders(hardware.host, [port], hardware.workloads).values()
+                for one in users
+            ]
         # They add what was not there: a module, a driver for a function without one, an instance
         # on free slices, a vGPU on a function without one (the driver refuses another).
         case LoadModule() | Probe() | CreateGpuInstance() | CreateComputeInstance():
@@ -119,7 +124,7 @@ def _users(hardware: Hardware, step: Step) -> list[Holder]:
 
 
 def _of(hardware: Hardware, functions: Iterable[PciAddress]) -> list[Holder]:
-    found = read_holders(hardware.host, functions)
+    found = read_holders(hardware.host, functions, hardware.workloads)
     return [holder for users in found.values() for holder in users]
 
 
