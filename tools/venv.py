@@ -68,14 +68,65 @@ def write(path, text):
 
 def run(arguments):
     """Run one command; its own output has said why, should it fail."""
-    environment = dict(os.environ)
-    # settings of the caller that send packages elsewhere than into the environment
-    for name in ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PYTHONHOME", "PYTHONPATH"):
-        environment.pop(name, None)
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    status = subprocess.call(arguments, env=environment)
-    if status != 0:
-        fail("'%s' failed, see above; run the same make again to retry" % " ".join(arguments[1:]))
+    if subprocess.call(arguments, env=environment()) != 0:
+        failed(arguments)
+
+
+def environment():
+    """That of the caller, without settings that send packages elsewhere than into the folder."""
+    found = dict(os.environ)
+    for name in ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_QUIET", "PYTHONHOME", "PYTHONPATH"):
+        found.pop(name, None)
+    found["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    return found
+
+
+def failed(arguments):
+    fail("'%s' failed, see above; run the same make again to retry" % " ".join(arguments[1:]))
+
+
+def install(arguments, total):
+    """Run pip, and say at a terminal which of so many packages it is at.
+
+    What it prints is shown when it fails.
+    """
+    process = subprocess.Popen(
+        arguments,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+    )
+    lines, seen = [], set()
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith(("Collecting ", "Processing ")):
+            # `aiohttp==3.9.1`, or a file of that name
+            name = line.split()[1].rpartition("/")[2].split("==")[0].partition("-")[0]
+            seen.add(name.lower().replace("_", "-"))
+            progress("%d of %d packages: %s" % (len(seen), total, name))
+        elif line.startswith("Installing collected packages"):
+            progress("installing %d packages" % total)
+    progress("")
+    if process.wait() != 0:
+        sys.stderr.write("".join(lines))
+        failed(arguments)
+
+
+def progress(text):
+    """Replace what the last line of a terminal says; elsewhere nothing is printed."""
+    if sys.stdout.isatty():
+        sys.stdout.write("\r\033[K" + text)
+        sys.stdout.flush()
+
+
+def pins(requirements):
+    """How many packages are pinned."""
+    count = 0
+    for name in requirements:
+        with open(name) as stream:
+            count += sum("==" in line and not line.startswith((" ", "#")) for line in stream)
+    return count
 
 
 def make(folder, requirements, wanted):
@@ -84,8 +135,10 @@ def make(folder, requirements, wanted):
         fail(
             "%s was not made by this Makefile: move it away, then run the same make again" % folder
         )
-    sys.stdout.write("make: installing the pinned packages into %s\n" % folder)
+    total = pins(requirements)
+    sys.stdout.write("make: installing %d packages into %s\n" % (total, folder))
     sys.stdout.flush()
+    progress("making a virtual environment")
     if os.path.lexists(folder):
         shutil.rmtree(folder)
     os.makedirs(folder)
@@ -94,7 +147,7 @@ def make(folder, requirements, wanted):
     python = os.path.join(folder, "bin", "python")
     pip = [python, "-m", "pip", "--no-input"]
     files = [argument for name in requirements for argument in ("-r", name)]
-    run([*pip, "install", "-qq", "--require-hashes", "--no-deps", *files])
+    install([*pip, "install", "--require-hashes", "--no-deps", *files], total)
     run([*pip, "install", "-qq", "--no-deps", "--no-build-isolation", "--editable", "."])
     # says so if the pins no longer satisfy pyproject.toml
     run([*pip, "check", "--quiet"])

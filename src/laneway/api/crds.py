@@ -2,7 +2,8 @@
 
 They accept every object of the contract and add to it: conditions, observation fields, address
 patterns, and rules that keep an object pointing at the hardware it was made for. The columns of
-the contract come first and in its order; ours are shown by `-o wide` only.
+the contract come in its order; ours are shown by `-o wide` only, after them, but before a column
+that shows a list and is hundreds of characters wide.
 
 The kind Node, which has no status in the contract, has one here: its conditions need it.
 """
@@ -115,6 +116,9 @@ _WIDE_COLUMNS: dict[str, Columns] = {
     "VSphereHost": {"Datacenter": ".status.datacenter", "Ref": ".spec.ref"},
 }
 
+_LISTS = (".status.vGPUDevices", ".status.vfAddresses")
+"""Each the last column of the contract."""
+
 _READY_COLUMNS: Columns = {
     "Ready": '.status.conditions[?(@.type=="Ready")].status',
     "Reason": '.status.conditions[?(@.type=="Ready")].reason',
@@ -175,7 +179,9 @@ def _columns(kind: str, schema: Schema) -> list[dict[str, Any]]:
     judged = "conditions" in schema["properties"]["status"]["properties"]
     wide = _WIDE_COLUMNS.get(kind, {}) | (_READY_COLUMNS if judged else {})
     rest = (item for item in wide.items() if item[0] not in shown)
-    return first + [_column(*item) | {"priority": 1} for item in rest]
+    ours = [_column(*item) | {"priority": 1} for item in rest]
+    lists = [column for column in first if column["jsonPath"] in _LISTS]
+    return [column for column in first if column not in lists] + ours + lists
 
 
 def _column(name: str, path: str) -> dict[str, Any]:

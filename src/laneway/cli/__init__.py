@@ -11,6 +11,7 @@ else.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -124,7 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command and return its exit status. A broken pipe is click's: quiet, status 1."""
     try:
-        result = cli.main(list(arguments), prog_name="laneway", standalone_mode=False)
+        result = cli.main(
+            list(arguments), prog_name="laneway", standalone_mode=False, color=_colours()
+        )
     except click.UsageError as error:
         error.show()
         return error.exit_code
@@ -135,6 +138,12 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return result if isinstance(result, int) else 0
+
+
+def _colours() -> bool | None:
+    """False where nobody wants any: https://no-color.org; None: where a terminal reads it."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return False if plain else None
 
 
 def _failed(message: str, status: int = 1) -> int:

@@ -176,7 +176,7 @@ def _show(ledger: Ledger, nodes: tuple[str, ...], output: str, *, devices: bool)
         return
     if stocks:
         sections = list(tables.sections(stocks, devices=devices))
-        click.echo(table.plain(tables.COLUMNS, sections), nl=False)
+        table.echo(tables.COLUMNS, sections)
     else:
         click.echo(
             "No devices that virtual machines can ask for. Claim one, or make vGPUs: 'laneway vgpu "

@@ -34,6 +34,8 @@ kubeconfig_option = click.option(
     "account.",
 )
 
+_DENIED = "denied the request:"
+"""As API servers introduce what an admission webhook says."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -59,7 +61,8 @@ async def _conversation(
 
 
 async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:
-    async with Client(config.load(kubeconfig)) as client:
+    # A person who waits for an answer is told at once that there is no server.
+    async with Client(config.load(kubeconfig), connect_delays=()) as client:
         return await work(client)
 
 
@@ -71,6 +74,9 @@ def failure(error: KubeError) -> Failure:
                 f"the API server does not accept your credentials: {error}. Log in again, or name "
                 "another kubeconfig"
             )
+        case ForbiddenError() if _DENIED in error.message:
+            words = error.message.partition(_DENIED)[2].strip().rstrip(".")
+            return Failure(f"refused; nothing was changed. {words}")
         case ForbiddenError():
             return Failure(
                 f"the API server does not let you do this: {error}. Ask for a role that allows it"

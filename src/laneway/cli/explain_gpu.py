@@ -79,6 +79,7 @@ def _mig(mig: MigConfiguration) -> Iterator[Fact]:
 def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
     carried, missing = gpus.profiles(gpu)
     yield fact("GPU", f"{gpu.title} {gpu.board}".rstrip())
+    yield fact("configured by", gpu.device.status.owner)
     yield fact("its node", gpu.stale)
     yield fact("its state", gpus.state(gpu))
     yield fact("its mode", gpus.mode(gpu))

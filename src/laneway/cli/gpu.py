@@ -6,8 +6,6 @@ written, the objects, the server and the agent are asked whether it is possible.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -21,8 +19,6 @@ from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
 from laneway.kube.client import Client
 from laneway.kube.resource import served
-
-_LOOK_SECONDS = 0.2
 
 
 @click.group(
@@ -148,7 +144,6 @@ async def _switched(client: Client, asked: _Asked) -> None:
         waiting,
     )
     if answer is not None:
-        await _objects_follow(client, meant, asked)
         next_step = gpus.NEXT.get(answer.reason, "").format(title=meant.title)
         click.echo(one_line(f"Done. {next_step or answer.message or answer.reason}"))
 
@@ -182,22 +177,6 @@ def _before(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     return wishing.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
 
 
-async def _objects_follow(client: Client, gpu: fleet.Gpu, asked: _Asked) -> None:
-    """Wait until the VGPUDevices are there, or gone: until then nothing else can have the GPU."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(asked.seconds):
-            while True:
-                now = await target.find(client, gpu.name)
-                if _followed(now, asked.fields["enabled"]):
-                    return
-                await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _followed(gpu: fleet.Gpu, enabled: bool) -> bool:
-    there = {vgpu.metadata.name for vgpu in gpu.vgpus}
-    return there >= set(gpu.device.status.vgpu_devices) if enabled else not there
-
-
 def changes(spec: SRIOVGPUDeviceSpec, wish: dict[str, Any]) -> Iterator[str]:
     """What the wish changes in the object."""
     if spec.enabled != wish["enabled"]:
@@ -219,9 +198,9 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
     for layout, entry in meant.layouts:
         if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
             yield (
-                f"VGPULayout {layout.metadata.name} decides about {meant.title}, and would ask for "
-                "it as before. Change that with laneway vgpu set, or end it with: kubectl delete "
-                f"vgpulayout {layout.metadata.name}"
+                f"VGPULayout {layout.metadata.name} configures {meant.title}. Change it with "
+                "laneway vgpu set, or delete it first: kubectl delete vgpulayout "
+                f"{layout.metadata.name}"
             )
     if enabled and (named := mode_named(mode)) is not None and not named.has_vfs:
         yield ModeWithoutVfs(meant.address, named).words

@@ -72,7 +72,7 @@ def gpus(node: str | None, kubeconfig: str | None, *, verbose: bool) -> None:
             "gpus' lists all, 'kubectl get nodes.devices.harvesterhci.io' the nodes with an agent"
         )
     if seen.gpus:
-        click.echo(table.plain(COLUMNS, list(sections(seen, verbose=verbose))), nl=False)
+        table.echo(COLUMNS, list(sections(seen, verbose=verbose)))
     else:
         click.echo(
             "No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "

@@ -18,6 +18,7 @@ import click
 
 from laneway.api import Status, find_condition
 from laneway.cli.errors import Failure, one_line
+from laneway.controllers.devices.gpu import LEFT, MISSING
 from laneway.controllers.devices.wishes import IN_PROGRESS
 from laneway.kube.client import Client
 from laneway.kube.errors import GoneError, UnreachableError
@@ -27,7 +28,7 @@ T = TypeVar("T", bound=Any)
 
 _STATES = ("ADDED", "MODIFIED")
 """Events of a watch that carry an object."""
-_WORKING = (IN_PROGRESS, "VgpuDevicesMissing", "VgpuDevicesLeft")
+_WORKING = (IN_PROGRESS, MISSING, LEFT)
 """Reasons of an object whose agent is still at work."""
 AGAIN_SECONDS = 1.0
 """Until a server that has gone away is asked again."""

@@ -1,12 +1,15 @@
 """Tables for people and for pipes.
 
-A terminal gets colours and cells that wrap. Anything else gets plain aligned text: one device per
-line, nothing wrapped or cut off, so that `grep` and `awk` find what they look for.
+A terminal gets colours, or cells and lines that wrap between words. Anything else gets plain
+aligned text: one device per line, nothing wrapped or cut off, so that `grep` and `awk` find what
+they look for.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import click
@@ -40,6 +43,26 @@ def show(columns: Sequence[str], sections: Sequence[Section]) -> None:
         _show_rich(columns, sections)
     else:
         click.echo(plain(columns, sections), nl=False)
+
+
+def echo(columns: Sequence[str], sections: Sequence[Section]) -> None:
+    """Print the table as aligned text; a terminal gets its lines broken between words."""
+    text = plain(columns, sections)
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "".join(f"{_broken(line, width)}\n" for line in text.splitlines())
+    click.echo(text, nl=False)
+
+
+def _broken(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line,
+        max(width, len(indent) + 20),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def plain(columns: Sequence[str], sections: Sequence[Section]) -> str:

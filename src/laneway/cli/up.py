@@ -125,7 +125,7 @@ def up(
         raise click.UsageError("--data-dir is empty")
     if no_local and not (simulate or vsphere):
         raise click.UsageError("--no-local leaves no host: add one with --simulate, or --vsphere")
-    configure(log_level)
+    configure(log_level, json=False)  # a person reads it, also through a pipe
     options = Options(data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere)
     try:
         asyncio.run(run_until_signal(run_up(options, click.echo, _say_ready)))

@@ -81,9 +81,9 @@ def gpus(vcenter: str | None, cluster: str | None, output: str, kubeconfig: str 
 def _show(site: Site) -> None:
     click.echo(one_line(tables.heading(site)))
     if devices := list(tables.devices(site)):
-        click.echo(table.plain(tables.DEVICES, devices), nl=False)
+        table.echo(tables.DEVICES, devices)
         click.echo()
-        click.echo(table.plain(tables.CAPACITY, list(tables.capacities(site))), nl=False)
+        table.echo(tables.CAPACITY, list(tables.capacities(site)))
     else:
         click.echo("  No host with GPUs or other devices for machines is known.")
 

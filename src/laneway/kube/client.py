@@ -16,7 +16,7 @@ import msgspec
 
 from laneway.kube.auth import Credentials, credentials_for
 from laneway.kube.cluster import ClusterConfig
-from laneway.kube.connection import JSON, Connection, Request
+from laneway.kube.connection import CONNECT_DELAYS, JSON, Connection, Request
 from laneway.kube.errors import UndecodableError
 from laneway.kube.resource import Resource, T
 from laneway.kube.stream import WatchEvent, event, lines
@@ -69,9 +69,12 @@ class Client:
         user_agent: str = "laneway",
         request_seconds: float = 30.0,
         answer_bytes: int | None = None,
+        connect_delays: Sequence[float] = CONNECT_DELAYS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`answer_bytes`: of a server that may mean harm, how much of an answer is read at most.
+
+        `connect_delays`: the waits before a GET that could not connect is repeated.
 
         Raises ConfigError when the certificates of the configuration are of no use.
         """
@@ -81,6 +84,7 @@ class Client:
             user_agent=user_agent,
             request_seconds=request_seconds,
             answer_bytes=answer_bytes,
+            connect_delays=connect_delays,
             sleep=sleep,
         )
 

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 JSON = "application/json"
 CONNECT_SECONDS = 10.0
 CONNECT_DELAYS = (0.1, 0.4, 1.6)
-"""Waits before a GET that could not connect is repeated."""
+"""Waits before a GET that could not connect is repeated, unless somebody wants to know at once."""
 MAX_WAITS = 3
 MAX_RETRY_AFTER = 30.0
 _REFUSAL_BYTES = 1 << 20
@@ -71,9 +71,12 @@ class Connection:
         user_agent: str,
         request_seconds: float,
         answer_bytes: int | None = None,
+        connect_delays: Sequence[float] = CONNECT_DELAYS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`answer_bytes`: how much of an answer is read; None: all of it.
+
+        `connect_delays`: the waits before a GET that could not connect is repeated.
 
         Raises ConfigError when the certificate authority is of no use.
         """
@@ -86,6 +89,7 @@ class Connection:
             self._headers["Accept-Encoding"] = "identity"
         self._answer_bytes = answer_bytes
         self._request_seconds = request_seconds
+        self._connect_delays = connect_delays
         self._sleep = sleep
         self._context = client_context(cluster)
         self._context_for = (b"", b"")
@@ -151,9 +155,9 @@ class Connection:
                 response = await self._send(request, identity)
             except aiohttp.ClientConnectorError as error:
                 safe = request.method == "GET" and not isinstance(error, aiohttp.ClientSSLError)
-                if not safe or waits >= len(CONNECT_DELAYS):
+                if not safe or waits >= len(self._connect_delays):
                     raise
-                delay = CONNECT_DELAYS[waits]
+                delay = self._connect_delays[waits]
             else:
                 if self._answer_bytes is None:  # else it could fill the log
                     self._log_warnings(response)

@@ -164,6 +164,7 @@ async def test_a_gpu_is_disabled_and_enabled_again(
     off = await ended(running)
 
     assert off.status == 0, off
+    assert await cluster.names(VGPUDevice) == set()  # a claim at once after it is not refused
     assert (await cluster.get(SRIOVGPUDevice, GPU)).status.vf_addresses == []
     assert off.lines[-1].startswith("Done. No virtual functions")
 
@@ -361,8 +362,6 @@ async def test_a_server_that_restarts_meanwhile_is_waited_for(
         while b"no answer" not in (line := await process.stdout.readline()):
             assert line
     await cluster.server.start()
-    for function in await cluster.names(VGPUDevice):
-        await cluster.client.delete(served(VGPUDevice), function)
     answer = {
         "type": "Ready",
         "status": "True",

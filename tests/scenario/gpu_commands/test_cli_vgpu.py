@@ -136,7 +136,7 @@ async def test_a_gpu_that_another_layout_has_is_left_to_it(
         assert f"VGPULayout everywhere has {TITLE} already." in done.err
     await cluster.answer("everywhere", "Done", VGPULayout)
     refused = await laneway("gpu", "disable", TITLE, status=1)
-    assert "VGPULayout everywhere decides about" in refused.err
+    assert "VGPULayout everywhere configures" in refused.err
 
     assert await cluster.names(VGPULayout) == {"everywhere"}
     assert "layout everywhere: Done" in (await laneway("gpus")).out

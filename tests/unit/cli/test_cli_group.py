@@ -83,6 +83,26 @@ def test_every_ending_has_its_status_and_its_line(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("variable", [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_nobody_gets_colours_who_wants_none(
+    variable: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    @click.command()
+    def told() -> None:
+        seen.append(click.get_current_context().color)
+
+    monkeypatch.setattr(laneway.cli.LazyGroup, "get_command", lambda *_: told)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    run(["told"])
+    monkeypatch.setenv(*variable)
+    run(["told"])
+
+    assert seen == [None, False]
+
+
 def test_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         ending(monkeypatch, ZeroDivisionError())

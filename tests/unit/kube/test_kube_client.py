@@ -275,6 +275,11 @@ async def test_a_refused_connection_is_tried_again_for_reading_only(
 
     assert len(plain.pauses) == 3
 
+    async with plain.client(connect_delays=()) as client:
+        with pytest.raises(UnreachableError):
+            await client.get(things, "a")
+    assert len(plain.pauses) == 3
+
 
 async def test_a_server_whose_name_is_unknown(plain, things) -> None:
     plain.config = ClusterConfig(Cluster("https://no-such-host.invalid:6443"))
