@@ -1,4 +1,4 @@
-"""A virtual machine holds a vGPU and a whole VF while Laneway is asked to take them away."""
+"""A virtual machine holds a vGPU and another VF while Laneway is asked to take them away."""
 
 from __future__ import annotations
 
@@ -42,9 +42,13 @@ def vgpu(rig: str, host: Any, with_vfs: None) -> tuple[PciAddress, str]:
 
 
 @pytest.fixture
-def whole_vf(host: Any, with_vfs: None) -> Iterator[PciAddress]:
-    """A VF on vfio-pci."""
+def other(rig: str, host: Any, with_vfs: None) -> Iterator[PciAddress]:
+    """A VF on vfio-pci, or where no VF can be there, one with another A2-8Q."""
     vf = scan(host).vgpus[1].address
+    if rig != "mdev":
+        host.write(f"{PCI}/{vf}/nvidia/current_vgpu_type", "747")
+        yield vf
+        return
     host.write(f"{PCI}/{vf}/driver_override", "vfio-pci")
     host.write(f"{PCI}/{vf}/driver/unbind", str(vf))
     host.write("/sys/bus/pci/drivers_probe", str(vf))
@@ -54,7 +58,7 @@ def whole_vf(host: Any, with_vfs: None) -> Iterator[PciAddress]:
 
 
 @pytest.fixture
-def start_vm(vgpu: tuple[PciAddress, str], whole_vf: PciAddress) -> Iterator[Start]:
+def start_vm(vgpu: tuple[PciAddress, str], other: PciAddress) -> Iterator[Start]:
     """Starts a QEMU that has both; its CPU stands still, but VFIO has attached them."""
     started: list[subprocess.Popen[str]] = []
 
@@ -64,7 +68,7 @@ def start_vm(vgpu: tuple[PciAddress, str], whole_vf: PciAddress) -> Iterator[Sta
             *("-S", "-accel", "tcg,tb-size=16", "-cpu", "qemu64", "-M", "q35", "-m", "64"),
             *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio"),
             *("-device", f"vfio-pci,{vgpu[1]},addr=03.0"),
-            *("-device", f"vfio-pci,host={whole_vf},addr=04.0"),
+            *("-device", f"vfio-pci,host={other},addr=04.0"),
         ]
         vm = subprocess.Popen(
             command,
@@ -107,11 +111,11 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
     node: Hardware,
     pf: PciAddress,
     vgpu: tuple[PciAddress, str],
-    whole_vf: PciAddress,
+    other: PciAddress,
     start_vm: Start,
 ) -> None:
     host = node.host
-    targets = (vgpu[0], whole_vf, pf)
+    targets = (vgpu[0], other, pf)
     plans = {address: await wish_away(node, address) for address in targets}
     assert all(isinstance(plan, Plan) for plan in plans.values())
     vm = start_vm()
@@ -140,7 +144,7 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
     stop(vm)
     await execute(node, plans[pf], actor="test", reason="the VM has ended")  # type: ignore[arg-type]
     assert await wish_away(node, pf) == Satisfied()
-    assert not host.exists(f"{PCI}/{whole_vf}")
+    assert not host.exists(f"{PCI}/{other}")
     assert done(node)
 
 

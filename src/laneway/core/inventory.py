@@ -47,6 +47,8 @@ class VgpuFunction(msgspec.Struct, frozen=True, kw_only=True):
     creatable: tuple[VgpuType, ...]
     """What the driver would accept on this function now."""
     configured: ConfiguredVgpu | None = None
+    unreadable: str = ""
+    """Why it is not known whether it carries a vGPU; empty when it is."""
     card: str = ""
     """UUID of the GPU; empty while the driver does not tell it."""
     number: int | None = None
@@ -131,6 +133,14 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     def vgpus_of(self, gpu: PciAddress) -> tuple[VgpuFunction, ...]:
         """The functions of a GPU that can carry a vGPU, in numeric order."""
         return tuple(one for one in self.vgpus if one.parent == gpu)
+
+    def untold_gpus(self) -> dict[PciAddress, str]:
+        """GPUs of which it is not known what they carry, and why."""
+        found: dict[PciAddress, str] = {}
+        for one in self.vgpus:
+            if one.unreadable:
+                found.setdefault(one.parent, f"{one.address}: {one.unreadable}")
+        return found
 
     def by_gpu(self) -> dict[PciAddress, tuple[VgpuFunction, ...]]:
         """All functions that can carry a vGPU, in numeric order, by their GPU."""

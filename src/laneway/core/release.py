@@ -16,7 +16,7 @@ from laneway.core.fitness import find, unfit
 from laneway.core.gpu.transition import transition
 from laneway.core.layout.view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.refusals import DeviceMissing
+from laneway.core.refusals import DeviceMissing, GpuUnreadable
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
 from laneway.core.usability import VFIO_DRIVER
@@ -33,6 +33,9 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     against = unfit(device, situation)
     if function is None or against:
         return against
+    vgpu = situation.inventory.vgpu(device)
+    if vgpu is not None and vgpu.unreadable:
+        return (GpuUnreadable(str(device), vgpu.unreadable),)
     if vf_count(function) and function.driver != VFIO_DRIVER:
         return _gpu(function, situation) if function.sriov_gpu else set_vfs(device, 0, situation)
     vgpus = [vgpu for vgpu in situation.inventory.vgpus if vgpu.address == device]

@@ -47,6 +47,9 @@ async def observe(
             gpus[gpu] = await read_modes(hardware.executor, gpu)
         except OSError as error:
             unasked[gpu] = describe(error)
+    for gpu, why in situation.inventory.untold_gpus().items():
+        gpus.pop(gpu, None)
+        unasked[gpu] = why
     return msgspec.structs.replace(
         situation,
         gpus=gpus,

@@ -142,12 +142,23 @@ def _read_card(parent: PciAddress, vfs: list[PciDevice]) -> list[VgpuFunction]:
             framework=framework,
             supported=supported,
             creatable=creatable,
-            configured=_named(
-                _BACK_ENDS[framework].read_configured(vf.attributes, names), vf.function.device
-            ),
+            configured=configured,
+            unreadable=unreadable,
         )
         for vf, framework, (supported, creatable) in served
+        for configured, unreadable in [_configured(vf, framework, names)]
     ]
+
+
+def _configured(
+    vf: PciDevice, framework: Framework, names: dict[str, str]
+) -> tuple[ConfiguredVgpu | None, str]:
+    """What a function carries, or why that is not known."""
+    errors = vf.attributes.errors
+    before = len(errors)
+    found = _named(_BACK_ENDS[framework].read_configured(vf.attributes, names), vf.function.device)
+    wrong = "" if found else "; ".join(error.message for error in errors[before:])
+    return found, wrong
 
 
 def _named(vgpu: ConfiguredVgpu | None, device: str) -> ConfiguredVgpu | None:

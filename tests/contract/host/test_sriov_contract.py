@@ -13,6 +13,7 @@ import pytest
 
 from laneway.core import passthrough
 from laneway.core.decision import Decision
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
@@ -20,6 +21,7 @@ from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal
 from laneway.core.release import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
+from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan
@@ -281,6 +283,31 @@ async def test_a_vgpu_keeps_the_vfs_until_the_gpu_is_given_back(gpu_card: Card) 
     await gpu_card.carry_out(plan)
     assert gpu_card.vfs() == []
     assert release(gpu_card.address, await gpu_card.look()) == Satisfied()
+
+
+async def test_what_cannot_be_read_is_never_told_as_nothing(only: Any, tmp_path: Path) -> None:
+    gpu = only("vendor-vfio")
+    card = Card(gpu, tmp_path)
+    first, second, *_ = gpu.functions()
+    kind = gpu.profile("-4Q")
+    gpu.create(first, kind)
+    gpu.machine.knob("unreadable", errno.EIO)
+
+    situation = await card.look()
+    shared = SharedGpu(situation.inventory.vgpus_of(gpu.address))
+    decisions = [
+        switch_gpu(gpu.address, False, situation),
+        release(gpu.address, situation),
+        release(first.address, situation),
+        plan_layout(GpuWish(gpu.address, ((kind.name, 1),)), situation),
+        decide(VgpuWish(first.address, enabled=False, profile="", explicit=True), "node", shared),
+        decide(VgpuWish(second.address, True, kind.name, explicit=True), "node", shared),
+    ]
+
+    for decision in decisions:
+        assert "nvidia/current_vgpu_type: cannot be read: Input/output error" in words(decision)
+    gpu.machine.knob("unreadable", 0)
+    assert gpu.functions()[0].configured.type_name == kind.name
 
 
 async def test_a_machine_with_one_vgpu_keeps_the_whole_gpu(gpu_card: Card) -> None:

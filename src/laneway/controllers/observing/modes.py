@@ -82,6 +82,7 @@ class ModeReader:
                 self._shown[gpu] = seen
                 self._ask_at(gpu, _now() + QUIET_SECONDS)
         answers = {gpu: self._answers.get(gpu, NOT_ASKED) for gpu in sorted(shown)}
+        answers |= inventory.untold_gpus()
         return msgspec.structs.replace(
             inventory,
             modes={gpu: told for gpu, told in answers.items() if isinstance(told, GpuModes)},

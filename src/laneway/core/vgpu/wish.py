@@ -21,6 +21,7 @@ from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuTy
 from laneway.core.refusals import (
     ConfiguredElsewhere,
     FunctionMissing,
+    GpuUnreadable,
     OtherProfileRunning,
     ProfileExhausted,
     ProfileMissing,
@@ -88,6 +89,8 @@ def decide(
     function = shared.function(wish.address)
     if function is None:
         return (FunctionMissing(str(wish.address)),) if wish.enabled else Satisfied()
+    if function.unreadable:
+        return (GpuUnreadable(str(wish.address), function.unreadable),)
     current = function.configured
     if not wish.enabled:
         if current is None:
