@@ -102,4 +102,10 @@ def within_limits(warnings: Iterable[str]) -> list[str]:
 def _one_line(text: str) -> str:
     """Printable, without line breaks, and no longer than is passed on."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= WARNING_LIMIT else f"{line[: WARNING_LIMIT - 1]}…"
+    if len(line) <= WARNING_LIMIT:
+        return line
+    cut = line[: WARNING_LIMIT - 1]
+    # Names may have blanks in them: between two of a list is the place to stop, or after a clause.
+    ends = max(cut.rfind(mark) for mark in (", ", "; ", ". ", ": "))
+    cut = cut[:ends] if ends > WARNING_LIMIT // 2 else cut.rpartition(" ")[0] or cut
+    return f"{cut}…"

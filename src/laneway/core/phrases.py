@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 _LONGEST_QUOTE = 64
 _LONGEST_NAME = 253
 """Of an object of Kubernetes."""
 _FEW = 8
+_CLOSEST = 3
+_ALIKE = 0.75
 
 
 def listed(names: Iterable[str]) -> str:
@@ -26,6 +29,25 @@ def few(names: Iterable[str], separator: str = ", ") -> str:
     more = len(found) - _FEW
     first = separator.join(map(line, found[:_FEW])) or "none"
     return first + (f" and {more} more" if more > 0 else "")
+
+
+def closest(text: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The few names that somebody may have meant: but for case, by their beginning, or alike.
+
+    Of names of several words the last one counts as well: it tells them apart.
+    """
+    known = list(dict.fromkeys(names))
+    wanted = " ".join(text.lower().split())[:_LONGEST_QUOTE]
+    if not wanted:
+        return ()
+    spelled = {name: {name.lower(), name.lower().rpartition(" ")[2]} for name in known}
+    for fits in (str.__eq__, str.startswith):
+        found = [name for name in known if any(fits(one, wanted) for one in spelled[name])]
+        if found:
+            return tuple(found[:_CLOSEST])
+    by_word = {one: name for name, words in spelled.items() for one in words}
+    alike = get_close_matches(wanted, by_word, n=2 * _CLOSEST, cutoff=_ALIKE)
+    return tuple(dict.fromkeys(by_word[one] for one in alike))[:_CLOSEST]
 
 
 def quoted(text: str) -> str:

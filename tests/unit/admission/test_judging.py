@@ -193,6 +193,9 @@ def test_warnings_are_cut_where_it_can_be_said() -> None:
     assert within_limits(["a\nb\x1b[0m", "", "  ", "a\nb\x1b[0m"]) == ["a b [0m"]
     (cut,) = within_limits(["x" * 1000])
     assert len(cut) == WARNING_LIMIT
+    (listed,) = within_limits(["Offered: " + ", ".join(["NVIDIA A2-4Q"] * 30)])
+    assert listed.endswith("NVIDIA A2-4Q…")
+    assert len(listed) <= WARNING_LIMIT
     assert cut.endswith("…")
     many = within_limits([f"{n} " + "x" * 250 for n in range(100)])
     assert sum(map(len, many)) <= WARNINGS_LIMIT

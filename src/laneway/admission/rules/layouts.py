@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from laneway.admission.rules.common import Case, Findings, Parts, rules
-from laneway.admission.rules.owning import Selected, owned_by_others, selected
-from laneway.api import PCIDevice, VGPULayout
+from laneway.admission.rules.owning import Selected, owned_by_others, profile_names, selected
+from laneway.api import PCIDevice, SRIOVGPUDevice, VGPULayout
 from laneway.controllers.devices import layout as projection
 from laneway.core.decision import refusals_of
 from laneway.core.inventory import Inventory
@@ -49,22 +49,44 @@ _ANY = PciAddress(0, 0, 0, 0)
 
 
 def _create(case: Case[VGPULayout], new: VGPULayout) -> Findings:
-    wish = projection.wish(new, _ANY)
+    gpus = selected(case.world, new)
+    known = _known(gpus)
+    wish = projection.wish(new, _ANY, known)
     odd: tuple[Refusal, ...] = (
-        tuple(ProfileUnknown(shown(name), ()) for name in wish.wanted if profile(name) is None)
+        tuple(
+            ProfileUnknown(shown(name), tuple(sorted(known[0] or known[1])))
+            for name in wish.wanted
+            if profile(name) is None
+        )
         if isinstance(wish, LayoutWish)
         else wish
     )
     yield from odd
     if odd:
         return
-    gpus = selected(case.world, new)
     if not gpus:
         yield "No GPU of any node is selected: look at spec.nodeSelector and spec.gpuSelector."
     if not new.spec.dry_run:
         # Of a trial the agents tell, and more exactly.
         yield from owned_by_others(case.world, case.name, new, gpus)
         yield from _unfitting(new, gpus)
+
+
+def _known(gpus: Selected) -> tuple[set[str], set[str]]:
+    """The profiles of all these GPUs as their drivers name them, and as the catalogue does."""
+    driver: set[str] = set()
+    catalogue: set[str] = set()
+    # GPUs of one model that carry the same offer the same.
+    for one in {_offer(gpu, device): (gpu, device) for gpu, device in gpus}.values():
+        told, listed = profile_names(*one)
+        driver |= told
+        catalogue |= listed
+    return driver, catalogue
+
+
+def _offer(gpu: SRIOVGPUDevice, device: PCIDevice) -> tuple[object, ...]:
+    status = device.status
+    return status.device_id, status.subsystem_device_id, frozenset(gpu.status.fits.items())
 
 
 def _update(case: Case[VGPULayout], old: VGPULayout, new: VGPULayout) -> Findings:
@@ -83,7 +105,8 @@ def _unfitting(new: VGPULayout, gpus: Selected) -> Findings:
         models[status.device_id, status.subsystem_device_id, functions].append((gpu, device))
     for (model, board, functions), some in sorted(models.items()):
         names = sorted(gpu.metadata.name for gpu, _ in some)
-        for refusal in _of_model(new, _blank(some[0][1], model, board, functions)):
+        driver, _ = _known(some)
+        for refusal in _of_model(new, _blank(some[0][1], model, board, functions), driver):
             more = f" and {len(names) - 1} more like it" if len(names) > 1 else ""
             yield f"{names[0]}{more}: {refusal.words}"
 
@@ -107,13 +130,17 @@ def _blank(device: PCIDevice, model: str, board: str, functions: int) -> PciFunc
     )
 
 
-def _of_model(layout: VGPULayout, card: PciFunction) -> Iterable[Refusal]:
-    wish = projection.wish(layout, card.address, named(card))
+def _of_model(layout: VGPULayout, card: PciFunction, driver: set[str]) -> Iterable[Refusal]:
+    """`driver`: the profiles that the driver offers on cards of the model, as far as it tells."""
+    wish = projection.wish(layout, card.address, (driver, named(card)[1]))
     if not isinstance(wish, LayoutWish):
         return
     situation = Situation(node="", inventory=Inventory(functions=(card,)), sriov_manage=True)
     for one in refusals_of(plan_wish(wish, situation)):
-        if isinstance(one, _ABOUT_THE_WISH):
+        if isinstance(one, ProfileUnknown) and driver:
+            # The catalogue has profiles that no driver offers.
+            yield ProfileUnknown(one.profile, tuple(sorted(driver)))
+        elif isinstance(one, _ABOUT_THE_WISH):
             yield one
 
 

@@ -53,7 +53,8 @@ def profile_names(gpu: SRIOVGPUDevice, device: PCIDevice) -> tuple[set[str], set
     """The profiles of a GPU as its driver names them, and as the catalogue does."""
     status = device.status
     catalogue = profiles_on(status.device_id, status.subsystem_device_id)
-    driver = {*gpu.status.fits, *gpu.status.configured}
+    # Those of which none fits now may be the catalogue's alone.
+    driver = {name for name, left in gpu.status.fits.items() if left} | {*gpu.status.configured}
     return driver, {one.name for one in catalogue}
 
 

@@ -11,6 +11,8 @@ and the agent decides by what the driver says afterwards.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from laneway.admission.rules.common import (
     Case,
     Findings,
@@ -25,11 +27,19 @@ from laneway.admission.rules.common import (
 from laneway.admission.rules.keeping import kept_for
 from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
-from laneway.api import SRIOVGPUDevice, VGPUDevice
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condition
+from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
+from laneway.core.mig.profiles import serving
+from laneway.core.mig.wish import bare_name
 from laneway.core.phrases import counted, few, shown
-from laneway.core.refusals import ProfileNotNamed, ProfileNotOffered
+from laneway.core.refusals import GpuPreparing, ProfileNotNamed, ProfileNotOffered
+from laneway.core.vgpu.profiles import framebuffer_mib
+from laneway.core.vgpu.profiles import profile as named
 
 KIND = "vgpudevice"
+_COMING = (IN_PROGRESS, GpuPreparing.__name__)
+"""Answers to a wish that is only not met yet."""
 
 
 def _node_of(vgpu: VGPUDevice, _world: World) -> str:
@@ -92,9 +102,14 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
     if not profile:
         yield ProfileNotNamed(case.name, offered)
         return
-    if profile in status.available_types or profile == status.configure_vgpu_type_name:
+    if profile == status.configure_vgpu_type_name:
         return
     gpu = case.world.gpus.get(pci_name(known.spec.node_name, known.spec.parent_gpu_device_address))
+    if profile in status.available_types:
+        if gpu is not None and (taken := _taken(case, gpu, profile)):
+            left = tuple(one for one in offered if not _taken(case, gpu, one))
+            yield ProfileNotOffered(case.name, profile, taken, left)
+        return
     of_gpu = {*gpu.status.fits, *gpu.status.configured} if gpu is not None else set()
     perhaps = profile in of_gpu or not (of_gpu or offered)
     if perhaps and old.spec.enabled:
@@ -105,7 +120,41 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
             f"on {case.name} then its condition Ready will say."
         )
         return
-    yield ProfileNotOffered(case.name, profile, _why(known, gpu, profile, of_gpu), offered)
+    instances = case.world.migs.get(gpu.metadata.name) if gpu is not None else None
+    why = _why(known, gpu, profile, of_gpu, instances)
+    yield ProfileNotOffered(case.name, profile, why, offered)
+
+
+def _taken(case: Case[VGPUDevice], gpu: SRIOVGPUDevice, profile: str) -> str:
+    """Why there will be no room for a profile once everything admitted before is made.
+
+    What the driver offers is a matter of seconds ago, so the wishes are counted. How many there
+    can be one status tells, of the GPU at one moment, so that nothing is counted twice.
+    """
+    status = gpu.status
+    wished: Counter[str] = Counter()
+    for one in case.world.vgpus.by(PARENT, gpu.metadata.name):
+        if one.metadata.name != case.name and one.spec.enabled and not _is_refused(one):
+            wished[one.spec.vgpu_type_name] += 1
+    if status.mode == Mode.SAME_SIZE:
+        sizes = {name for name in wished if framebuffer_mib(name) != framebuffer_mib(profile)}
+        if sizes and framebuffer_mib(profile):
+            return (
+                f"{counted(sorted((name, wished[name]) for name in sizes))} is asked for on the "
+                "GPU, which carries one size at a time in mode SameSize."
+            )
+    most = status.configured.get(profile, 0) + status.fits.get(profile, 0)
+    if profile in status.fits and wished[profile] >= most:
+        return f"{wished[profile]} x {profile} are asked for on the GPU, which takes {most}."
+    return ""
+
+
+def _is_refused(vgpu: VGPUDevice) -> bool:
+    """Whether its agent has said that a wish cannot be met now, so that it takes no room."""
+    ready = find_condition(vgpu.status.conditions, "Ready")
+    answered = vgpu.status.observed_generation >= vgpu.metadata.generation
+    waits = ready is not None and ready.status == "False" and ready.reason not in _COMING
+    return answered and waits and not vgpu.status.configure_vgpu_type_name
 
 
 def _leaving(
@@ -128,21 +177,63 @@ def _is_leaving(vgpu: VGPUDevice) -> bool:
     return carried not in ("", wished) and not answered
 
 
-def _why(known: VGPUDevice, gpu: SRIOVGPUDevice | None, profile: str, of_gpu: set[str]) -> str:
+def _why(
+    known: VGPUDevice,
+    gpu: SRIOVGPUDevice | None,
+    profile: str,
+    of_gpu: set[str],
+    instances: MigConfiguration | None,
+) -> str:
     """What is known about why a profile is not possible, as a sentence."""
     if gpu is not None and not gpu.spec.enabled:
         return f"SRIOVGPUDevice {gpu.metadata.name} is not enabled."
     if current := known.status.configure_vgpu_type_name:
         return f"The function carries a {current}."
+    if gpu is not None and (odd := _other_mode(gpu, profile)):
+        return odd
     if gpu is not None and profile in of_gpu:
-        there_now = counted(sorted(gpu.status.configured.items()))
-        left = gpu.status.fits.get(profile, 0)
-        return f"The GPU carries {there_now}, and takes {left} more of it."
+        return _full(gpu, profile, instances)
     if of_gpu or known.status.available_types:
         return "The driver has no profile of that name for this GPU."
     if not known.status.observed_generation:
         return "Nothing is known of the function yet: its agent has not answered."
     return "The driver offers no profile there."
+
+
+def _other_mode(gpu: SRIOVGPUDevice, profile: str) -> str:
+    """That a profile is for GPUs in another mode than this one."""
+    known, mode = named(profile), mode_named(gpu.status.mode)
+    if known is None or mode is None or known.mig_backed == mode.has_mig:
+        return ""
+    if known.mig_backed:
+        return f"{shown(profile)} needs a GPU instance, and this GPU is in mode {mode}."
+    return f"{shown(profile)} is time-sliced, and this GPU is in mode {mode}."
+
+
+def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None) -> str:
+    """Why no more of a profile fit that the GPU has."""
+    known, status = named(profile), gpu.status
+    if known is not None and known.mig_backed and instances is not None:
+        told = instances.status.profile_status
+        offered = [GpuInstanceProfile(bare_name(p.name), p.id, p.total, (), 0) for p in told]
+        there = [(bare_name(p.name), len(p.vgpu_ids)) for p in told if p.vgpu_ids]
+        found = serving(profile, offered)
+        if found and found[1].name not in dict(there):
+            return (
+                f"It needs a GPU instance {found[1].name}; there is {counted(there)}. Ask for one "
+                f"in MIGConfiguration {instances.metadata.name}."
+            )
+    size = framebuffer_mib(profile)
+    if status.mode == Mode.SAME_SIZE and any(
+        framebuffer_mib(name) != size for name in status.configured
+    ):
+        return (
+            f"The GPU carries {counted(sorted(status.configured.items()))}, and one size at a "
+            "time in mode SameSize. Ask for that size, or have the GPU in mode MixedSize."
+        )
+    left = status.fits.get(profile, 0)
+    carries = counted(sorted(status.configured.items()))
+    return f"The GPU carries {carries}, and takes {left} more of it."
 
 
 def _delete(case: Case[VGPUDevice], _old: VGPUDevice) -> Findings:

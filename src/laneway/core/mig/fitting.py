@@ -21,8 +21,10 @@ def misfit(totals: Mapping[str, int], wanted: Mapping[str, int]) -> str:
     memory = {name: gib for name in totals if (gib := memory_gib(name))}
     if not memory or any(name not in memory for name in wanted):
         return ""
-    # The smallest profile has one slice. Sizes in names are rounded, and so are these.
-    unit, whole = min(memory.values()), max(memory.values())
+    # The smallest profile has one slice. Sizes in names are rounded, and so are these. The card is
+    # as large as all instances of one profile together: none has to take all of it.
+    unit = min(memory.values())
+    whole = max(gib * max(1, totals[name]) for name, gib in memory.items())
     slices = max(1, round(whole / unit))
     offered = []
     for name, gib in memory.items():

@@ -176,7 +176,11 @@ def _slices(counts: Mapping[str, int]) -> int:
 
 
 def _all_slices(profiles: Mapping[str, GpuInstanceProfile]) -> int:
-    return max((compute_slices(name) for name in profiles), default=0)
+    """Of the card: of the profile that takes all of it, or of as many as it takes of another."""
+    memory = max((one.size * max(1, one.total) for one in profiles.values()), default=0)
+    whole = [compute_slices(name) for name, one in profiles.items() if one.size >= memory]
+    each = (compute_slices(name) * max(1, one.total) for name, one in profiles.items())
+    return max(whole or each, default=0)
 
 
 def _short_of(profiles: Mapping[str, GpuInstanceProfile], counts: Mapping[str, int]) -> str:

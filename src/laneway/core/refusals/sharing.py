@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from laneway.core.phrases import few, line, listed, shown
+from laneway.core.phrases import closest, few, line, listed, shown
 from laneway.core.refusals.base import Refusal
 
 
@@ -91,9 +91,11 @@ class ProfileNotOffered(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        meant = closest(self.profile, self.offered)
+        hint = f"Closest: {listed(meant)}. " if meant else ""
         return (
             f"VGPUTypeName {shown(self.profile)} is not a valid profile for vGPU device "
-            f"{self.name}. {line(self.why)} Possible there now: {listed(self.offered)}."
+            f"{self.name}. {line(self.why)} {hint}Possible there now: {few(self.offered)}."
         )
 
 

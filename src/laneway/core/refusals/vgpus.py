@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import counted, listed, quoted
+from laneway.core.phrases import closest, counted, few, listed, quoted
 from laneway.core.refusals.base import Refusal
 
 
@@ -27,10 +27,10 @@ class ProfileUnknown(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return (
-            f"The driver offers no profile named {quoted(self.profile)} on this GPU. "
-            f"Possible here now: {listed(self.offered)}."
-        )
+        text = f"The driver offers no profile named {quoted(self.profile)} on this GPU."
+        if meant := closest(self.profile, self.offered):
+            return f"{text} Closest: {listed(meant)}."
+        return f"{text} Possible here now: {few(self.offered)}." if self.offered else text
 
 
 class ProfileExhausted(Refusal, frozen=True):

@@ -33,12 +33,20 @@ def layout(
     return decode(VGPULayout, msgspec.json.encode(raw))
 
 
-def gpu(scene: Any, address: str = GPU, *, enabled: bool = False, device: str = A2) -> None:
+def gpu(
+    scene: Any,
+    address: str = GPU,
+    *,
+    enabled: bool = False,
+    device: str = A2,
+    fits: dict[str, int] | None = None,
+) -> None:
     sriov = {"totalVFs": 16, "numVFs": 0}
     function = scene.pci(address, deviceId=device, subsystemDeviceId="157e", sriov=sriov)
     spec = {"address": address, "nodeName": "node1", "enabled": enabled}
     metadata = {"name": function.metadata.name}
-    scene.put("gpus", SRIOVGPUDevice, {"metadata": metadata, "spec": spec})
+    raw = {"metadata": metadata, "spec": spec, "status": {"fits": fits or {}}}
+    scene.put("gpus", SRIOVGPUDevice, raw)
 
 
 def test_a_layout_that_fits(scene: Any) -> None:
@@ -104,6 +112,22 @@ def test_a_layout_that_contradicts_itself(
     assert reasons(scene.judge(RULES, "CREATE", new=new)) == [reason]
     assert reasons(scene.judge(RULES, "UPDATE", old=layout(), new=new)) == [reason]
     assert scene.judge(RULES, "UPDATE", old=new, new=new).allowed
+
+
+@pytest.mark.parametrize("asked", ["NVIDIA a2-4q", "a2-4q", "A2-4Q"])
+def test_a_profile_is_known_by_its_short_name_in_any_case(scene: Any, asked: str) -> None:
+    gpu(scene, fits={"NVIDIA A2-4Q": 4})
+    verdict = scene.judge(RULES, "CREATE", new=layout((asked, 4)))
+    assert (verdict.allowed, verdict.warnings) == (True, ())
+
+
+def test_of_a_profile_that_there_is_not_the_closest_of_the_driver_is_told(scene: Any) -> None:
+    gpu(scene, fits={"NVIDIA A2-8Q": 2, "NVIDIA A2-4Q": 4, "NVIDIA A2-3B": 0})
+    (warning,) = scene.judge(RULES, "CREATE", new=layout(("NVIDIA A2-9Q", 1))).warnings
+    assert "Closest: NVIDIA A2-" in warning
+    assert "A2-3B" not in warning
+    verdict = scene.judge(RULES, "CREATE", new=layout(("NVIDIA A2-8", 1)))
+    assert "Closest: NVIDIA A2-8Q." in words(verdict)
 
 
 def test_a_layout_that_means_no_gpu(scene: Any) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from laneway.admission.rules.vgpus import RULES
-from laneway.api import SRIOVGPUDevice, VGPUDevice, decode
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, decode
 from laneway.core.keys import ANNOTATION_MOVED
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, DeviceFact, Facts, Phase, Who, WhoKind
@@ -309,3 +309,80 @@ def test_the_object_of_a_function_that_is_there_comes_again(scene: Any) -> None:
     verdict = scene.judge(RULES, "DELETE", old=vgpu())
     assert verdict.allowed
     assert "anew" in verdict.warnings[0]
+
+
+# ------------------------------------------------------------------- what was admitted just now
+
+
+def others(scene: Any, count: int, profile: str = Q4, **status: Any) -> None:
+    """VGPUs that are admitted on the GPU, and of which no status tells yet."""
+    for number in range(5, 5 + count):
+        name = f"node1-0000080{number:02}"
+        spec = {"address": f"0000:08:00.{number}"}
+        one = vgpu(profile, enabled=True, spec=spec, metadata={"name": name, **BUSY}, **status)
+        scene.world.vgpus.put(one)
+
+
+def test_what_was_admitted_takes_room_before_anybody_observes_it(
+    scene: Any, reasons: Reasons
+) -> None:
+    gpu(scene, mode="SameSize", fits={Q2: 8, Q4: 4})
+    others(scene, 3)
+    assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
+    others(scene, 4)
+    verdict = update(scene, vgpu(), vgpu(Q4, enabled=True))
+    assert reasons(verdict) == ["ProfileNotOffered"]
+    assert f"4 x {Q4} are asked for on the GPU, which takes 4." in words(verdict)
+    gpu(scene, mode="SameSize", fits={Q2: 0, Q4: 1}, configured={Q4: 4})
+    assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
+
+
+def test_a_wish_that_its_agent_refused_takes_no_room(scene: Any) -> None:
+    gpu(scene, mode="SameSize", fits={Q2: 8, Q4: 1})
+    exhausted = {"type": "Ready", "status": "False", "reason": "ProfileExhausted"}
+    others(scene, 1, observedGeneration=2, conditions=[exhausted])
+    assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
+
+
+def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> None:
+    gpu(scene, mode="SameSize", fits={Q2: 8, Q4: 4})
+    others(scene, 1)
+    verdict = update(scene, vgpu(), vgpu(Q2, enabled=True))
+    assert reasons(verdict) == ["ProfileNotOffered"]
+    assert "one size at a time" in words(verdict)
+    assert words(verdict).endswith(f"Possible there now: {Q4}.")
+    gpu(scene, mode="MixedSize", fits={Q2: 8, Q4: 4})
+    assert update(scene, vgpu(), vgpu(Q2, enabled=True)).allowed
+
+
+# ------------------------------------------------------------------------------ why it is not
+
+
+@pytest.mark.parametrize(
+    ("status", "profile", "why"),
+    [
+        ({"mode": "MIGBacked"}, "GRID A100-40C", "is time-sliced, and this GPU is in mode MIGB"),
+        ({"mode": "SameSize"}, "GRID A100-7-40C", "needs a GPU instance, and this GPU is in mode"),
+        (
+            {"mode": "MIGBacked", "fits": {"GRID A100-7-40C": 0}},
+            "GRID A100-7-40C",
+            "It needs a GPU instance 7g.40gb; there is 1 x 3g.20gb.",
+        ),
+        (
+            {"mode": "SameSize", "fits": {Q4: 0}, "configured": {"NVIDIA A2-8Q": 1}},
+            Q4,
+            "The GPU carries 1 x NVIDIA A2-8Q, and one size at a time in mode SameSize.",
+        ),
+    ],
+)
+def test_the_reason_is_the_mode_of_the_gpu(
+    scene: Any, status: dict[str, Any], profile: str, why: str
+) -> None:
+    gpu(scene, **status)
+    profiles = [
+        {"name": "MIG 7g.40gb", "id": 0, "total": 1},
+        {"name": "MIG 3g.20gb", "id": 9, "total": 2, "vGPUID": ["1"]},
+    ]
+    raw = {"metadata": {"name": "node1-000008000"}, "status": {"profileStatus": profiles}}
+    scene.put("migs", MigConfiguration, raw)
+    assert why in words(update(scene, vgpu(types=()), vgpu(profile, enabled=True)))
