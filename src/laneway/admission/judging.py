@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from laneway.admission.access import AccessReviews
+from laneway.admission.machines import number
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
@@ -32,6 +33,7 @@ from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
 from laneway.core.phrases import quoted
+from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,8 @@ class Kind:
     mutate: Mutate | None = None
     foreign: bool = False
     """Whether it is somebody else's, and passes where Laneway cannot judge it."""
+    asks_for_devices: bool = False
+    """Whether its objects ask for devices, in a number that is limited."""
     told_as: str = ""
     """A group, if refusals of this kind are told as its own controller tells them."""
 
@@ -90,9 +94,16 @@ class Judging:
     """Answers questions about the kinds that it is given."""
 
     def __init__(
-        self, kinds: Kinds, world: World, access: AccessReviews, metrics: AdmissionMetrics
+        self,
+        kinds: Kinds,
+        world: World,
+        access: AccessReviews,
+        metrics: AdmissionMetrics,
+        turns: Turns | None = None,
     ) -> None:
+        """`turns` are those in which everything here is computed."""
         self._kinds = kinds
+        self._turns = turns or Turns()
         self._world = world
         self._access = access
         self._metrics = metrics
@@ -126,7 +137,10 @@ class Judging:
         if question.subresource and not scales:
             return Judged(Answer(), kind.name, operation, Outcome.ALLOWED)
         try:
-            answer = await judge(kind, operation, question)
+            async with self._turn(question):
+                answer = self._refused_at_once(kind, operation, question)
+            if answer is None:
+                answer = await judge(kind, operation, question)
             outcome = Outcome.REFUSED if answer.denial else Outcome.ALLOWED
         except DecodeError as error:
             answer = _unreadable(kind, operation, question, error)
@@ -137,12 +151,26 @@ class Judging:
         self._tell(kind, operation, question, answer)
         return Judged(answer, kind.name, operation, outcome)
 
+    def _turn(self, question: Question) -> contextlib.AbstractAsyncContextManager[None]:
+        return self._turns.turn(question.peer, question.requester.username)
+
+    @staticmethod
+    def _refused_at_once(kind: Kind, operation: Operation, question: Question) -> Answer | None:
+        """A refusal of what would take too long to judge."""
+        if not kind.asks_for_devices or operation is Operation.DELETE:
+            return None
+        refusal = number.refused(question.object, question.old_object)
+        return None if refusal is None else Answer(denial([refusal]))
+
     async def _validated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
-        request = read_request(kind.type, operation, question)
+        async with self._turn(question):
+            request = read_request(kind.type, operation, question)
         await self._caught_up(kind, request)
-        asked = frozenset(kind.rules.asks(request, self._world))
+        async with self._turn(question):
+            asked = frozenset(kind.rules.asks(request, self._world))
         rights = await self._access.granted(request.requester, asked)
-        verdict = kind.rules.judge(request, self._world, rights.granted)
+        async with self._turn(question):
+            verdict = kind.rules.judge(request, self._world, rights.granted)
         warnings = (*verdict.warnings, *rights.warnings)
         if not verdict.refusals:
             return Answer(warnings=warnings)
@@ -163,7 +191,8 @@ class Judging:
             with contextlib.suppress(DecodeError):
                 request = read_request(kind.type, operation, question)
                 await self._caught_up(kind, request)
-        change = kind.mutate(question, self._world)
+        async with self._turn(question):
+            change = kind.mutate(question, self._world)
         return Answer(warnings=change.warnings, patch=change.operations)
 
     def _tell(self, kind: Kind, operation: str, question: Question, answer: Answer) -> None:

@@ -92,7 +92,7 @@ def _own(cls: type[Any], rules: Rules, mutate: Callable[[Any], _Operations] | No
 
 
 def _foreign(cls: type[Any], rules: Rules, mutate: Mutate | None = None) -> Kind:
-    return Kind(cls.__name__, cls, rules, mutate, foreign=True)
+    return Kind(cls.__name__, cls, rules, mutate, foreign=True, asks_for_devices=True)
 
 
 def _clustered(where: objects.Where, rules: Rules) -> Kind:

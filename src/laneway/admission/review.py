@@ -84,6 +84,8 @@ class Question(NamedTuple):
     """As it is, if it is."""
     dry_run: bool = False
     """Whether it is only to be seen what would become of it."""
+    peer: str = ""
+    """Who sent it."""
 
 
 class Answer(NamedTuple):
@@ -95,8 +97,8 @@ class Answer(NamedTuple):
     """Operations of a JSON patch."""
 
 
-def read(body: bytes) -> Question:
-    """The question in a body. Raises MalformedError."""
+def read(body: bytes, peer: str = "") -> Question:
+    """The question in a body that a peer sent. Raises MalformedError."""
     try:
         review = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -127,6 +129,7 @@ def read(body: bytes) -> Question:
         object=_present(asked.object),
         old_object=_present(asked.old_object),
         dry_run=asked.dry_run is True,
+        peer=peer,
     )
 
 

@@ -12,10 +12,12 @@ them to another one before this one is gone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
@@ -24,14 +26,21 @@ from laneway.admission.judging import OTHER, Judged, Judging
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.review import Answer, MalformedError, Question
 from laneway.admission.wording import Denial
+from laneway.serving.connections import peer_of
+from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 
 MUTATION = "/v1/webhook/mutation"
 VALIDATION = "/v1/webhook/validation"
 
-BODY_LIMIT = 16 << 20
-"""Bytes: two objects of 3 MB, more than Kubernetes stores, in JSON that escapes much of them."""
+BODY_LIMIT = (3 << 20) + (3 << 19) + (1 << 16)
+"""Bytes: an object as large as a request may be (3 MiB), the one before as large as etcd stores by
+default (1.5 MiB), and what is said about them."""
+LARGE = 1 << 18
+"""From so many bytes on, bodies are read a few at a time: what is read is kept in memory."""
+LARGE_AT_ONCE = 16
+LARGE_OF_A_PEER = 2
 READ_SECONDS = 10.0
 """To send a question; the API server would not wait longer for the answer."""
 
@@ -44,8 +53,10 @@ def application(
     metrics: AdmissionMetrics,
     not_ready: NotReady,
     stopping: asyncio.Event,
+    turns: Turns,
 ) -> web.Application:
-    """The paths. `not_ready` names what is missing for a verdict."""
+    """The paths. `not_ready` names what is missing for a verdict; `turns` are `judging`'s."""
+    bodies = _Bodies()
 
     def serve(webhook: str, judge: Judge) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handler(request: web.Request) -> web.Response:
@@ -57,30 +68,22 @@ def application(
         return handler
 
     async def _response(request: web.Request, webhook: str, judge: Judge) -> web.Response:
-        if "Content-Encoding" in request.headers:
-            text = "compressed bodies are not read\n"
-            return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=text)
-        if request.content_type != "application/json":
-            text = f"expected application/json, not {request.content_type!r}\n"
-            return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=text)
+        peer = peer_of(request.remote or "")
         try:
-            async with asyncio.timeout(READ_SECONDS):
-                body = await request.read()
-        except TimeoutError:
-            return web.Response(status=HTTPStatus.REQUEST_TIMEOUT, text="the body is too slow\n")
-        except (web.RequestPayloadError, OSError) as error:
-            log.info("a request broke off: %s", error)
-            return web.Response(status=HTTPStatus.BAD_REQUEST, text="the body broke off\n")
+            body = await _read(request, bodies, peer)
+        except _Refused as refused:
+            return web.Response(status=refused.status, text=f"{refused}\n")
         began = time.perf_counter()
-        version, uid, status, judged = await _judged(body, judge)
+        version, uid, status, judged = await _judged(body, peer, judge)
         answer = review.write(version, uid, judged.answer)
         seconds = time.perf_counter() - began
         metrics.reviewed(webhook, judged.kind, judged.operation, judged.outcome, seconds)
         return web.Response(status=status, body=answer, content_type="application/json")
 
-    async def _judged(body: bytes, judge: Judge) -> tuple[str, str, HTTPStatus, Judged]:
+    async def _judged(body: bytes, peer: str, judge: Judge) -> tuple[str, str, HTTPStatus, Judged]:
         try:
-            question = review.read(body)
+            async with turns.turn(peer):
+                question = review.read(body, peer)
         except MalformedError as error:
             log.warning("no review can be made of a request: %s", error)
             judged = _no_verdict(
@@ -103,6 +106,54 @@ def application(
         ]
     )
     return app
+
+
+class _Refused(Exception):  # noqa: N818 - named as what happened
+    """A body is not read; the text says why."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+async def _read(request: web.Request, bodies: _Bodies, peer: str) -> bytes:
+    """The body of a request. Raises _Refused."""
+    if "Content-Encoding" in request.headers:
+        raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "compressed bodies are not read")
+    if request.content_type != "application/json":
+        why = f"expected application/json, not {request.content_type!r}"
+        raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
+    length = request.content_length
+    if (length or 0) > BODY_LIMIT:
+        why = f"the body is longer than {BODY_LIMIT} bytes"
+        raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+    try:
+        async with bodies.room(peer, length), asyncio.timeout(READ_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise _Refused(HTTPStatus.REQUEST_TIMEOUT, "the body is too slow") from None
+    except (web.RequestPayloadError, OSError) as error:
+        log.info("a request broke off: %s", error)
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the body broke off") from None
+
+
+class _Bodies:
+    """Room for large bodies, of which few are in memory at a time."""
+
+    def __init__(self) -> None:
+        self._all = asyncio.Semaphore(LARGE_AT_ONCE)
+        self._peers: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @contextlib.asynccontextmanager
+    async def room(self, peer: str, length: int | None) -> AsyncIterator[None]:
+        """Wait for room for a body of so many bytes; None: nobody has said how many."""
+        if length is not None and length < LARGE:
+            yield
+            return
+        own = self._peers.get(peer) or asyncio.Semaphore(LARGE_OF_A_PEER)
+        self._peers[peer] = own
+        async with own, self._all:
+            yield
 
 
 def _no_verdict(code: HTTPStatus, reason: str, words: str, outcome: Outcome) -> Judged:

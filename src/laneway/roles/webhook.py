@@ -26,6 +26,7 @@ from laneway.admission.world import World
 from laneway.kube.client import Client
 from laneway.roles.health import place
 from laneway.serving.listening import listening
+from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -95,8 +96,9 @@ class Webhook:
         self._listening = False
         self._stopping = asyncio.Event()
         self._tls = TlsFiles(cert_file, key_file, metrics)
-        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics)
-        self._app = application(judging, metrics, caches.waiting_for, self._stopping)
+        turns = Turns()
+        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics, turns)
+        self._app = application(judging, metrics, caches.waiting_for, self._stopping, turns)
 
     def waiting_for(self) -> list[str]:
         """What is not there yet: names of caches, `certificate`, and `stopping` at the end."""
@@ -133,6 +135,7 @@ class Webhook:
                 self.port,
                 tls=self._tls.context,
                 finish_seconds=FINISH_SECONDS,
+                cancels=True,  # Nobody waits for the answer any more.
             )
             try:
                 self.port = await stack.enter_async_context(serving)

@@ -168,26 +168,25 @@ def test_the_last_of_two_equal_keys_counts(webhook: WebhookInThread) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_objects_of_three_megabytes_are_judged(webhook: WebhookInThread, path: str) -> None:
-    large = machine(description="x" * 3_000_000)
-    asked = review("virtualmachines", "UPDATE", large, large, group="kubevirt.io")
+def test_the_largest_objects_are_judged(webhook: WebhookInThread, path: str) -> None:
+    """A request may have 3 MiB, and what is stored 1.5 MiB."""
+    new, old = (machine(description="x" * size) for size in (3 << 20, 3 << 19))
+    asked = review("virtualmachines", "UPDATE", new, old, group="kubevirt.io")
     assert webhook.ask(asked, path)["allowed"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_machine_may_name_tens_of_thousands_of_devices(
+def test_tens_of_thousands_of_devices_are_not_looked_at(
     webhook: WebhookInThread, path: str
 ) -> None:
     devices = [{"name": f"device-{n}", "deviceName": f"vendor.com/{n}"} for n in range(20_000)]
     asked = review("virtualmachines", new=machine("vm", *devices), group="kubevirt.io")
-    response = webhook.ask(asked, path)
-    if path == VALIDATION:
-        assert len(response["status"]["details"]["causes"]) <= 32
-        assert len(json.dumps(response)) < 100_000
+    (cause,) = webhook.ask(asked, path)["status"]["details"]["causes"]
+    assert cause["reason"] == "TooManyDevices"
 
 
 def test_a_body_that_is_too_large_is_not_read(webhook: WebhookInThread) -> None:
-    status, _ = webhook.send(b" " * (17 << 20))
+    status, _ = webhook.send(b" " * (5 << 20))
     assert status == 413
 
 

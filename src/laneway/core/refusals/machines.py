@@ -29,6 +29,20 @@ class ResourceNotFound(Refusal, frozen=True):
         )
 
 
+class TooManyDevices(Refusal, frozen=True):
+    """A virtual machine asks for more devices than are looked at."""
+
+    count: int
+    limit: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The virtual machine has {self.count} entries in hostDevices and gpus; at most "
+            f"{self.limit} are accepted. Remove the entries that it does not need."
+        )
+
+
 class DevicesOnSeveralNodes(Refusal, frozen=True):
     """A machine names devices that are on different nodes."""
 
