@@ -41,8 +41,7 @@ VALUES: dict[str, Object] = {
     "machines on vSphere must be checked": {
         "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}
     },
-    "beside CAPV": {"manager": {"vsphere": {"mode": "beside"}}},
-    "in CAPV's place": {"manager": {"vsphere": {"mode": "standalone", "checkNodes": True}}},
+    "beside CAPV": {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["vault"]}}},
     "in some namespaces, without the internet": {
         "manager": {
             "vsphere": {

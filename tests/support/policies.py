@@ -54,7 +54,7 @@ class Policy:
 
         for one in self.spec["matchConditions"]:
             assert type_of(one["expression"]) == BOOL
-        for one in self.spec["variables"]:
+        for one in self.spec.get("variables", ()):
             variables[one["name"]] = type_of(one["expression"])
         for one in self.spec["validations"]:
             assert type_of(one["expression"]) == BOOL
@@ -79,7 +79,7 @@ class Policy:
     def verdict(self, request: Mapping[str, Any]) -> str:
         """What is said against a request that it concerns; empty: nothing."""
         variables: dict[str, Any] = {}
-        for one in self.spec["variables"]:
+        for one in self.spec.get("variables", ()):
             variables[one["name"]] = _value(one["expression"], request, variables)
         for one in self.spec["validations"]:
             if not _value(one["expression"], request, variables):

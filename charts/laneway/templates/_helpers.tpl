@@ -124,3 +124,20 @@ installing; else what its version has, as when rendering without a cluster.
 {{- define "laneway.hasMatchConditions" -}}
 {{- if semverCompare ">=1.28.0-0" .Capabilities.KubeVersion.Version }}yes{{ end }}
 {{- end }}
+
+{{/* The definitions of Laneway's kinds. */}}
+{{- define "laneway.definitions" -}}
+- migconfigurations.devices.harvesterhci.io
+- nodes.devices.harvesterhci.io
+- pcideviceclaims.devices.harvesterhci.io
+- pcidevices.devices.harvesterhci.io
+- sriovgpudevices.devices.harvesterhci.io
+- sriovnetworkdevices.devices.harvesterhci.io
+- usbdeviceclaims.devices.harvesterhci.io
+- usbdevices.devices.harvesterhci.io
+- vcenters.devices.harvesterhci.io
+- vgpudevices.devices.harvesterhci.io
+- vgpulayouts.devices.harvesterhci.io
+- vspherehosts.devices.harvesterhci.io
+- vspherereservations.devices.harvesterhci.io
+{{- end }}

@@ -179,10 +179,14 @@ async def test_machine_gets_its_devices_while_everybody_has_its_own_account_only
         # Both agents have the same account here, which has no node in its token.
         said = [refusal(judged, one, name) for name in ("node1", "node2")]
         assert said.count("") == 1, (one, said)
+    of_manager = [one for one in asked_about if one["userInfo"]["username"].endswith(MANAGER)]
+    assert {one["resource"]["resource"] for one in of_manager} >= {"kubevirts", "virtualmachines"}
+    for one in of_manager:
+        assert refusal(judged, one, "node1") == "", one
 
 
 def watched() -> list[dict[str, Any]]:
-    """What the policies about agents are about."""
+    """What the policies are about."""
     return [
         rule for policy in policies() for rule in policy.spec["matchConstraints"]["resourceRules"]
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.chart import VALUES, Object, find, render
+from support.chart import VALUES, Object, find, helm, render
 
 
 def pod(objects: list[Object], kind: str, name: str) -> Any:
@@ -241,13 +241,18 @@ def secret_rights(values: Any) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("mode", ["beside", "standalone"])
-@pytest.mark.parametrize(("named", "where"), [([], {""}), (["a", "123"], {"a", "123"})])
-def test_secrets_are_read_in_the_namespaces_that_are_named_alone(
-    mode: str, named: list[str], where: set[str]
-) -> None:
-    values = {"manager": {"vsphere": {"mode": mode, "secretNamespaces": named}}}
+def test_secrets_are_read_in_the_namespaces_that_are_named_alone(mode: str) -> None:
+    values = {"manager": {"vsphere": {"mode": mode, "secretNamespaces": ["a", "123"]}}}
 
-    assert secret_rights(values) == {(one, "harvester-system", "laneway-manager") for one in where}
+    assert secret_rights(values) == {
+        (one, "harvester-system", "laneway-manager") for one in ("a", "123")
+    }
+
+
+@pytest.mark.parametrize("mode", ["beside", "standalone"])
+def test_whoever_names_no_namespaces_of_secrets_is_told_to(mode: str) -> None:
+    with pytest.raises(helm().HelmError, match="secretNamespaces is empty: name the namespaces"):
+        render({"manager": {"vsphere": {"mode": mode}}})
 
 
 def test_without_vsphere_no_secret_is_read_that_is_not_known_by_name() -> None:
@@ -256,7 +261,8 @@ def test_without_vsphere_no_secret_is_read_that_is_not_known_by_name() -> None:
 
 def test_what_adds_vectors_in_workload_clusters_can_be_of_a_registry_of_ones_own() -> None:
     def told(**vsphere: Any) -> set[str]:
-        objects = render({"manager": {"vsphere": {"vectorAddImage": "r.example/add:1"} | vsphere}})
+        given = {"vectorAddImage": "r.example/add:1", "secretNamespaces": ["a"]}
+        objects = render({"manager": {"vsphere": given | vsphere}})
         return set(pod(objects, "Deployment", "laneway-manager")["containers"][0]["args"])
 
     flag = "--vsphere-check-image=r.example/add:1"
