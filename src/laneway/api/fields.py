@@ -16,6 +16,8 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 # Empty is what a Go client writes for "not set".
 _PCI_ADDRESS = r"^$|^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$"
+_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""No control characters: such a name could look like several lines of a list, or of a log."""
 
 
 def fixed(called: str) -> list[dict[str, str]]:
@@ -51,14 +53,20 @@ NodeName = Annotated[
     str,
     Meta(
         description="Node that holds the device. Fixed.",
-        extra_json_schema={"x-kubernetes-validations": fixed("nodeName")},
+        extra_json_schema={
+            "pattern": _ONE_LINE,
+            "x-kubernetes-validations": fixed("nodeName"),
+        },
     ),
 ]
 UserName = Annotated[
     str,
     Meta(
         description="Who claimed the device. Fixed.",
-        extra_json_schema={"x-kubernetes-validations": fixed("username")},
+        extra_json_schema={
+            "pattern": _ONE_LINE,
+            "x-kubernetes-validations": fixed("username"),
+        },
     ),
 ]
 OnNode = Annotated[str, Meta(description="Node that holds the device.")]

@@ -181,6 +181,7 @@ def violations(schema: dict[str, Any], value: Any, path: str = "") -> list[str]:
 
 TEXT = st.text(max_size=12)
 NULLABLE_TEXT = st.none() | TEXT
+ONE_LINE = ("spec.nodeName", "spec.userName")
 ADDRESS = st.from_regex(r"\A([0-9a-f]{4}|1[0-9a-f]{4}):[0-9a-f]{2}:[01][0-9a-f]\.[0-7]\Z")
 
 
@@ -197,6 +198,8 @@ def field_values(kind: str, path: str, form: str) -> st.SearchStrategy[Any]:
         return st.none() | st.lists(struct_values(kind, f"{path}[]."), max_size=3)
     if path.lower().endswith("address"):
         return st.none() | st.just("") | ADDRESS
+    if path in ONE_LINE:
+        return st.none() | st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=12)
     return NULLABLE_TEXT
 
 
@@ -248,6 +251,18 @@ def test_objects_of_the_contract_are_valid_and_read_without_loss(
             if f"{part}.{key}" in CONTRACT[kind]
         }
         assert meaning(kept) == meaning(stored.get(part, {}))
+
+
+@pytest.mark.parametrize("name", ["admin\nX", "admin\rX", "a\x1b[2Jb", "a\x00", "a\x85b", "a\tb"])
+def test_names_of_users_and_nodes_are_one_line(name: str) -> None:
+    """What follows would look like a line of its own in a list, or in a log."""
+    for kind in KIND_NAMES:
+        for field in ONE_LINE:
+            if field in CONTRACT[kind]:
+                spec = {field.removeprefix("spec."): name}
+                assert violations(SCHEMAS[kind], {"spec": spec}), (kind, field)
+                plain = {field.removeprefix("spec."): "system:serviceaccount:a:b é 名"}
+                assert not violations(SCHEMAS[kind], {"spec": plain})
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)

@@ -31,7 +31,7 @@ from support.accounts import MANAGER, Installed, may, refusals, right
 from support.embedded import Embedded
 
 NAMESPACES = Resource("", "v1", "namespaces", False, CoreNode, "Namespace")
-MODE = {"manager": {"vsphere": {"mode": "beside"}}}
+MODE = {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["default"]}}}
 FORBIDDEN = (
     "list secrets",
     "watch secrets",
