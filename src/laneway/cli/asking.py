@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import click
 
 from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
-from laneway.cli import fleet, profile_names, progress, steps, trial, wishing
+from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial, wishing
 from laneway.cli.errors import one_line
 from laneway.core.refusals import (
     ClaimedWhole,
@@ -69,8 +68,7 @@ async def agreed(
                 quiet=True,
             )
     except asyncio.CancelledError:
-        with contextlib.suppress(OSError):
-            click.echo("laneway: interrupted; nothing was changed", err=True)
+        interrupts.say("; nothing was changed")
         raise
     except progress.TooLate as error:
         raise progress.TooLate(f"nothing was changed: {error}") from None

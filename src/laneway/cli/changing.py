@@ -9,7 +9,6 @@ work goes on, how to watch it and how to cancel it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from laneway.cli import fleet, gpus, progress
+from laneway.cli import fleet, gpus, interrupts, progress
 from laneway.cli.errors import Failure, Unfinished, one_line
 from laneway.cli.profile_names import counts
 from laneway.kube.client import Client, PatchType
@@ -129,9 +128,7 @@ async def _stored(change: Change, write: asyncio.Future[Any]) -> Any:
 
 
 def _interrupted(change: Change) -> None:
-    # After a SIGHUP nobody may be there to read it.
-    with contextlib.suppress(OSError):
-        click.echo(one_line(f"laneway: interrupted. {_going_on(change)}"), err=True)
+    interrupts.say(f". {_going_on(change)}")
 
 
 def _going_on(change: Change) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import click
 
+from laneway.cli import interrupts
 from laneway.cli.errors import Failure
 from laneway.kube import config
 from laneway.kube.client import Client
@@ -36,25 +36,30 @@ kubeconfig_option = click.option(
 
 _DENIED = "denied the request:"
 """As API servers introduce what an admission webhook says."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def ask(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:
-    """The answer of `work`. Raises Failure, and Abort when a signal ends it."""
-    return asyncio.run(_conversation(work, kubeconfig))
+def ask(
+    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None, interrupted: str = ""
+) -> R:
+    """The answer of `work`. Raises Failure, and Abort when a signal ends it.
+
+    `interrupted`: what a person is told then; nothing where `work` tells it, or changes nothing.
+    """
+    return asyncio.run(_conversation(work, kubeconfig, interrupted))
 
 
 async def _conversation(
-    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None
+    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None, interrupted: str
 ) -> R:
     task = asyncio.ensure_future(_asked(work, kubeconfig))
     # Python's own way could raise in the middle of the event loop's work.
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
+    for number in interrupts.SIGNALS:
         loop.add_signal_handler(number, task.cancel)
     try:
         return await task
     except asyncio.CancelledError:
+        interrupts.say(interrupted)
         raise click.Abort from None
     except KubeError as error:
         raise failure(error) from error

@@ -1,4 +1,4 @@
-"""`laneway give-back`: all devices back to their nodes, as before Laneway is uninstalled."""
+"""`laneway give-back`: release all devices of nodes, as before Laneway is uninstalled."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 
 _SECONDS = 600
+_AGAIN = (
+    "What was deleted or disabled before stays so, and agents finish that by themselves as soon as "
+    "it is possible. For the rest run the command again."
+)
 
 
 @click.command(
@@ -38,7 +42,7 @@ Exit status: 0 all is back, 3 something is left, 1 it failed.
     default=_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for agents, and for whoever has a device.",
+    help="How long to wait for agents, and for VMs that have a device to stop.",
 )
 @connection.kubeconfig_option
 def give_back(
@@ -49,11 +53,11 @@ def give_back(
     timeout: int,
     kubeconfig: str | None,
 ) -> int:
-    """Give back what is claimed and configured on nodes, by taking every wish back.
+    """Release everything that is claimed and configured on nodes.
 
     Layouts and claims are deleted; vGPUs, MIG configurations and virtual functions are disabled, in
-    an order in which nothing goes before what depends on it. What a machine has stays with it and
-    is told; stop the machine, and the command goes on. Uninstalling Laneway without this leaves all
+    an order in which nothing goes before what depends on it. What a VM has stays with it, and the
+    VM is named; stop it, and the command goes on. Uninstalling Laneway without this leaves all
     devices as they are.
     """
     if everywhere == bool(nodes):
@@ -70,14 +74,11 @@ def give_back(
             return 0
         for obstacle in left:
             click.echo(one_line(f"left: {obstacle.words}"), err=True)
-        click.echo(
-            f"{len(left)} objects are left after {timeout} s. What was asked back already goes by "
-            "itself once nothing stands against it; run the command again for the rest.",
-            err=True,
-        )
+        objects = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
+        click.echo(f"{objects} left after {timeout} s. {_AGAIN}", err=True)
         return NO
 
-    return connection.ask(work, kubeconfig)
+    return connection.ask(work, kubeconfig, "" if dry_run else f". {_AGAIN}")
 
 
 async def _check(client: Client, name: str) -> None:
@@ -85,8 +86,7 @@ async def _check(client: Client, name: str) -> None:
         await client.get(served(CoreNode), name)
     except NotFoundError:
         raise Failure(
-            f"the cluster has no node {name}; what is left of one that is gone is removed by the "
-            "manager"
+            f"the cluster has no node {name}; the manager cleans up after nodes that are gone"
         ) from None
 
 

@@ -27,7 +27,9 @@ Examples:
 Exit status: 0 done or nothing to do, 3 something stands in the way, 1 it failed.
 """
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done and what to know before it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be done, and what to know first."
+)
 @click.option("--back", is_flag=True, help="Have Harvester's controller take over again.")
 @click.option(
     "--timeout",
@@ -43,8 +45,8 @@ def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None)
 
     Its DaemonSet is parked and its webhook configurations are removed, both after they were saved
     in the ConfigMap harvester-system/laneway-takeover. Devices, claims, machines and KubeVirt's
-    lists are left alone: Laneway's agents adopt what runs when they start. Whoever is interrupted
-    runs the command again.
+    lists are left alone: Laneway's agents adopt what runs when they start. After an interruption
+    run the command again.
     """
 
     async def work(client: Client) -> int:
@@ -53,13 +55,14 @@ def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None)
             return await _back(client, facts, dry_run=dry_run)
         return await _there(client, facts, dry_run=dry_run, seconds=timeout)
 
-    return connection.ask(work, kubeconfig)
+    again = ". What was done before stays; run the command again, and it goes on where it stopped."
+    return connection.ask(work, kubeconfig, "" if dry_run else again)
 
 
 async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
     harvester = facts.cluster.harvester
     if harvester.seen and not (harvester.daemon_set or harvester.hooks):
-        click.echo("Nothing to do: there is no PCI devices controller of Harvester's here.")
+        click.echo("Nothing to do: Harvester's PCI devices controller is not installed here.")
         return 0
     finished = harvester.parked and not (harvester.runs or harvester.hooks or facts.adopted)
     if harvester.seen and finished and harvester.saved and facts.adoptable:
@@ -79,8 +82,8 @@ async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds
     except steps.StillRunningError as error:
         raise Failure(str(error)) from None
     click.echo(
-        "Done. Devices are as they were, and nobody looks after them now: install Laneway, whose "
-        "agents adopt them. To go back: laneway takeover --back"
+        "Done. The devices are as they were, and no controller manages them now: install Laneway, "
+        "whose agents adopt them. To go back: laneway takeover --back"
     )
     return 0
 
@@ -101,12 +104,12 @@ async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
         )
         return 0
     await steps.back(client, _tell)
-    click.echo("Done. Harvester's controller looks after the devices again.")
+    click.echo("Done. Harvester's controller manages the devices again.")
     return 0
 
 
 def _stopped() -> int:
-    click.echo("Nothing was changed: see to the problems first.", err=True)
+    click.echo("Nothing was changed: solve the problems first.", err=True)
     return findings.NO
 
 

@@ -32,12 +32,13 @@ def simulated(hardware: Hardware) -> SimulatedHost:
     return hardware.host
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_interrupt_says_what_becomes_of_the_rest(
-    hardware: Hardware, capsys: pytest.CaptureFixture[str]
+    hardware: Hardware, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     def interrupt(change: Change) -> None:
         if change.path.endswith("/unbind"):
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     simulated(hardware).record_changes(interrupt)
 

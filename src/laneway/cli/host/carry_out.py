@@ -7,14 +7,13 @@ exist. So a wish is decided, carried out and decided again, until nothing is lef
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
 import click
 
-from laneway.cli import steps
+from laneway.cli import interrupts, steps
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
@@ -83,16 +82,17 @@ async def carry_out(hardware: Hardware, wish: Wish) -> None:
 
 
 async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:
-    """Await it; ^C ends it where it waits, and what is left for the next command is said."""
+    """Await it; a signal ends it where it waits, and what is left for the next command is said."""
     task = asyncio.ensure_future(work)
     # Python's own way could raise in the middle of the event loop's work.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    for number in interrupts.SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
         await task
     except asyncio.CancelledError:
-        left = " The next command finishes or undoes what was begun."
-        said = f"laneway: interrupted.{left if hardware.state.interrupted() else ''}"
-        click.echo(f"\n{said}", err=True)
+        begun = bool(hardware.state.interrupted())
+        ended = ". The next command finishes or undoes what was begun." if begun else ""
+        interrupts.say(ended or "; no change is left half done")
         raise click.Abort from None
 
 
