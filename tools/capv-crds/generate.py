@@ -2,8 +2,9 @@
 
 Reads the unchanged copies in tests/data/crds and writes one compressed file. Left out are the older
 version v1beta1 and the descriptions of the fields. Added is what Laneway understands beyond CAPV:
-further ways to ask for a device, the proposal's spellings, what became of each device, and what the
-machines of a template will have. Only fields are added, so every object of CAPV's is taken.
+further ways to ask for a device, the proposal's spellings, what became of each device, the failure
+domain of a machine, and what the machines of a template will have. Only fields are added, so every
+object of CAPV's is taken.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ def definition(kind: str) -> dict[str, Any]:
         case "vspheremachines" | "vspherevms":
             _ask_for_more(schema["spec"])
             schema["status"]["properties"]["pciDevices"] = _devices()
+            if kind.endswith("machines"):
+                # Cluster API's contract has it, and shows it of the Machine.
+                schema["status"]["properties"]["failureDomain"] = {
+                    "type": "string",
+                    "maxLength": 256,
+                    "description": "The failure domain in which the machine is.",
+                }
         case "vspheremachinetemplates":
             template = schema["spec"]["properties"]["template"]["properties"]
             _ask_for_more(template["spec"])

@@ -104,6 +104,8 @@ class MachineStatus(_Part, frozen=True, kw_only=True):
     addresses: Sequence[Mapping[str, Any]] = ()
     pci_devices: Sequence[Any] = ()
     """Only in the definitions that Laneway ships, here and in a VSphereVM."""
+    failure_domain: str = ""
+    """The same."""
     conditions: Sequence[Condition] = ()
 
 

@@ -1,7 +1,8 @@
 """Writes the status of objects of CAPV's, by server-side apply, and only when it is another.
 
 What Laneway says is Laneway's (`laneway-vsphere`), and what it no longer says goes. CAPV's own
-definitions do not know the list of devices, and refuse an apply with it: there it is left out.
+definitions do not know the list of devices, nor a machine's failure domain, and refuse an apply
+with them: there they are left out.
 """
 
 from __future__ import annotations
@@ -59,12 +60,16 @@ async def apply(
 
 
 class Statuses:
-    """Applies a status and the list of devices, in one request where the definition knows both."""
+    """Applies a status with the fields of Laneway's own, as far as the definition knows them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._plain: dict[str, float] = {}
-        """The kinds whose definitions do not know the list, and when that is tried again."""
+        """The kinds whose definitions do not know these, and when that is tried again."""
+
+    def is_plain(self, resource: Resource[T]) -> bool:
+        """Whether the definition of a kind did not know these fields when it was last asked."""
+        return time.monotonic() < self._plain.get(str(resource), 0.0)
 
     async def apply(
         self,
@@ -72,11 +77,13 @@ class Statuses:
         obj: T,
         status: Mapping[str, Any],
         devices: Sequence[Any],
+        failure_domain: str = "",
     ) -> T:
         """Have the status of an object be this. Raises ConflictError."""
-        if devices and time.monotonic() >= self._plain.get(str(resource), 0.0):
+        own = {_DEVICES: [*devices], "failureDomain": failure_domain}
+        if any(own.values()) and not self.is_plain(resource):
             try:
-                return await apply(self._client, resource, obj, {**status, _DEVICES: [*devices]})
+                return await apply(self._client, resource, obj, {**status, **own})
             except ApiError as error:
                 if _UNKNOWN not in error.message:
                     raise

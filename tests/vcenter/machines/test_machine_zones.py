@@ -88,6 +88,8 @@ async def test_a_machine_is_made_where_its_failure_domain_says(
     assert vcenter.vms()["one"]["host"] == "DC0_C1_H1"
     vm = await works.get(capv.VSPHERE_VMS, "one")
     assert vm.spec.server == vcenter.server
+    # Cluster API shows it as the FAILURE DOMAIN of the Machine.
+    await works.until(capv.VSPHERE_MACHINES, "one", lambda one: one.status.failure_domain == "good")
     began = [task["method"] for task in vcenter.tasks() if task["state"] == "success"]
     assert began.index("ReconfigureComputeResource_Task") < began.index("PowerOnVM_Task")
 

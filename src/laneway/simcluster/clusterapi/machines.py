@@ -177,6 +177,8 @@ class MachineController:
         initialization = {"infrastructureProvisioned": there, "bootstrapDataSecretCreated": booted}
         if done := {name: True for name, value in initialization.items() if value}:
             fields["initialization"] = done
+        if infra is not None and infra.status.failure_domain:
+            fields["failureDomain"] = infra.status.failure_domain
         if node is not None:
             fields["nodeRef"] = {"name": node.metadata.name}
         await write_status(

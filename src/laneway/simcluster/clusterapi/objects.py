@@ -150,6 +150,7 @@ class InfraStatus(_Part, frozen=True, kw_only=True):
     addresses: Sequence[Address] = ()
     conditions: Sequence[Condition] = ()
     pci_devices: Sequence[Seat] = ()
+    failure_domain: str = ""
 
 
 class Infra(_Part, frozen=True, kw_only=True):

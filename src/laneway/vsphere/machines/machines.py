@@ -168,7 +168,7 @@ class VsphereMachines(Leading[Key]):
             return
         if vm.metadata.deletion_timestamp is None:
             await self._adjust(vm, machine.spec)
-        await self._reflect(machine, vm)
+        await self._reflect(machine, vm, owners.zone.metadata.name if owners.zone else "")
 
     async def _held(self, machine: VSphereMachine) -> tuple[VSphereMachine, Mapping[str, Any]]:
         """It waits for us from now on; with all of its spec, of which a VM is made most often."""
@@ -228,7 +228,7 @@ class VsphereMachines(Leading[Key]):
 
     # ------------------------------------------------------------------------------------ telling
 
-    async def _reflect(self, machine: VSphereMachine, vm: VSphereVM) -> None:
+    async def _reflect(self, machine: VSphereMachine, vm: VSphereVM, zone: str) -> None:
         """Say of the machine what is true of its VM."""
         provisioned = machine.status.initialization.provisioned or vm.status.ready
         if vm.status.ready and vm.spec.bios_uuid and not machine.spec.provider_id:
@@ -245,7 +245,9 @@ class VsphereMachines(Leading[Key]):
         addresses = [{"type": "ExternalIP", "address": one} for one in vm.status.addresses]
         if addresses:
             addresses.append({"type": "InternalDNS", "address": vm.metadata.name})
-        await self._write(machine, told, addresses, vm.status.pci_devices, provisioned=provisioned)
+        await self._write(
+            machine, told, addresses, vm.status.pci_devices, zone, provisioned=provisioned
+        )
 
     async def _wait(self, machine: VSphereMachine, reason: str, message: str) -> None:
         await self._write(machine, [Fact(PROVISIONED, False, reason, message)])
@@ -256,23 +258,30 @@ class VsphereMachines(Leading[Key]):
         told: list[Fact],
         addresses: Sequence[Mapping[str, str]] = (),
         devices: Sequence[Any] | None = None,
+        zone: str = "",
         *,
         provisioned: bool = False,
     ) -> None:
-        """`devices`: how each stands; None: what was said of them still holds."""
+        """`devices`: how each stands; None: what was said of them still holds, as of the zone."""
         before = machine.status.conditions
         now = timestamp(self._clock())
         new = conditions(before, with_summary(told), machine.metadata.generation, now)
         listed = machine.status.pci_devices
         devices = listed if devices is None else devices
+        zone = zone or machine.status.failure_domain
         there = list(machine.status.addresses), machine.status.initialization.provisioned
         same = there == ([*addresses], provisioned) and listed == devices
+        same = same and (
+            machine.status.failure_domain == zone or self._statuses.is_plain(VSPHERE_MACHINES)
+        )
         if same and {one.type: one for one in before} == {one.type: one for one in new}:
             return
         status: dict[str, Any] = {"addresses": [*addresses], "conditions": as_json(new)}
         if provisioned:
             status["initialization"] = {"provisioned": True}
-        self._newest.wrote(await self._statuses.apply(VSPHERE_MACHINES, machine, status, devices))
+        self._newest.wrote(
+            await self._statuses.apply(VSPHERE_MACHINES, machine, status, devices, zone)
+        )
 
     # ----------------------------------------------------------------------------------- deleting
 
