@@ -1,8 +1,7 @@
 """The kubeconfig format: files read, checked and merged into plain values.
 
 Merging follows client-go: the first file that sets a name, or the current context, wins; a relative
-path belongs to the directory of the file that it stands in. YAML aliases are refused, because
-nobody needs them here and a few lines of them can fill the memory.
+path belongs to the directory of the file that it stands in.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 
 from laneway.api.decoding import without_nulls
+from laneway.core import yaml_text
+from laneway.core.yaml_text import YamlError
 from laneway.kube.cluster import EXEC_VERSIONS, Cluster, ExecPlugin, Pem, User, read_file
 from laneway.kube.errors import ConfigError
 
@@ -117,17 +117,6 @@ class _File(msgspec.Struct):
     contexts: list[_NamedContext] = []
 
 
-class _AliasError(yaml.YAMLError):
-    pass
-
-
-class _NoAliasLoader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise _AliasError
-        return super().compose_node(parent, index)
-
-
 def merge_files(paths: Iterable[str]) -> Kubeconfig:
     """Read files in order of precedence."""
     merged = Kubeconfig()
@@ -186,19 +175,14 @@ def _kubeconfig(file: _File, path: str, directory: str) -> Kubeconfig:
 
 def _parse(data: bytes, path: str) -> _File:
     try:
-        # A SafeLoader: it makes plain values only.
-        tree = yaml.load(data, Loader=_NoAliasLoader)  # noqa: S506 - a safe loader
+        tree = yaml_text.read(data)
         return msgspec.convert(without_nulls(tree) or {}, _File)
-    except yaml.MarkedYAMLError as error:
-        # Not the error's own text: it quotes the line, which may be a token.
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{path}{line}: not valid YAML; correct the file") from None
-    except _AliasError:
-        raise ConfigError(f"{path}: YAML aliases are not accepted; write them out") from None
+    except YamlError as error:
+        # Its words quote nothing of the file, which may be a token.
+        line = f", line {error.line}" if error.line else ""
+        raise ConfigError(f"{path}{line}: {error.why}; correct the file") from None
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: not a kubeconfig: {error}; correct the file") from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
-        raise ConfigError(f"{path}: not a YAML text file; correct the file") from None
 
 
 def _named(path: str, what: str, pairs: list[tuple[str, V]]) -> dict[str, V]:

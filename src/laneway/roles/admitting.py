@@ -20,11 +20,11 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-import yaml
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.caches import AdmissionCaches
 from laneway.api import ObjectMeta
+from laneway.core import yaml_text
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import Resource
@@ -106,6 +106,6 @@ def _configurations() -> Iterator[dict[str, Any]]:
     text = files("laneway").joinpath("data/manifests.yaml").read_text(encoding="utf-8")
     for document in text.split("\n---\n"):
         if "WebhookConfiguration" in document:
-            found = yaml.safe_load(document)
+            found = yaml_text.read(document)
             if found["kind"] in _RESOURCES:
                 yield found

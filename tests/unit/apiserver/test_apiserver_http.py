@@ -126,6 +126,8 @@ async def test_every_failure_is_a_status(api: Any, method: str, path: str, statu
         (b"metadata: {name: a}\ndata: {x: !!binary aGk=}", "application/yaml", 400),
         (b"!!python/object:os.system {}", "application/yaml", 400),
         (b"\xff\xff", "application/yaml", 400),
+        (b"metadata: {name: a}\ndata: 0x" + b"f" * 5_000, "application/yaml", 400),
+        (b"metadata: {name: a}\ndata: " + b"1:" * 200_000 + b"1.5", "application/yaml", 400),
         (b"k8s\x00\x0a", "application/vnd.kubernetes.protobuf", 400),
         (b"<a/>", "text/xml", 415),
     ],

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 
-import yaml
-
 from laneway.apiserver.credentials.files import write_atomically
+from laneway.core import yaml_text
 
 NAME = "laneway"
 
@@ -25,4 +24,4 @@ def write(path: str, *, server: str, ca_pem: bytes, token: str) -> None:
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
         "current-context": NAME,
     }
-    write_atomically(path, yaml.safe_dump(document, sort_keys=False).encode())
+    write_atomically(path, yaml_text.write(document).encode())

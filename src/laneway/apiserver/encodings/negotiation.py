@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import yaml
 
 from laneway.apiserver import protobuf
 from laneway.apiserver.encodings.bounds import DEPTH_LIMIT, VALUES_LIMIT, require_bounded
 from laneway.apiserver.errors import ApiError
+from laneway.core import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,6 @@ JSON = "application/json"
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_EVENTS_LIMIT = 3 * VALUES_LIMIT
-"""A member of a map is its key and its value, and where the value is a map, the end of that."""
-_JSON_TAGS = frozenset({"null", "bool", "int", "float", "str", "seq", "map"})
-
-# Written in C where PyYAML was built with libyaml, which it is in its wheels.
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 Shape = Literal["object", "table", "metadata"]
 
 _SHAPES: dict[str, Shape] = {
@@ -67,7 +60,7 @@ def form(accept: str) -> Form:
 
 def encode(value: Any, media_type: str) -> bytes:
     if media_type == YAML:
-        return yaml.safe_dump(value, sort_keys=False).encode()
+        return yaml_text.write(value).encode()
     return msgspec.json.encode(value)
 
 
@@ -91,43 +84,11 @@ def decode(body: bytes, media_type: str) -> Any:
 
 def _text(body: bytes, base: str) -> Any:
     try:
-        return _yaml(body) if base == YAML else msgspec.json.decode(body)
-    except (yaml.YAMLError, ValueError) as error:  # such as a number of too many digits
+        if base == YAML:
+            return yaml_text.read(body, values=VALUES_LIMIT, depth=DEPTH_LIMIT)
+        return msgspec.json.decode(body)
+    except ValueError as error:  # such as a number of too many digits
         text = f"the body of the request cannot be decoded: {' '.join(str(error).split())}"
         raise ApiError(400, "BadRequest", text) from error
     except RecursionError as error:
         raise ApiError(400, "BadRequest", "the body of the request is nested too deep") from error
-
-
-class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time
-    """YAML as JSON sees it: no sets, binaries or timestamps, and keys are text."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep=deep)
-        return {key if isinstance(key, str) else str(key): value for key, value in mapping.items()}
-
-
-_Loader.yaml_constructors = {
-    tag: construct
-    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
-    if tag is None or tag.rpartition(":")[2] in _JSON_TAGS  # None refuses what is not known
-}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in found if not tag.endswith((":timestamp", ":merge"))]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _yaml(body: bytes) -> Any:
-    # Looked through before it is built: aliases can explode, and depth costs the parser dearly.
-    depth = 0
-    for count, event in enumerate(yaml.parse(body, Loader=_Loader)):
-        if count > _EVENTS_LIMIT:
-            raise yaml.YAMLError(f"more than {VALUES_LIMIT} values")
-        if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH_LIMIT:
-            raise yaml.YAMLError(f"nested more than {DEPTH_LIMIT} levels deep")
-    return yaml.load(body, _Loader)  # noqa: S506 - a SafeLoader
