@@ -28,6 +28,7 @@ async def test_a_failure_domain_without_gpus_says_where_they_are(
     [there] = await world.ready("there", 1)
     name = there.spec["infrastructureRef"]["name"]
     assert see.made(vcenter)[name]["host"] == "DC0_C1_H0"
+    assert there.status["failureDomain"] == "equipped"
     [refused] = await world.refused("here", 1, "DeviceNotOffered")
     words = see.said(refused, "PCIDevicesReady")[2]
     assert "No host in cluster DC0_C0 of datacenter DC0 offers 10de:1eb8" in words
