@@ -329,6 +329,28 @@ async def test_a_machine_with_one_vgpu_keeps_the_whole_gpu(gpu_card: Card) -> No
     await gpu_card.carry_out(release(gpu_card.address, await gpu_card.look()))
 
 
+async def test_a_driver_that_does_not_answer_is_told_and_its_late_answer_taken(
+    gpu_card: Card,
+) -> None:
+    await gpu_card.carry_out(switch_gpu(gpu_card.address, False, await gpu_card.look()))
+    plan = switch_gpu(gpu_card.address, True, await gpu_card.look())
+    assert isinstance(plan, Plan)
+    machine = gpu_card.device.machine
+    machine.knob("block_sriov", 1)
+    brief = Limits(command_seconds=3.0 if RIG else 0.1, settle_seconds=0.1)
+    with pytest.raises(StepError, match="sriov-manage") as failure:
+        await execute(gpu_card.hardware, plan, actor="test", reason="contract", limits=brief)
+    assert "did not end within" in failure.value.refusal.words
+    machine.knob("block_sriov", 0)
+
+    total = gpu_card.device.function().total_vfs
+    until(lambda: len(gpu_card.vfs()) in (0, total))
+    decision = switch_gpu(gpu_card.address, True, await gpu_card.look())
+    if decision != Satisfied():
+        await gpu_card.carry_out(decision)
+    assert len(gpu_card.vfs()) == total
+
+
 @simulated
 async def test_a_client_of_the_driver_that_goes_away_in_time_is_waited_for(gpu_card: Card) -> None:
     faults = gpu_card.device.host.faults

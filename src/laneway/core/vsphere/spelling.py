@@ -33,8 +33,8 @@ EITHER = "should have either deviceId + vendorId or vGPUProfile set"
 """CAPV's words; they begin what is said here, so that whoever looks for them finds them."""
 
 _OF_TEMPLATE = (
-    "Nothing of it comes from the vCenter template: leave pciDevices out to keep the template's "
-    "own devices"
+    "The vCenter template does not complete it; to use the template's own devices, leave "
+    "pciDevices out"
 )
 _HIGHEST_ID = 0xFFFF
 _HIGHEST_REVISION = 0xFF
