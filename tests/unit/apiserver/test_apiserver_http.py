@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -299,18 +298,6 @@ async def test_a_store_in_use_is_one_clear_error(server: ApiServer, tmp_path: Pa
 def test_decoding_is_total(body: bytes, media_type: str) -> None:
     with contextlib.suppress(ApiError):
         negotiation.decode(body, media_type)
-
-
-@given(
-    st.dictionaries(
-        st.text(max_size=5),
-        st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-        max_size=5,
-    )
-)
-def test_yaml_is_read_as_it_is_written(value: dict[str, Any]) -> None:
-    text = yaml.safe_dump(value).encode()
-    assert negotiation.decode(text, "application/yaml") == value
 
 
 @given(st.text(), st.text(), st.text())
