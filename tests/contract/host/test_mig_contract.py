@@ -39,7 +39,9 @@ from laneway.sim.spec import Spec, build
 from support.machines import SECONDS, RigMachine, SimulatedMachine, hardware
 
 RIG = os.environ.get("LANEWAY_RIG", "")
-simulated = pytest.mark.skipif(bool(RIG), reason="too long for a guest, or a card that shares instances")
+simulated = pytest.mark.skipif(
+    bool(RIG), reason="too long for a guest, or a card that shares instances"
+)
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
 DC = "NVIDIA RTX Pro 6000 Blackwell DC"
