@@ -9,7 +9,7 @@ import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
 from laneway.kube.resource import served
-from laneway.simcluster.kubevirt.objects import INSTANCES
+from laneway.simcluster.kubevirt.objects import INSTANCES, MACHINES
 from support.worlds import NAMESPACE, SimNode, World
 
 PROFILE = "NVIDIA A2-8Q"
@@ -58,6 +58,36 @@ async def test_two_machines_race_for_the_last_vgpu(world: World, node: SimNode) 
     assert len(held) == len(set(held)) == 2
     await world.delete_vm(found["Running"])
     await world.running(found["ErrorUnschedulable"])
+
+
+async def test_an_instance_that_is_refused_stands_on_its_machine_until_it_is_made(
+    world: World,
+) -> None:
+    await world.add("node1", "plain")
+    body = {
+        "apiVersion": MACHINES.api_version,
+        "kind": MACHINES.kind,
+        "metadata": {"name": "vm"},
+        "spec": {
+            "runStrategy": "Always",
+            "template": {
+                "metadata": {"labels": {"app": "no label"}},
+                "spec": {"domain": {"devices": {}}},
+            },
+        },
+    }
+    await world.client.create(MACHINES, body, NAMESPACE)
+    failed = await world.until(
+        MACHINES, "vm", lambda one: find_condition(one.status.conditions, "Failure"), NAMESPACE
+    )
+    told = find_condition(failed.status.conditions, "Failure")
+    assert (told.status, told.reason) == ("True", "FailedCreate")
+    assert "no label" in told.message
+    right = {"spec": {"template": {"metadata": {"labels": {"app": "label"}}}}}
+    await world.client.patch(MACHINES, "vm", right, NAMESPACE)
+    await world.running("vm")
+    started = await world.until(MACHINES, "vm", lambda one: one.status.ready, NAMESPACE)
+    assert find_condition(started.status.conditions, "Failure") is None
 
 
 async def test_device_of_a_stopped_machine_goes_to_who_asks(world: World, node: SimNode) -> None:

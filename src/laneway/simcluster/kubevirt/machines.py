@@ -1,7 +1,8 @@
 """VirtualMachines: an instance for each that is to run, none for the others, and what to show.
 
 An instance that ended is deleted and made anew where the wish says so; one that failed before it
-ran waits longer every time.
+ran waits longer every time. One that the API server refuses stands in the condition `Failure`, and
+is tried again with the pauses of client-go's queues.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from laneway.api import Condition, set_condition, timestamp
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
-from laneway.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError
+from laneway.kube.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
@@ -39,6 +46,16 @@ _NOT_READY = Condition(
 )
 
 
+class _Refused(NamedTuple):
+    """An instance that the API server does not take."""
+
+    why: str
+    generation: int
+    """Of the machine; another one is tried at once."""
+    pause: float
+    until: float
+
+
 class MachineController:
     """Reconciles VirtualMachines; its informers are run by who owns it."""
 
@@ -56,6 +73,8 @@ class MachineController:
         self._instances = instances
         self._failures: dict[str, tuple[int, float]] = {}
         """By uid of the machine: how many instances failed in a row, and until when to wait."""
+        self._refused: dict[str, _Refused] = {}
+        """By uid of the machine: why its instance could not be made."""
         machines.subscribe(self._machine_changed)
         instances.subscribe(self._instance_changed)
 
@@ -64,6 +83,7 @@ class MachineController:
             self.queue.add(key_of(new))
         elif old is not None:
             self._failures.pop(old.metadata.uid, None)
+            self._refused.pop(old.metadata.uid, None)
 
     def _instance_changed(self, old: Instance | None, new: Instance | None) -> None:
         if (instance := new or old) is None:
@@ -104,6 +124,9 @@ class MachineController:
         todo = action(machine, instance)
         if todo is Action.START:
             _, until = self._failures.get(meta.uid, (0, 0.0))
+            refused = self._refused.get(meta.uid)
+            if refused is not None and refused.generation == meta.generation:
+                until = max(until, refused.until)
             wait = until - asyncio.get_running_loop().time()
             if wait > 0:
                 return Retry(wait)
@@ -111,10 +134,9 @@ class MachineController:
                 await self._client.create(INSTANCES, _instance(machine), meta.namespace)
             except AlreadyExistsError:
                 return None  # the watch will tell of it, or of whose it is
-            except InvalidError as error:
-                text = f"Error creating virtual machine instance: {error.message}"
-                self._recorder.record(MACHINES.ref(machine), "FailedCreate", text, warning=True)
-                return Retry(_LONGEST_WAIT)
+            except (ForbiddenError, InvalidError) as error:
+                return await self._not_created(machine, error.message)
+            self._refused.pop(meta.uid, None)
             text = (
                 "Started the virtual machine by creating the new virtual machine instance "
                 f"{meta.name}"
@@ -126,6 +148,17 @@ class MachineController:
             text = f"Stopped the virtual machine by deleting the virtual machine instance {uid}"
             self._recorder.record(MACHINES.ref(machine), "SuccessfulDelete", text)
         return None
+
+    async def _not_created(self, machine: Machine, why: str) -> Retry:
+        meta = machine.metadata
+        text = f"Error creating virtual machine instance: {why}"
+        self._recorder.record(MACHINES.ref(machine), "FailedCreate", text, warning=True)
+        before = self._refused.get(meta.uid)
+        pause = min(before.pause * 2, _LONGEST_WAIT) if before else _FIRST_WAIT
+        until = asyncio.get_running_loop().time() + pause
+        self._refused[meta.uid] = _Refused(why, meta.generation, pause, until)
+        await self._show(machine, None)
+        return Retry(pause)
 
     async def _set_finalizers(self, machine: Machine, finalizers: Sequence[str]) -> None:
         meta = machine.metadata
@@ -140,7 +173,13 @@ class MachineController:
     async def _show(self, machine: Machine, instance: Instance | None) -> None:
         meta = machine.metadata
         now = timestamp(datetime.now(UTC))
-        told = [_NOT_READY] if instance is None else instance.status.conditions
+        told = [_NOT_READY] if instance is None else [*instance.status.conditions]
+        if action(machine, instance) is not Action.START:
+            self._refused.pop(meta.uid, None)
+        elif refused := self._refused.get(meta.uid):
+            told.append(
+                Condition(type="Failure", status="True", reason="FailedCreate", message=refused.why)
+            )
         conditions: Sequence[Condition] = [
             one for one in machine.status.conditions if one.type in {other.type for other in told}
         ]
