@@ -64,8 +64,9 @@ class Policy:
     def concerns(self, request: Mapping[str, Any]) -> bool:
         """Whether its rules and conditions match."""
         resource = request["resource"]
-        name = "/".join(filter(None, (resource["resource"], request.get("subResource"))))
-        patterns = {name, f"{resource['resource']}/*" if "/" in name else "*", "*/*"}
+        kind, sub = resource["resource"], request.get("subResource")
+        patterns = {f"{kind}/{sub}", f"{kind}/*", f"*/{sub}"} if sub else {kind, "*"}
+        patterns.add("*/*")
         matches = any(
             resource["group"] in rule["apiGroups"]
             and request["operation"] in rule["operations"]

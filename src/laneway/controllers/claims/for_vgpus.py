@@ -195,8 +195,14 @@ class VgpuClaims:
 _KINDS = ("PCIDevice", "VGPUDevice")
 
 
+def vgpu_of(claim: PCIDeviceClaim) -> str:
+    """Name of the VGPUDevice that a claim was made for; empty for any other claim."""
+    owners = claim.metadata.owner_references
+    return next((owner.name for owner in owners if owner.kind == "VGPUDevice"), "")
+
+
 def _of_vgpu(claim: PCIDeviceClaim) -> bool:
-    return any(owner.kind == "VGPUDevice" for owner in claim.metadata.owner_references)
+    return bool(vgpu_of(claim))
 
 
 def _wishes(vgpu: VGPUDevice | None, claim: PCIDeviceClaim) -> bool:

@@ -16,6 +16,7 @@ from laneway.api import (
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
+from laneway.controllers.claims.for_vgpus import vgpu_of
 from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
 from laneway.controllers.handout.handout import Handout
@@ -108,6 +109,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             identity=Identity(vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid),
             group=known.iommu_group,
             refused=_refused_as_needed(stored),
+            vgpu=vgpu_of(stored),
             kept_by=kept_by,
         )
 

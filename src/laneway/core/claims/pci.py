@@ -29,6 +29,7 @@ from laneway.core.refusals import (
     NotForVms,
     OtherDevice,
     Refusal,
+    VgpuAwaited,
 )
 from laneway.core.situation import Situation
 from laneway.core.usability import VFIO_DRIVER, ReasonKind, remedy, text
@@ -60,6 +61,8 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
     """The IOMMU group that was taken for it, as text."""
     refused: bool = False
     """Whether it has been refused because the node used the device."""
+    vgpu: str = ""
+    """Name of the VGPUDevice that it was made for, if it was made for one."""
     kept_by: tuple[str, ...] = ()
     """Other claims that stand and need the group."""
 
@@ -185,6 +188,8 @@ def _take(wish: ClaimWish, situation: Situation) -> Decision:
         return passthrough.bind(wish.address, situation)
     if is_for_vms(function, inventory):
         return Satisfied()
+    if wish.vgpu:
+        return (VgpuAwaited(wish.vgpu),)
     return (NotForVms(str(wish.address), function.driver),)
 
 

@@ -48,6 +48,7 @@ from laneway.core.refusals.claims import (
     OtherDevice,
     UsbClaimed,
     UsbDeviceMissing,
+    VgpuAwaited,
 )
 from laneway.core.refusals.devices import (
     DeviceHeld,
@@ -291,6 +292,7 @@ __all__ = [
     "VfsClaimed",
     "VfsElsewhere",
     "VfsUndriven",
+    "VgpuAwaited",
     "VgpuDisabled",
     "VgpusEnabled",
     "VgpusPerMachine",

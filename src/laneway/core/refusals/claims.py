@@ -119,6 +119,20 @@ class NotForVms(Refusal, frozen=True):
         )
 
 
+class VgpuAwaited(Refusal, frozen=True):
+    """A claim that Laneway made for a vGPU waits for it, as after a boot."""
+
+    vgpu: str
+    """Name of the VGPUDevice."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The vGPU that this claim was made for is not configured yet. VGPUDevice {self.vgpu} "
+            "says in its condition Ready how far it is; the claim follows by itself."
+        )
+
+
 class DeviceAllocated(Refusal, frozen=True):
     """The kubelet gave the device to a pod, which has not ended."""
 

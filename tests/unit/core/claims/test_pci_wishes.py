@@ -28,6 +28,7 @@ from laneway.core.refusals import (
     DuplicateClaim,
     NotForVms,
     OtherDevice,
+    VgpuAwaited,
 )
 from laneway.core.situation import Situation
 
@@ -146,6 +147,9 @@ def test_what_was_taken_along_goes_back_without_the_device() -> None:
 def test_a_driver_that_is_left_alone_must_be_one_for_machines() -> None:
     wish = replace(WISH, binds=False)
     assert judge(wish, "node1", FREE) == (NotForVms(str(GPU_AT), "nouveau"),)
+    # A claim of Laneway's own waits for the vGPU that it was made for.
+    made = replace(wish, vgpu="node1-000008004")
+    assert judge(made, "node1", FREE) == (VgpuAwaited("node1-000008004"),)
     assert judge(wish, "node1", on_vfio(GPU_AT)) == Satisfied()
     for driver, able in (
         ("mlx5_vfio_pci", True),
