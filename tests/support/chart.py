@@ -41,7 +41,7 @@ VALUES: dict[str, Object] = {
     "machines on vSphere must be checked": {
         "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}
     },
-    "beside CAPV": {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["vault"]}}},
+    "beside CAPV": {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["clusters"]}}},
     "in some namespaces, without the internet": {
         "manager": {
             "vsphere": {
