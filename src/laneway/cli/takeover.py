@@ -27,9 +27,7 @@ Examples:
 Exit status: 0 done or nothing to do, 3 something stands in the way, 1 it failed.
 """
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Print what would be done, and what to know first."
-)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and what to know first.")
 @click.option("--back", is_flag=True, help="Have Harvester's controller take over again.")
 @click.option(
     "--timeout",

@@ -3,7 +3,9 @@
 What VFIO isolates is an IOMMU group, so a group goes as a whole or not at all: everything in it but
 bridges leaves its driver, is reserved for vfio-pci by `driver_override` (never by `new_id`, which
 claims every present and later device of the kind) and is probed. Everything that speaks against it
-is found before the first step; should a step fail all the same, the plan is undone as a whole.
+is found before the first step; should a step fail all the same, the plan is undone as a whole. A
+reservation for another driver is somebody's standing order, so it is neither overwritten nor
+removed.
 
 Giving back trusts only what is: a function on vfio-pci, or one that has no driver because somebody
 was interrupted: it is reserved for vfio-pci, or known to have had one. It is reset while no driver
@@ -31,6 +33,7 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import (
     DeviceUnusable,
+    DriverReserved,
     Refusal,
     VfioMissing,
 )
@@ -63,6 +66,9 @@ def bind(address: PciAddress, situation: Situation) -> Decision:
     against += _unusable(function, situation)
     needed = situation.inventory.critical
     for one in coming:
+        override = situation.overrides.get(one.address, "")
+        if override not in ("", VFIO_DRIVER):
+            against.append(DriverReserved(str(one.address), override))
         against += held(one.address, situation, needed=one.address in needed)
     if situation.vfio_pci == "missing":
         against.append(VfioMissing(situation.kernel))
@@ -125,7 +131,7 @@ def _bind_steps(
         steps += _dark(situation)
     for member in coming:
         override = situation.overrides.get(member.address, "")
-        if override and member.driver not in ("", override):
+        if override and member.driver:
             # Reserved for another driver than it has, it could not go back when this is undone.
             steps.append(OverrideDriver(member.address, "", override))
             override = ""
@@ -156,8 +162,8 @@ def _release_steps(leaving: list[PciFunction], situation: Situation) -> list[Ste
     ]
     steps += [ResetFunction(member.address) for member in leaving if member.reset_methods]
     for member in leaving:
-        if override := situation.overrides.get(member.address, ""):
-            steps.append(OverrideDriver(member.address, "", override))
+        if situation.overrides.get(member.address) == VFIO_DRIVER:
+            steps.append(OverrideDriver(member.address, "", VFIO_DRIVER))
         original = situation.originals.get(member.address)
         if original and original in situation.loadable and LoadModule(original) not in steps:
             steps.append(LoadModule(original))

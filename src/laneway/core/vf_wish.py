@@ -17,6 +17,7 @@ from laneway.core.refusals import (
     OtherVfCount,
     Refusal,
     VfsElsewhere,
+    VfsMissing,
     VfsUndriven,
 )
 from laneway.core.sriov import in_use, vf_count
@@ -51,8 +52,17 @@ def judge(wish: VfWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...]
     return (VfsElsewhere(str(wish.address), existing),)
 
 
-def undriven(card: PciAddress, inventory: Inventory) -> VfsUndriven | None:
-    """What is wrong with a GPU that has the virtual functions which were asked for."""
+def incomplete(address: PciAddress, inventory: Inventory) -> VfsMissing | VfsUndriven | None:
+    """What is wrong with a GPU that has virtual functions, which come all together."""
+    card = inventory.function(address)
+    if card is None or not card.sriov_gpu:
+        return None
+    if 0 < vf_count(card) < (card.total_vfs or 0):
+        return VfsMissing(str(address), vf_count(card), card.total_vfs or 0)
+    return _undriven(address, inventory)
+
+
+def _undriven(card: PciAddress, inventory: Inventory) -> VfsUndriven | None:
     found = tuple(
         str(one.address) for one in inventory.functions if one.physfn == card and not one.driver
     )

@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
+from laneway.cli.errors import Failure
 from laneway.cli.host.carry_out import Wish, carry_out, until_interrupted
 from laneway.core import passthrough
+from laneway.core.layout.plan import GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.sim.changes import Change
@@ -32,7 +34,7 @@ def simulated(hardware: Hardware) -> SimulatedHost:
     return hardware.host
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_an_interrupt_says_what_becomes_of_the_rest(
     hardware: Hardware, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
@@ -51,3 +53,38 @@ async def test_an_interrupt_says_what_becomes_of_the_rest(
     said = capsys.readouterr().out
     assert "An interrupted plan (bind) was finished." in said
     assert hardware.state.interrupted() == []
+
+
+@pytest.mark.parametrize("written", ["/unbind", "/driver_override"])
+async def test_a_device_that_is_pulled_out_meanwhile_is_said_to_be_gone(
+    hardware: Hardware, written: str
+) -> None:
+    host = simulated(hardware)
+
+    def pull(change: Change) -> None:
+        if change.path.endswith(written):
+            host.unplug(f"/sys/bus/pci/devices/{NVME}")
+
+    host.record_changes(pull)
+    with pytest.raises(Failure) as told:
+        await carry_out(hardware, BIND)
+    assert f"{NVME} disappeared" in told.value.message
+    assert "could not be undone" not in told.value.message
+    assert hardware.state.interrupted() == []
+
+
+async def test_a_part_of_the_virtual_functions_is_told_each_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hardware = hardware_of(build(parse_spec("a2"), "node"), tmp_path)
+    gpu = PciAddress.parse("0000:08:00.0")
+    host = simulated(hardware)
+    for number in range(7, 16):
+        link = f"{host.resolve(f'/sys/bus/pci/devices/{gpu}')}/virtfn{number}"
+        host.unplug(link)
+        host._tree.discard(link)
+    wish = Wish("gpu", lambda seen: plan_layout(GpuWish(gpu, (("NVIDIA A2-4Q", 1),)), seen), (gpu,))
+    await carry_out(hardware, wish)
+    assert "7 of its 16 virtual functions" in capsys.readouterr().err
+    await carry_out(hardware, wish)
+    assert "7 of its 16 virtual functions" in capsys.readouterr().err

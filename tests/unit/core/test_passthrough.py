@@ -26,6 +26,7 @@ from laneway.core.plan import (
     Unbind,
     undo,
 )
+from laneway.core.refusals import DriverReserved
 from laneway.core.situation import Console, Framebuffer, Holder, Situation
 from support.effects import Kernel
 
@@ -95,11 +96,14 @@ def test_what_an_interruption_left_reserved_is_only_probed() -> None:
     assert steps(bind(GPU, left)) == [Probe(GPU, "vfio-pci")]
 
 
-def test_a_wrong_reservation_is_put_right() -> None:
-    wrong = workstation("", "vfio-pci", overrides={GPU: "vfio-pcj"})
-    assert steps(bind(GPU, wrong)) == [
-        OverrideDriver(GPU, "vfio-pci", "vfio-pcj"),
-        Probe(GPU, "vfio-pci"),
+@pytest.mark.parametrize("driver", ["", "nouveau"])
+def test_what_somebody_reserved_for_another_driver_is_left_to_it(driver: str) -> None:
+    reserved = workstation(driver, overrides={AUDIO: "pci-stub"})
+    assert bind(GPU, reserved) == (DriverReserved(str(AUDIO), "pci-stub"),)
+    # Taken by other means than ours: the reservation is not ours to remove.
+    taken = workstation("vfio-pci", "vfio-pci", overrides={GPU: "pci-stub", AUDIO: "vfio-pci"})
+    assert [one for one in steps(release(GPU, taken)) if isinstance(one, OverrideDriver)] == [
+        OverrideDriver(AUDIO, "", "vfio-pci")
     ]
 
 

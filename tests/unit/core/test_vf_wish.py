@@ -13,7 +13,7 @@ from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import Link
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import CardInUse
-from laneway.core.vf_wish import VfWish, facts, judge
+from laneway.core.vf_wish import VfWish, facts, incomplete, judge
 from support.cards import CARD, TYPES, scene, vf_addresses
 
 WISHES = st.builds(
@@ -66,6 +66,15 @@ def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
         assert answer == (CardInUse(str(CARD), uplink),)
         assert "ens3 is part of bond vlan1-bo" in answer[0].words
         assert "VlanConfig" in answer[0].words
+
+
+def test_a_gpu_with_a_part_of_its_functions_is_told() -> None:
+    def told(existing: int) -> str:
+        wrong = incomplete(CARD, scene(gpu=True, existing=existing).situation.inventory)
+        return wrong.words if wrong else ""
+
+    assert "7 of its 16 virtual functions" in told(7)
+    assert told(0) == told(16) == ""
 
 
 def test_a_link_that_changes_its_speed_is_no_other_situation() -> None:

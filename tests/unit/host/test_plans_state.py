@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.pci import PciAddress
+from laneway.host.plans import files
 from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Journal
 from laneway.host.plans.state import BusyError, StateFolder, open_state
@@ -112,6 +114,47 @@ def test_a_damaged_memory_says_so(state: StateFolder, content: bytes) -> None:
         Path(state.path, "devices.json").write_bytes(content)
     with pytest.raises(StateError, match=r"devices\.json.* is damaged"):
         assert state.originals
+
+
+def test_a_list_of_the_quarantine_shows_what_of_a_damaged_memory_can_be_read(
+    state: StateFolder,
+) -> None:
+    state.quarantine_to_show()
+    with state.lock("test"):
+        state.quarantine(VF, "EIO")
+    assert state.quarantine_to_show() == ({str(VF): "EIO"}, "")
+    file = Path(state.path, "devices.json")
+    file.write_bytes(file.read_bytes().replace(b'"boot"', b'"originals":[],"boot"'))
+    found, problem = state.quarantine_to_show()
+    assert found == {str(VF): "EIO"}
+    assert str(file) in problem
+    file.write_bytes(b"{")
+    assert state.quarantine_to_show()[0] == {}
+    assert str(file) in state.quarantine_to_show()[1]
+
+
+@pytest.mark.parametrize("name", ["audit.jsonl", "devices.json", "lock"])
+def test_a_full_disk_names_the_file_and_says_what_helps(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with state.lock("test"):
+        pass
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for call in ("write", "pwrite", "fsync"):
+        monkeypatch.setattr(os, call, full)
+    write = {
+        "audit.jsonl": lambda: files.append(state.audit, b"{}", create=True),
+        "devices.json": lambda: state.quarantine(VF, "EIO"),
+        "lock": lambda: state.lock("another").__enter__(),
+    }
+    with pytest.raises(OSError, match="free some space") as refused:
+        write[name]()
+    assert refused.value.errno == errno.ENOSPC
+    assert refused.value.filename == os.path.join(state.path, name)
+    assert not Path(state.path, f"{name}.new").exists()
 
 
 def test_one_lock_at_a_time(state: StateFolder) -> None:

@@ -22,6 +22,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
+from laneway.core.vf_wish import incomplete
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
@@ -101,6 +102,9 @@ async def _look(hardware: Hardware, wish: Wish) -> Situation:
     situation = await observe(hardware, node, wish.addresses, wish.ports)
     if situation.blind:
         click.echo(f"laneway: warning: {one_line(situation.blind)}", err=True)
+    for address in wish.addresses:
+        if wrong := incomplete(address, situation.inventory):
+            click.echo(f"laneway: warning: {one_line(wrong.words)}", err=True)
     return situation
 
 

@@ -233,8 +233,10 @@ def quarantine(*, lift: PciAddress | None, simulate: str | None, state_dir: str 
                     raise Failure(f"{lift} is not in quarantine")
             click.echo(f"{lift} is no longer in quarantine.")
             return
-        found = hardware.state.quarantined
+        found, problem = hardware.state.quarantine_to_show()
         for address, error in sorted(found.items()):
-            click.echo(f"{address}  {one_line(error)}")
+            click.echo(f"{one_line(address)}  {one_line(error)}")
+        if problem:
+            raise Failure(f"there may be more devices in quarantine: {problem}")
         if not found:
             click.echo("No device is in quarantine.")

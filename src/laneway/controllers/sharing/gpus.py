@@ -40,7 +40,7 @@ from laneway.core.refusals import ClaimedWhole, NoGpuInstances, NoSriov, Refusal
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
 from laneway.core.usability import ReasonKind
-from laneway.core.vf_wish import undriven
+from laneway.core.vf_wish import incomplete
 from laneway.core.vgpu.offer import lacking
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -187,7 +187,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         settled = judge(wish, self.inventory)
         if not isinstance(settled, Satisfied):
             return settled
-        wrong = undriven(wish.address, self.inventory) or self._lacking(wish)
+        wrong = incomplete(wish.address, self.inventory) or self._lacking(wish)
         return (wrong,) if wrong else settled
 
     def circumstances(self, wish: ModeWish) -> Circumstances:

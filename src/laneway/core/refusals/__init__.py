@@ -57,6 +57,7 @@ from laneway.core.refusals.devices import (
     DeviceReplaced,
     DeviceUnusable,
     DriverMissing,
+    DriverReserved,
     OtherCard,
     ResetFailed,
     ToolMissing,
@@ -73,6 +74,7 @@ from laneway.core.refusals.functions import (
     VfCountOutOfRange,
     VfsAllOrNone,
     VfsElsewhere,
+    VfsMissing,
     VfsUndriven,
     VgpusEnabled,
 )
@@ -129,7 +131,7 @@ from laneway.core.refusals.machines import (
     VgpuDisabled,
     VgpusPerMachine,
 )
-from laneway.core.refusals.plans import ChangedMeanwhile, HostBusy, WriteFailed
+from laneway.core.refusals.plans import ChangedMeanwhile, DeviceDisappeared, HostBusy, WriteFailed
 from laneway.core.refusals.sharing import (
     GpuEnabled,
     GpuPodsRunning,
@@ -182,6 +184,7 @@ __all__ = [
     "CountTooSmall",
     "DeviceAllocated",
     "DeviceCritical",
+    "DeviceDisappeared",
     "DeviceHeld",
     "DeviceInUse",
     "DeviceMissing",
@@ -198,6 +201,7 @@ __all__ = [
     "DevicesOnSeveralNodes",
     "DevicesShort",
     "DriverMissing",
+    "DriverReserved",
     "DuplicateClaim",
     "FieldImmutable",
     "FieldInvalid",
@@ -291,6 +295,7 @@ __all__ = [
     "VfsAllOrNone",
     "VfsClaimed",
     "VfsElsewhere",
+    "VfsMissing",
     "VfsUndriven",
     "VgpuAwaited",
     "VgpuDisabled",

@@ -121,6 +121,21 @@ class UsersUnknown(Refusal, frozen=True):
         )
 
 
+class DriverReserved(Refusal, frozen=True):
+    """Somebody has reserved a device for one driver, which is not vfio-pci."""
+
+    device: str
+    driver: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} is reserved for driver {self.driver} by driver_override, and not by "
+            "Laneway. To give the device away, take that back first: driverctl unset-override "
+            f"{self.device}, or echo > /sys/bus/pci/devices/{self.device}/driver_override"
+        )
+
+
 class DeviceQuarantined(Refusal, frozen=True):
     """The device failed its reset, so nobody gets it."""
 

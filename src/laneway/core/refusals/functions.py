@@ -121,6 +121,22 @@ class VfsUndriven(Refusal, frozen=True):
         )
 
 
+class VfsMissing(Refusal, frozen=True):
+    """The driver's program has made a part of a GPU's virtual functions only."""
+
+    device: str
+    count: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.device} has {self.count} of its {self.total} virtual functions: sriov-manage "
+            "stopped half way, and the errors are in the kernel log. To make all of them, disable "
+            f"the GPU and enable it again; without a cluster: laneway host release {self.device}"
+        )
+
+
 class VgpusEnabled(Refusal, frozen=True):
     """vGPUs are wished on virtual functions that would have to go."""
 

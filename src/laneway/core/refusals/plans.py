@@ -31,6 +31,25 @@ class WriteFailed(Refusal, frozen=True):
         return text
 
 
+class DeviceDisappeared(Refusal, frozen=True):
+    """A device was pulled out, or fell off its bus, while a plan changed it."""
+
+    device: str
+    step: str
+    left_over: tuple[str, ...] = ()
+    """Steps on other devices that could not be undone."""
+
+    @property
+    def words(self) -> str:
+        text = (
+            f"{self.device} disappeared before Laneway could {self.step}. Nothing is left on it to "
+            "be undone; the kernel log says why it went."
+        )
+        if self.left_over:
+            text += f" These steps could not be undone: {'; '.join(self.left_over)}."
+        return text
+
+
 class ChangedMeanwhile(Refusal, frozen=True):
     """What an interrupted plan was about has been changed by somebody else since."""
 

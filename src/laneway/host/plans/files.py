@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import TypeVar
@@ -9,6 +10,13 @@ from typing import TypeVar
 import msgspec
 
 T = TypeVar("T")
+
+
+_ADVICE = {
+    errno.ENOSPC: "free some space on that file system (df shows it), then try again",
+    errno.EDQUOT: "free some of the quota there, then try again",
+    errno.EROFS: "mount that file system for writing, then try again",
+}
 
 
 class StateError(Exception):
@@ -21,13 +29,22 @@ def append(path: str, line: bytes, *, create: bool = False, sync: bool = True) -
     With `sync` it is on the disk when this returns.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(path, flags | (os.O_CREAT if create else 0), 0o600)
+    try:
+        fd = os.open(path, flags | (os.O_CREAT if create else 0), 0o600)
+    except OSError as error:
+        raise advised(error, path) from None
     try:
         _add(fd, line + b"\n", sync=sync)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None
+        raise advised(error, path) from None
     finally:
         os.close(fd)
+
+
+def advised(error: OSError, path: str) -> OSError:
+    """The same error with the file that could not be written and, where it is known, what helps."""
+    advice = _ADVICE.get(error.errno or 0, "")
+    return OSError(error.errno, f"{error.strerror}{advice and f'; {advice}'}", path)
 
 
 def _add(fd: int, line: bytes, *, sync: bool) -> None:
@@ -52,15 +69,16 @@ def replace(path: str, content: bytes) -> None:
     """Write a whole file."""
     partial = f"{path}.new"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(partial, flags, 0o600)
     try:
-        with open(fd, "wb") as file:
+        with open(os.open(partial, flags, 0o600), "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(fd)
+            os.fsync(file.fileno())
+        os.replace(partial, path)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None
-    os.replace(partial, path)
+        with contextlib.suppress(OSError):
+            os.unlink(partial)  # a part of it would take what little room there is
+        raise advised(error, path) from None
     sync_folder(os.path.dirname(path))
 
 
@@ -78,3 +96,12 @@ def read(path: str, kind: type[T]) -> T | None:
             f"{path} is damaged ({error}). Check the devices that Laneway changed on this node "
             "(audit.jsonl beside it lists them), then remove that file"
         ) from error
+
+
+def salvaged(path: str, kind: type[T], nothing: T) -> T:
+    """What of a damaged file still makes sense, for somebody who only looks."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return nothing

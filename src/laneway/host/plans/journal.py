@@ -174,9 +174,11 @@ def read(path: str, boot: str) -> Written | None:
         except (msgspec.MsgspecError, ValueError) as error:
             if written is not None and written.intent.boot != boot:
                 continue
+            named = "it" if written is not None else "audit.jsonl beside it"
             raise StateError(
                 f"{path}, line {number}, is damaged ({error}). A plan was interrupted and cannot "
-                "be continued: check the devices that it names, then remove that file"
+                f"be continued: check the devices that {named} names (laneway devices), then "
+                "remove that file"
             ) from error
     return written
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from laneway.core.plan import Step
-from laneway.core.refusals import Refusal, WriteFailed
+from laneway.core.refusals import DeviceDisappeared, Refusal, WriteFailed
 from laneway.host.plans.files import StateError
 
 Phase = Literal["doing", "done", "undoing", "undone", "failed"]
@@ -46,7 +46,10 @@ class StepError(Exception):
     @property
     def left_over(self) -> tuple[str, ...]:
         """Steps that could not be undone."""
-        return self.refusal.left_over if isinstance(self.refusal, WriteFailed) else ()
+        match self.refusal:
+            case WriteFailed(left_over=left) | DeviceDisappeared(left_over=left):
+                return left
+        return ()
 
 
 class Failure(Exception):  # noqa: N818 - never leaves this package

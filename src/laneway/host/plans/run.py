@@ -15,6 +15,8 @@ import logging
 from collections.abc import Container
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     OverrideDriver,
@@ -26,7 +28,13 @@ from laneway.core.plan import (
     subject,
     undo,
 )
-from laneway.core.refusals import ChangedMeanwhile, DeviceHeld, ResetFailed, WriteFailed
+from laneway.core.refusals import (
+    ChangedMeanwhile,
+    DeviceDisappeared,
+    DeviceHeld,
+    ResetFailed,
+    WriteFailed,
+)
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.leaving import read_locked
@@ -37,7 +45,7 @@ from laneway.host.plans.guard import users_hurt, users_waited_for
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.looks import DONE, STEADY, look
 from laneway.host.plans.operations import operation_of
-from laneway.host.plans.operations.access import driver_of, is_waiting
+from laneway.host.plans.operations.access import driver_of, is_there, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
 from laneway.host.plans.outcome import (
     Failure,
@@ -114,6 +122,7 @@ class Run:
                 self._tell(index, step, "done")
                 return
             if seen.state is State.OTHER:
+                self._check_there(step)
                 raise Failure(
                     f"the device is not as it was when this was planned: {seen.value or 'nothing'}",
                     ChangedMeanwhile(describe(step)),
@@ -129,6 +138,7 @@ class Run:
         with failures():
             seen = await self._look(step, STEADY)
             if seen.state is State.OTHER:
+                self._check_there(step)
                 raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
             if seen.state is not State.AFTER:
                 await self._perform(index, step, seen, begun=True)
@@ -168,6 +178,7 @@ class Run:
         try:
             await operation_of(step).perform(self._hardware, step, self._limits)
         except OSError as error:
+            self._check_there(step)
             words = describe_error(error)
             if isinstance(step, ResetFunction):
                 raise Failure(words, ResetFailed(str(step.function), words)) from error
@@ -183,12 +194,19 @@ class Run:
         if self._note_on(step, seen):  # the driver may take a moment
             seen = await self._look(step, {State.AFTER})
         if seen.state not in DONE:
+            self._check_there(step)
             shown = f"; it shows {seen.value}" if seen.value else ""
             raise Failure(
                 f"the driver accepted the write, but nothing changed{shown} (EIO)",
                 dirty=seen.state is State.OTHER,
             )
         return seen
+
+    def _check_there(self, step: Step) -> None:
+        """Raise Failure where the device has gone, whatever a write to it reported."""
+        if not is_there(self._hardware, step):
+            gone = DeviceDisappeared(subject(step), describe(step))
+            raise Failure("the device disappeared", gone)
 
     # --------------------------------------------------------------------------------- ways to end
 
@@ -215,6 +233,9 @@ class Run:
         await self._close("closed", failure.error)
         if isinstance(failure.refusal, DeviceHeld) and not undone:
             return StepError(failure.refusal, undone=False)
+        if isinstance(failure.refusal, DeviceDisappeared):
+            gone = replace(failure.refusal, left_over=tuple(self.left_over))
+            return StepError(gone, undone=undone)
         refusal = WriteFailed(describe(step), failure.error, tuple(self.left_over))
         return StepError(refusal, undone=undone)
 
@@ -269,7 +290,7 @@ class Run:
     async def _undo(self, index: int, step: Step, *, even_if_other: bool = False) -> str | None:
         """Why a step could not be undone; None where there is nothing to undo."""
         reverse = self._reverse(step)
-        if reverse is None:
+        if reverse is None or not is_there(self._hardware, step):
             return None
         self._tell(index, step, "undoing")
         error, before, after = await self._take_back(reverse, even_if_other=even_if_other)

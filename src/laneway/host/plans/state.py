@@ -57,6 +57,16 @@ class _Memory(msgspec.Struct, omit_defaults=True):
     """Devices that were taken for claims: functions and USB ports."""
 
 
+class _Quarantine(msgspec.Struct):
+    """The part of it that is listed."""
+
+    boot: str = ""
+    quarantined: dict[str, str] = {}
+
+    def of(self, boot: str) -> dict[str, str]:
+        return self.quarantined if self.boot == boot else {}
+
+
 class StateFolder:
     """One node's state folder, for one boot of the node. Nothing is made before the first lock."""
 
@@ -72,6 +82,10 @@ class StateFolder:
     @property
     def audit(self) -> str:
         return os.path.join(self.path, "audit.jsonl")
+
+    @property
+    def _devices(self) -> str:
+        return os.path.join(self.path, "devices.json")
 
     # ------------------------------------------------------------------------------- one at a time
 
@@ -101,18 +115,25 @@ class StateFolder:
             os.close(fd)
 
     def _take(self, name: str, actor: str) -> int:
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
-        _check_private(self.path)
+        path = os.path.join(self.path, name)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(os.path.join(self.path, name), flags, 0o600)
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            _check_private(self.path)
+            fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise files.advised(error, error.filename or path) from None
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
                 raise BusyError(HostBusy(holder or "another Laneway process")) from None
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{actor[:100]} (process {os.getpid()})\n".encode(), 0)
+            try:
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, f"{actor[:100]} (process {os.getpid()})\n".encode(), 0)
+            except OSError as error:
+                raise files.advised(error, path) from None
         except BaseException:
             os.close(fd)
             raise
@@ -170,6 +191,15 @@ class StateFolder:
     def quarantined(self) -> dict[PciAddress, str]:
         """Functions whose reset failed since the node was booted, and how."""
         return {_address(name): error for name, error in self._memory().quarantined.items()}
+
+    def quarantine_to_show(self) -> tuple[dict[str, str], str]:
+        """The same for a list alone: as much as can be read, and why that is not all."""
+        try:
+            return {str(address): error for address, error in self.quarantined.items()}, ""
+        except StateError as error:
+            return files.salvaged(self._devices, _Quarantine, _Quarantine()).of(self.boot), str(
+                error
+            )
 
     @property
     def profiles(self) -> dict[str, str]:
@@ -255,13 +285,13 @@ class StateFolder:
         return lifted
 
     def _memory(self) -> _Memory:
-        memory = files.read(os.path.join(self.path, "devices.json"), _Memory)
+        memory = files.read(self._devices, _Memory)
         if memory is None:
             return _Memory(self.boot)
         return memory if memory.boot == self.boot else _Memory(self.boot, booted=True)
 
     def _store(self, memory: _Memory) -> None:
-        files.replace(os.path.join(self.path, "devices.json"), msgspec.json.encode(memory) + b"\n")
+        files.replace(self._devices, msgspec.json.encode(memory) + b"\n")
 
 
 def open_state(path: str, host: Host) -> StateFolder:

@@ -15,6 +15,7 @@ import posixpath
 from weakref import WeakKeyDictionary
 
 from laneway.core.pci import PciAddress
+from laneway.core.plan import LoadModule, SetConsole, SetFramebuffer, SetNodeOwner, Step
 from laneway.host.attributes import clean
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.operation import Limits
@@ -77,6 +78,17 @@ async def write(hardware: Hardware, device: object, path: str, data: str, limits
             f"no answer from the kernel within {limits.write_seconds:g} s; the device is held",
         )
     task.result()
+
+
+def is_there(hardware: Hardware, step: Step) -> bool:
+    """Whether the device that a step changes is still there."""
+    match step:
+        case LoadModule() | SetConsole() | SetFramebuffer():
+            return True
+        case SetNodeOwner(port):
+            return hardware.host.exists(f"/sys/bus/usb/devices/{component(port)}")
+        case _:
+            return hardware.host.exists(function_home(step.function))
 
 
 def is_waiting(hardware: Hardware, device: object) -> bool:
