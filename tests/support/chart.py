@@ -37,6 +37,7 @@ VALUES: dict[str, Object] = {
     "alone": {"manager": {"replicas": 1}, "webhook": {"replicas": 1}},
     "certificates of cert-manager": {"webhook": {"certificates": "cert-manager"}},
     "certificates of somebody": {"webhook": {"certificates": "none"}},
+    "known API servers alone": {"webhook": {"clientCA": "api-servers"}},
     "virtual machines must be checked": {"webhook": {"virtualMachines": {"failurePolicy": "Fail"}}},
     "machines on vSphere must be checked": {
         "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}

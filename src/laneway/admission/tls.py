@@ -31,6 +31,10 @@ FILE_LIMIT = 1 << 20
 """Bytes; a Secret holds no more."""
 
 
+class ClientAuthorityError(Exception):
+    """The file that says whom to answer cannot be used; the text says why."""
+
+
 class _Pair(NamedTuple):
     certificate: bytes
     key: bytes
@@ -53,9 +57,14 @@ class TlsFiles:
         key_file: str,
         metrics: AdmissionMetrics,
         *,
+        client_ca: str = "",
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        self.context = _context()
+        """`client_ca`: a file with the authorities that clients must have a certificate of.
+
+        Raises ClientAuthorityError where it cannot be used.
+        """
+        self.context = _context(client_ca)
         """Of no use before `loaded`."""
         self.loaded = asyncio.Event()
         """Set once there is a certificate to serve with."""
@@ -114,10 +123,17 @@ class TlsFiles:
         log.error("%s; the certificate from before is still served", why)
 
 
-def _context() -> ssl.SSLContext:
+def _context(client_ca: str = "") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    if client_ca:
+        try:
+            context.load_verify_locations(client_ca)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise ClientAuthorityError(f"{client_ca} holds no authorities in PEM: {why}") from error
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 

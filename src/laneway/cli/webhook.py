@@ -9,6 +9,7 @@ import click
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.caches import AdmissionCaches
+from laneway.admission.tls import ClientAuthorityError
 from laneway.cli.connection import kubeconfig_option
 from laneway.cli.errors import Failure
 from laneway.cli.health import ADDRESS, WHICH, health_address_option, host_and_port
@@ -40,6 +41,13 @@ Example: two of them, in pods of a Deployment, with a Secret mounted at /tls.
 )
 @click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
 @click.option(
+    "--client-ca-file",
+    default="",
+    metavar="PATH",
+    help="Answer only clients with a certificate of the authorities in this file (PEM), as an API "
+    "server can be told to have one. Without it, everybody who reaches the port is answered.",
+)
+@click.option(
     "--address",
     default=":8443",
     show_default=True,
@@ -69,6 +77,7 @@ def webhook(
     *,
     tls_cert_file: str,
     tls_key_file: str,
+    client_ca_file: str,
     address: str,
     namespace: str,
     vsphere_inventory: str,
@@ -87,18 +96,18 @@ def webhook(
     reviews = host_and_port(address, "--address")
     health = host_and_port(health_address)
     refuses = vsphere_inventory == "refuse"
-    files = (tls_cert_file, tls_key_file)
+    files = (tls_cert_file, tls_key_file, client_ca_file)
     running = _run(kubeconfig, namespace, files, reviews, health, vsphere_refuses=refuses)
     try:
         asyncio.run(run_until_signal(running))
-    except (KubeError, HealthError, ListenError) as error:
+    except (ClientAuthorityError, KubeError, HealthError, ListenError) as error:
         raise Failure(str(error)) from error
 
 
 async def _run(
     kubeconfig: str | None,
     namespace: str,
-    files: tuple[str, str],
+    files: tuple[str, str, str],
     reviews: tuple[str, int],
     health: tuple[str, int],
     *,
@@ -112,6 +121,7 @@ async def _run(
             AdmissionCaches.of(client, trusted(namespace), vsphere_refuses=vsphere_refuses),
             cert_file=files[0],
             key_file=files[1],
+            client_ca=files[2],
             host=reviews[0],
             port=reviews[1],
             drain_seconds=DRAIN_SECONDS,

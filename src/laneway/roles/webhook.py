@@ -74,12 +74,14 @@ class Webhook:
         key_file: str,
         host: str,
         port: int,
+        client_ca: str = "",
         drain_seconds: float = 0.0,
         alone: bool = False,
     ) -> None:
         """`port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
 
-        The files are followed: they may change, or come late.
+        The files are followed: they may change, or come late. With `client_ca`, only clients are
+        answered that have a certificate of these authorities (`TlsFiles`).
         Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
         after it was cancelled, a webhook is not ready but answers. `alone`: nobody else lives in
         this process, so what it knows once it is ready is kept from the garbage collector.
@@ -95,7 +97,7 @@ class Webhook:
         self._alone = alone
         self._listening = False
         self._stopping = asyncio.Event()
-        self._tls = TlsFiles(cert_file, key_file, metrics)
+        self._tls = TlsFiles(cert_file, key_file, metrics, client_ca=client_ca)
         turns = Turns()
         judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics, turns)
         self._app = application(judging, metrics, caches.waiting_for, self._stopping, turns)

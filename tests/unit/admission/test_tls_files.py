@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.metrics import AdmissionMetrics
-from laneway.admission.tls import TlsFiles
+from laneway.admission.tls import ClientAuthorityError, TlsFiles
+from laneway.apiserver.credentials.pki import Pki, ensure
 from laneway.core.certificates.rotation import LIFE, new_pair
 from laneway.core.certificates.secret import Pair
 
@@ -179,3 +180,46 @@ async def test_files_are_looked_at_until_cancelled(
         await served.files.loaded.wait()
     task.cancel()
     assert served.shows(good)
+
+
+async def test_only_clients_of_the_authority_are_answered(tmp_path: Path) -> None:
+    ours, others = (ensure(str(tmp_path / name)) for name in ("ours", "others"))
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(ours.ca_pem)
+    metrics = AdmissionMetrics(CollectorRegistry())
+    files = TlsFiles(ours.server_cert, ours.server_key, metrics, client_ca=str(authority))
+    files.look()
+
+    async def answer(pki: Pki | None) -> bytes:
+        context = ssl.create_default_context(cadata=ours.ca_pem.decode())
+        if pki is not None:
+            both = tmp_path / "client.pem"
+            both.write_bytes(b"".join(pki.client("kube-apiserver")))
+            context.load_cert_chain(both)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        try:
+            return await reader.read()
+        except OSError:
+            return b""
+        finally:
+            writer.transport.abort()
+
+    def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=files.context)
+    port = server.sockets[0].getsockname()[1]
+    async with asyncio.timeout(30), server:
+        assert await answer(ours) == b"hello"
+        assert await answer(others) == b""
+        assert await answer(None) == b""
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", None])
+def test_authorities_that_cannot_be_used_are_told(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "ca.crt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ClientAuthorityError, match=f"{path} holds no authorities in PEM: "):
+        TlsFiles("c", "k", AdmissionMetrics(CollectorRegistry()), client_ca=str(path))

@@ -245,8 +245,8 @@ def _shared(
     counts: dict[str, int], requester: Requester, granted: Granted, world: World
 ) -> Iterator[str]:
     for resource in sorted(counts):
-        if other := owners.shared(resource, requester, granted, world):
+        if owners.shared(resource, requester, granted, world):
             yield (
-                f"{resource} is a pool that {other} has claimed devices of, too: which of them a "
+                f"Other users have claimed devices of the pool {resource}, too: which of them a "
                 "machine gets is chance. Claim with disableResourcePooling to get your own."
             )

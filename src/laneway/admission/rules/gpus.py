@@ -119,7 +119,7 @@ def _shared(case: Case[SRIOVGPUDevice], new: SRIOVGPUDevice) -> Findings:
         yield GpusForContainers(case.name, new.spec.node_name)
     claim = case.world.claims.get(case.name)
     if claim is not None:
-        yield ClaimedWhole(new.spec.address, case.name, claim.spec.user_name).words
+        yield ClaimedWhole(new.spec.address, case.name, "").words
 
 
 def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:

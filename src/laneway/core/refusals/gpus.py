@@ -53,12 +53,14 @@ class ClaimedWhole(Refusal, frozen=True):
     device: str
     claim: str
     user: str
+    """Empty where whoever reads it need not know."""
 
     @property
     def words(self) -> str:
+        user = f" of user {self.user}" if self.user else ""
         return (
-            f"{self.device} is claimed as a whole by PCIDeviceClaim {self.claim} of user "
-            f"{self.user or 'unknown'}, so it is not shared. To share it, delete that claim: "
+            f"{self.device} is claimed as a whole by PCIDeviceClaim {self.claim}{user}, "
+            f"so it is not shared. To share it, delete that claim: "
             f"kubectl delete pcideviceclaim {self.claim}"
         )
 

@@ -135,7 +135,10 @@ class VgpuDisabled(Refusal, frozen=True):
 
 
 class DeviceOfAnother(Refusal, frozen=True):
-    """A named device is claimed by somebody else."""
+    """A named device is claimed by another user.
+
+    The words do not say by whom: who asks may be nobody that the API server knows.
+    """
 
     device: str
     owner: str
@@ -145,9 +148,9 @@ class DeviceOfAnother(Refusal, frozen=True):
     def words(self) -> str:
         kind, _, name = self.device.rpartition("/")
         return (
-            f"device {self.device} is claimed by {quoted(self.owner)}, not by "
-            f"{quoted(self.user)}. Claim another device, or ask an administrator for the verb use "
-            f"on {kind}claims {name}."
+            f"device {self.device} is claimed by another user, not by {quoted(self.user)}. Claim "
+            "another device, or ask an administrator for the verb use on "
+            f"{kind}claims {name}: kubectl get {kind}claim {name} shows its user."
         )
 
 
@@ -163,10 +166,9 @@ class PoolOfOthers(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        others = few(map(quoted, self.owners))
         return (
             f"{self.resource}: {self.count} asked for on one node, where {quoted(self.user)} may "
-            f"use {self.own}; the others are claimed by {others}. Claim more devices, or ask an "
+            f"use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
             "administrator for the verb use on their claims."
         )
 

@@ -205,7 +205,7 @@ def test_somebody_elses_device(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     verdict = cluster.judge(cluster.vm(gpu))
     assert [one.reason for one in verdict.refusals] == ["DeviceOfAnother"]
-    assert "'bob'" in words(verdict)
+    assert "bob" not in words(verdict)
     assert f"use on pcideviceclaims {gpu}" in words(verdict)
     cluster.granted.add(("pcideviceclaims", gpu))
     assert cluster.judge(cluster.vm(gpu)).allowed
@@ -245,7 +245,8 @@ def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster
     cluster.pci("n1", "0000:09:00.0", claimed="bob")
     one = cluster.judge(cluster.vm(("a", GPU)))
     assert one.allowed
-    assert "bob" in one.warnings[0]
+    assert "Other users have claimed devices of the pool" in one.warnings[0]
+    assert "bob" not in one.warnings[0]
     both = cluster.vm(("a", GPU), ("b", GPU))
     verdict = cluster.judge(both)
     assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
