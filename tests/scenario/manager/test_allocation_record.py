@@ -184,6 +184,25 @@ async def test_what_a_stopped_machine_no_longer_asks_for_is_taken_off(
     await desk.until(None)
 
 
+async def test_what_a_stopped_machine_asks_for_by_name_as_well_is_added(
+    world: Any, desk: Machine
+) -> None:
+    await world.manager()
+    first, second, taken = (f"node1-00000{bus}000" for bus in (8, 9, 7))
+    had = {"hostdevices": {A2: [first]}}
+    await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
+    for name in (second, taken):
+        await world.claim(name)
+        await world.tell(PCIDeviceClaim, name, resourceName=A2)
+    await world.tell(PCIDeviceClaim, taken, allocation={**HELD, "virtualMachine": "other"})
+    spec = desk.spec(A2, A2, A2)
+    asked = spec["domain"]["devices"]["hostDevices"]
+    asked[1]["name"], asked[2]["name"] = second, taken
+    template = {"spec": {"template": {"spec": spec}}}
+    await world.client.patch(VIRTUAL_MACHINES, desk.name, template, "default")
+    await desk.until({"hostdevices": {A2: [first, second]}})
+
+
 async def test_a_machine_that_runs_is_edited_without_any_change(world: Any, desk: Machine) -> None:
     manager = await world.manager()
     had = {"hostdevices": {A2: ["node1-000008000"]}}

@@ -24,7 +24,7 @@ from laneway.admission.machines.gpus import Lists, arranged, in_both
 from laneway.admission.machines.mates import Mates, mates_of
 from laneway.admission.machines.operations import Operation, at, put, remove
 from laneway.admission.world import World
-from laneway.api import DecodeError, decode
+from laneway.api import DecodeError, PCIDeviceClaim, decode
 from laneway.kube.kubevirt import (
     ANNOTATION_ADMITTED,
     DeviceRequest,
@@ -34,6 +34,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineSpec,
     mark_of,
 )
+from laneway.kube.resource import served
 
 _SPEC = ("spec", "template", "spec", "domain")
 _DEVICES = (*_SPEC, "devices")
@@ -211,8 +212,11 @@ def _warnings(mates: Mates, devices: Devices, world: World, features: Features) 
     for mate, device in mates.unclaimed[:_MOST]:
         yield (
             f"pcidevice/{mate} is in the IOMMU group of {device} and is not claimed: it leaves the "
-            "node with it, but the machine does not get it. Claim it to have both."
+            "node with it, but the virtual machine does not get it. To have both, claim it, and "
+            "apply the virtual machine again."
         )
+        if command := _claiming(mate, world):
+            yield command
     size = overhead.overhead(devices.all, world)
     if size > overhead.KUBEVIRTS and not features.reserved_overhead:
         yield (
@@ -220,3 +224,17 @@ def _warnings(mates: Mates, devices: Devices, world: World, features: Features) 
             "memory, and KubeVirt adds 1Gi: set a memory limit that is larger, or switch on its "
             "gate ReservedOverheadMemlock."
         )
+
+
+def _claiming(name: str, world: World) -> str:
+    """The command that claims a device, in a warning of its own for want of room."""
+    found, kind = world.pci_devices.get(name), served(PCIDeviceClaim)
+    if found is None:
+        return ""
+    claim = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        "spec": {"address": found.status.address, "nodeName": found.status.node_name},
+    }
+    return f"kubectl create -f- <<<'{msgspec.json.encode(claim).decode()}'"

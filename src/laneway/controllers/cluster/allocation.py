@@ -8,14 +8,14 @@ touched, and nobody looks into a guest.
   everything, it stays as it is, and so it does while they take back one device after the other.
 - One that runs and asks for no device has no record.
 - Of one that is stopped the record is its reservation. When its devices are edited then, what it no
-  longer asks for is taken off.
+  longer asks for is taken off, and a device that it now asks for by name is added.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
@@ -114,9 +114,21 @@ class Allocating(Leading[Key]):
             return [] if not requests and instance.status.phase == _RUNNING else None
         if before is None:
             return None
-        return allocation.still_asked_for(
-            before, _requests(machine.spec.template.spec.domain.devices)
-        )
+        requests = _requests(machine.spec.template.spec.domain.devices)
+        return allocation.still_asked_for({*before, *self._named(key, requests)}, requests)
+
+    def _named(self, key: Key, requests: Iterable[Request]) -> Iterator[Held]:
+        """The devices that a machine asks for by their names and that no other machine has."""
+        for request in requests:
+            for informer in self._devices:
+                obj = informer.store.get(request.name)
+                if (
+                    obj is not None
+                    and obj.status.resource_name == request.resource
+                    and machines_of(obj) in ([], [key])
+                ):
+                    yield _held(obj)
+                    break
 
     def held(self, key: Key, node: str) -> list[Held]:
         """The devices of one machine, as the agents tell.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import msgspec
@@ -80,6 +81,12 @@ def test_a_mate_that_is_not_claimed_is_told_of(cluster: Any) -> None:
     mutation = cluster.mutate(cluster.vm(gpu))
     assert names(cluster.devices(cluster.mutated(cluster.vm(gpu)))) == [gpu]
     assert f"pcidevice/{audio} is in the IOMMU group of {gpu}" in mutation.warnings[0]
+    command = mutation.warnings[1]
+    assert all(len(one) <= 256 for one in mutation.warnings)
+    claim = json.loads(command.removeprefix("kubectl create -f- <<<'").removesuffix("'"))
+    assert claim["kind"] == "PCIDeviceClaim"
+    assert claim["metadata"] == {"name": audio}
+    assert claim["spec"] == {"address": "0000:08:00.1", "nodeName": "n1"}
 
 
 def test_a_device_that_its_mate_brings_back_is_told_of(cluster: Any) -> None:
