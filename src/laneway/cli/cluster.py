@@ -20,10 +20,9 @@ from laneway.api import (
     kind_of,
 )
 from laneway.cli import connection, fleet
-from laneway.cli.addresses import pci_address
 from laneway.cli.errors import Failure
 from laneway.core import names
-from laneway.core.pci import PciAddress
+from laneway.core.pci import PciAddress, pci_address
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 

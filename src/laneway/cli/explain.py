@@ -10,12 +10,11 @@ from __future__ import annotations
 import click
 
 from laneway.cli import page
-from laneway.cli.addresses import pci_address
 from laneway.cli.errors import Failure
 from laneway.cli.explain_device import explain_pci, explain_usb
 from laneway.cli.source import look, simulate_option
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
+from laneway.core.pci import PciAddress, pci_address
 from laneway.host.paths import is_usb_port
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from laneway.api import SRIOVGPUDevice
 from laneway.cli import fleet
-from laneway.cli.addresses import pci_address
 from laneway.cli.errors import Failure
+from laneway.core.pci import pci_address
 from laneway.kube.client import Client
 
 _LISTED = 16

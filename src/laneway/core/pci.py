@@ -15,6 +15,13 @@ NVIDIA = "10de"
 """Vendor id."""
 
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
+_WRITTEN = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
+
+
+def pci_address(text: str) -> PciAddress | None:
+    """An address as people write it: as lspci or nvidia-smi print it; None for other text."""
+    match = _WRITTEN.fullmatch(text.strip().lower())
+    return PciAddress.parse(f"{int(match[1] or '0', 16):04x}:{match[2]}") if match else None
 
 
 class PciAddress(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
-from laneway.cli.addresses import pci_address
-from laneway.core.pci import PciAddress
+from laneway.core.pci import PciAddress, pci_address
 from laneway.sim.seats import Seat
 from laneway.sim.spec import Spec, build
 

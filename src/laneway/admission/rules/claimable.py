@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laneway.admission.rules.common import Findings
+from laneway.admission.rules.common import Findings, pci_name
 from laneway.admission.world import GROUP, NODE, PARENT, World
 from laneway.api import PCIDevice, find_condition
 from laneway.core import keys
@@ -77,16 +77,17 @@ def _usb(world: World, device: PCIDevice, mates: Sequence[PCIDevice]) -> Finding
     """The claimed USB devices on a controller that would go."""
     node = device.status.node_name
     going = {one.status.address for one in (device, *mates)} - {""}
-    claimed = []
+    claimed: dict[str, list[str]] = {}
     for claim in world.usb_claims.by(NODE, node):
         name = claim.metadata.name
         usb = world.usb_devices.get(name)
         seat = claim.status.pci_address or (usb.status.pci_address if usb else "")
         if seat in going:
             words = usb.status.description if usb else ""
-            claimed.append(f"{name} ({words})" if words else name)
-    if claimed:
-        yield UsbClaimed(device.metadata.name, tuple(sorted(claimed)))
+            found = claimed.setdefault(pci_name(node, seat) or device.metadata.name, [])
+            found.append(f"{name} ({words})" if words else name)
+    for controller, names in sorted(claimed.items()):
+        yield UsbClaimed(controller, tuple(sorted(names)))
 
 
 def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findings:

@@ -18,6 +18,7 @@ from laneway.admission.users import users_of
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, PCIDeviceClaimSpec
 from laneway.core import keys, names
+from laneway.core.pci import pci_address
 from laneway.core.refusals import (
     ClaimElsewhere,
     ClaimInUse,
@@ -33,8 +34,13 @@ RESOURCE = f"{KIND}s"
 
 
 def mutate(request: Request[PCIDeviceClaim]) -> tuple[ownership.JsonPatchOperation, ...]:
-    """A claim that names nobody is the requester's."""
-    return ownership.in_the_name_of(request, PCIDeviceClaimSpec())
+    """A claim that names nobody is the requester's, and an address gets the form of sysfs."""
+    operations = ownership.in_the_name_of(request, PCIDeviceClaimSpec())
+    written = request.new.spec.address if request.new is not None else ""
+    address = pci_address(written)
+    if address is None or str(address) == written:
+        return operations
+    return (*operations, {"op": "replace", "path": "/spec/address", "value": str(address)})
 
 
 def _node_of(claim: PCIDeviceClaim, _world: World) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 import click
 
 from laneway.cli import profile_names
-from laneway.cli.addresses import pci_address
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
+from laneway.core.pci import PciAddress, pci_address
 from laneway.core.vgpu.spelling import named
 from laneway.host.paths import is_usb_port
 

@@ -178,7 +178,9 @@ def test_a_group_with_such_a_controller(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU)
     scene.pci(MATE, classId="0c03")
     usb(scene, MATE)
-    assert reasons(scene.judge(RULES, "CREATE", new=scene.claim(GPU))) == ["UsbClaimed"]
+    verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
+    assert reasons(verdict) == ["UsbClaimed"]
+    assert "on the controller node1-000008001 are claimed" in words(verdict)
 
 
 def test_claimed_usb_devices_elsewhere_do_not_matter(scene: Any) -> None:
@@ -443,3 +445,13 @@ def test_whoever_deletes_the_claim_of_the_last_free_device_is_told_who_waits_for
     verdict = scene.judge(RULES, "DELETE", old=old)
     assert verdict.allowed
     assert "lab/vm-b asks for nvidia.com/X" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+@pytest.mark.parametrize("written", ["08:00.0", "00000000:08:00.0", "0000:08:00.0", "8:0.0"])
+def test_an_address_may_be_written_as_lspci_prints_it(operation: Operation, written: str) -> None:
+    spec = PCIDeviceClaimSpec(address=written, node_name="node1", user_name="alice")
+    claim = PCIDeviceClaim(spec=spec)
+    found = mutate(Request(operation, NAME, "", Requester("alice"), new=claim))
+    changed = {"op": "replace", "path": "/spec/address", "value": "0000:08:00.0"}
+    assert found == (() if written in ("0000:08:00.0", "8:0.0") else (changed,))
