@@ -101,5 +101,5 @@ async def test_a_device_that_somebody_removed_is_told_as_gone(planned: Planned) 
     finally:
         device.host.write("/sys/bus/pci/rescan", "1")
 
-    assert f"{device.address} is not there" in words
+    assert f"{device.address} disappeared" in words
     assert planned.hardware.state.originals == {}

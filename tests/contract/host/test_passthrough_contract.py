@@ -14,6 +14,7 @@ from laneway.core.decision import Decision
 from laneway.core.passthrough import bind, release
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
+from laneway.core.refusals import DriverReserved
 from laneway.core.situation import Situation
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.situation import observe
@@ -188,15 +189,19 @@ async def test_the_console_comes_back_when_the_gpu_cannot_go(pair: Scene) -> Non
 # ---- interrupted, wrong or half-way ------------------------------------------
 
 
-async def test_a_wrong_reservation_is_put_right(pair: Scene) -> None:
+async def test_a_reservation_of_somebody_else_is_left_as_it_is(pair: Scene) -> None:
     before = pair.state()
     pair.device.bind("vfio-pcj")
+    reserved = pair.state()
     assert pair.drivers()[0] == ""
+    decision = bind(pair.device.address, await pair.look())
+    assert decision == (DriverReserved(str(pair.device.address), "vfio-pcj"),)
+    assert pair.state() == reserved
+    pair.device.bind("")
+    assert pair.state() == before
     await pair.have(bind)
     assert pair.drivers() == ["vfio-pci", "vfio-pci"]
     await pair.have(release)
-    # What was on before it was misspelt is not known any more.
-    pair.device.bind("")
     assert pair.state() == before
 
 
