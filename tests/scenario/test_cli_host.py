@@ -149,7 +149,7 @@ def test_a_device_goes_to_vfio_pci_and_back_to_its_driver(laneway: Laneway) -> N
 
     assert given[0].startswith("[1/3] take 0000:08:00.0 from driver nvme ... done")
     assert given[-1] == "Done: 3 steps."
-    assert "give 0000:08:00.0 to the driver that wants it" in back[-2]
+    assert "have the kernel bind a driver to 0000:08:00.0" in back[-2]
     nothing = lines(laneway("release", "08:00.0", on="plain"))
     assert nothing == ["Nothing to do: everything is as asked for."]
 

@@ -171,11 +171,11 @@ class Judging:
         rights = await self._access.granted(request.requester, asked)
         async with self._turn(question):
             verdict = kind.rules.judge(request, self._world, rights.granted)
-        warnings = (*verdict.warnings, *rights.warnings)
         if not verdict.refusals:
-            return Answer(warnings=warnings)
+            return Answer(warnings=(*verdict.warnings, *rights.warnings))
         about = About(request.name, kind.told_as, kind.name) if kind.told_as else None
-        return Answer(denial(verdict.refusals, about), warnings)
+        # What a write would bring about is not told of one that is refused.
+        return Answer(denial(verdict.refusals, about), rights.warnings)
 
     async def _caught_up(self, kind: Kind, request: Request[Any]) -> None:
         """Wait until it is known what is spoken of, or until it seems not to exist."""

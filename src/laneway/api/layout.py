@@ -63,10 +63,12 @@ class VGPULayoutSpec(
     """Everything that the selected GPUs are to carry: what is not named goes, unless it is used."""
 
     node_selector: Annotated[
-        LayoutNodeSelector, Meta(description="Nodes; all, if it is left out.")
+        LayoutNodeSelector,
+        Meta(description="Nodes whose GPUs the layout configures. If empty: all nodes."),
     ] = LayoutNodeSelector()
     gpu_selector: Annotated[
-        LayoutGpuSelector, Meta(description="GPUs of these nodes; all, if it is left out.")
+        LayoutGpuSelector,
+        Meta(description="Which GPUs of these nodes the layout configures. If empty: all GPUs."),
     ] = LayoutGpuSelector()
     mode: GpuMode = ""
     vgpus: Annotated[

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import click
 
 from laneway.cli import interrupts
-from laneway.cli.errors import Failure
+from laneway.cli.errors import Failure, one_line
 from laneway.kube import config
 from laneway.kube.client import Client
+from laneway.kube.connection import WARNINGS
 from laneway.kube.errors import (
     ForbiddenError,
     KubeError,
@@ -45,6 +47,7 @@ def ask(
 
     `interrupted`: what a person is told then; nothing where `work` tells it, or changes nothing.
     """
+    _show_warnings()
     return asyncio.run(_conversation(work, kubeconfig, interrupted))
 
 
@@ -63,6 +66,20 @@ async def _conversation(
         raise click.Abort from None
     except KubeError as error:
         raise failure(error) from error
+
+
+class _Warnings(logging.Handler):
+    """Prints what the server warns of as kubectl does, and without the server's name."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = record.args[-1] if isinstance(record.args, tuple) and record.args else record.msg
+        click.echo(one_line(f"Warning: {words}"), err=True)
+
+
+def _show_warnings() -> None:
+    log = logging.getLogger(WARNINGS)
+    log.propagate = False
+    log.handlers = [_Warnings(logging.WARNING)]
 
 
 async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:

@@ -261,12 +261,13 @@ _REMEDIES = {
         "Free that device first, or move the card to a slot with a group of its own."
     ),
     ReasonKind.VFS_ENABLED: (
-        "Give its virtual functions or the vGPUs on them, or disable them to give it as a whole."
+        "Give VMs its virtual functions or the vGPUs on them, or disable these to give it as a"
+        " whole."
     ),
-    ReasonKind.VGPU_CONFIGURED: "Give the vGPU instead of the function.",
+    ReasonKind.VGPU_CONFIGURED: "Give the VM the vGPU instead of the function.",
     ReasonKind.VGPU_FUNCTION: (
-        "Configure a vGPU on it and give that, or disable the card's virtual functions and give"
-        " the whole card."
+        "Configure a vGPU on it through the VGPUDevice of the same name, and give that to the VM;"
+        " or disable the card's virtual functions and claim the whole card."
     ),
     ReasonKind.GROUP_MATES: "",
     ReasonKind.DISPLAY: "Make sure that the node can be reached over network or a serial line.",
@@ -282,6 +283,10 @@ _FREE_INTERFACE = (
     " remove its addresses (ip address flush dev NAME), in the node's configuration as well; on"
     " Harvester, change the VlanConfig that names it."
 )
+
+
+_OF_THE_NODE = ("bridge", "IOMMU", "(BMC)")
+"""In what a device is to its node that no other device can be."""
 
 
 def text(reason: Reason) -> str:
@@ -308,8 +313,13 @@ def remedy(reason: Reason) -> str:
 
 def needed_remedy(details: Iterable[str]) -> str:
     """How to free a device that is critical to its node for these reasons, in whole sentences."""
-    network = any(SERVES_NETWORK in one for one in details)
-    return _FREE_INTERFACE if network else "Move the node's use to another device first."
+    told = tuple(details)
+    network = any(SERVES_NETWORK in one for one in told)
+    if network:
+        return _FREE_INTERFACE
+    if any(part in one for one in told for part in _OF_THE_NODE):
+        return "It is a part of the node itself; choose another device."
+    return "Have the node use another device for that first."
 
 
 def short(reasons: Iterable[Reason]) -> str:

@@ -44,7 +44,7 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
         case OverrideDriver(function, driver):
             return f"reserve {function} for driver {driver}"
         case Probe(function, ""):
-            return f"give {function} to the driver that wants it"
+            return f"have the kernel bind a driver to {function}"
         case Probe(function, driver):
             return f"give {function} to driver {driver}"
         case ResetFunction(function):

@@ -34,7 +34,9 @@ from laneway.kube.errors import (
 from laneway.kube.tls import client_context
 from laneway.kube.transport import failure_text, hang_up, warning_texts
 
-log = logging.getLogger(__name__)
+WARNINGS = f"{__name__}.warnings"
+"""The log of what servers warn of: the host, then the text."""
+warned = logging.getLogger(WARNINGS)
 
 JSON = "application/json"
 CONNECT_SECONDS = 10.0
@@ -212,7 +214,7 @@ class Connection:
         for text in warning_texts(response.headers.getall("Warning", [])):
             if text not in self._warned and len(self._warned) < _WARNINGS_KEPT:
                 self._warned.add(text)
-                log.warning("%s warns: %s", self._host, text)
+                warned.warning("%s warns: %s", self._host, text)
 
 
 def _unless_cancelled() -> None:

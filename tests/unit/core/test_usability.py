@@ -15,6 +15,7 @@ from laneway.core.usability import (
     judge,
     judge_all,
     judge_usb,
+    needed_remedy,
     remedy,
     short,
     text,
@@ -233,3 +234,9 @@ def test_total_and_never_gives_away_a_group_that_holds_a_needed_device(
                     assert mate.address not in critical or (
                         mate.class_code.startswith("06") and not mate.driver
                     )
+
+
+def test_a_part_of_the_node_itself_is_not_replaced_by_another_device() -> None:
+    assert "choose another device" in needed_remedy(["host bridge"])
+    assert "choose another device" in needed_remedy(["display of the management controller (BMC)"])
+    assert "Have the node use another" in needed_remedy(["holds the root file system"])

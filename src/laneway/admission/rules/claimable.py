@@ -24,7 +24,7 @@ from laneway.core.refusals import (
     NotClaimable,
     UsbClaimed,
 )
-from laneway.core.usability import ReasonKind, system_bridge
+from laneway.core.usability import Reason, ReasonKind, remedy, system_bridge
 
 _GROUP_REASONS = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
 
@@ -70,7 +70,8 @@ def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool)
             reason == ReasonKind.NO_IOMMU_GROUP and not status.iommu_group
         )
         if not told:
-            yield NotClaimable("pcidevice", name, why or "its agent says so")
+            advice = remedy(Reason(kind=ReasonKind(reason))) if reason in set(ReasonKind) else ""
+            yield NotClaimable("pcidevice", name, why or "its agent says so", advice)
 
 
 def _usb(world: World, device: PCIDevice, mates: Sequence[PCIDevice]) -> Findings:

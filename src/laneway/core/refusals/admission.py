@@ -113,11 +113,13 @@ class NotClaimable(Refusal, frozen=True):
     kind: str
     name: str
     why: str
+    remedy: str = ""
+    """What somebody can do about it, in whole sentences."""
 
     @property
     def words(self) -> str:
-        why = line(self.why).rstrip(".")
-        return f"{self.kind} {self.name} cannot be claimed: {why}. Its condition Claimable says so."
+        remedy = self.remedy or f"See its conditions: kubectl describe {self.kind} {self.name}"
+        return f"{self.kind} {self.name} cannot be claimed: {line(self.why).rstrip('.')}. {remedy}"
 
 
 class GpuShared(Refusal, frozen=True):
@@ -227,6 +229,9 @@ class OwnedByVgpu(Refusal, frozen=True):
 # ------------------------------------------------------------------------------- who has it
 
 
+LET_GO = "Remove the device from the VM first, or delete the VM and wait until it is gone."
+
+
 class ClaimInUse(Refusal, frozen=True):
     """A claim is deleted whose device somebody has or names."""
 
@@ -235,10 +240,7 @@ class ClaimInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return (
-            f"pcideviceclaim {self.name} is already in use with {told(self.users)}. Take the "
-            "device out of the machine first."
-        )
+        return f"pcideviceclaim {self.name} is already in use with {told(self.users)}. {LET_GO}"
 
 
 class UsbClaimInUse(Refusal, frozen=True):
@@ -249,10 +251,7 @@ class UsbClaimInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return (
-            f"usbdeviceclaim {self.name} is still in use by {told_shortly(self.users)}. Take the "
-            "device out of the machine first."
-        )
+        return f"usbdeviceclaim {self.name} is still in use by {told_shortly(self.users)}. {LET_GO}"
 
 
 class UsbDeviceInUse(Refusal, frozen=True):
@@ -291,6 +290,4 @@ class DeviceInUse(Refusal, frozen=True):
         text = told(self.users)
         # Harvester writes VM in this message, vm in that of claims.
         text = f"VM{text[2:]}" if text.startswith("vm ") else text
-        return (
-            f"device {self.device} is in use with {text}. Take the device out of the machine first."
-        )
+        return f"device {self.device} is in use with {text}. {LET_GO}"

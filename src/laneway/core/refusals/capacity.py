@@ -71,10 +71,11 @@ class ResourceUnknown(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return (
-            f"{self.resource}: no node has such a device. There is: {listed(self.known)}. Claim a "
-            "device, make such a vGPU, or ask for another name."
-        )
+        if not self.known:
+            there = "No node has any device for VMs yet: claim one, or configure a vGPU."
+        else:
+            there = f"Claim such a device, configure such a vGPU, or ask for: {listed(self.known)}."
+        return f"{self.resource}: no node has such a device. {there}"
 
 
 class NodeUnknown(Refusal, frozen=True):
