@@ -277,7 +277,7 @@ class World:
             "spec": {
                 "address": device.status.address,
                 "nodeName": device.status.node_name,
-                "userName": "admin",
+                "userName": "",
                 **spec,
             },
         }

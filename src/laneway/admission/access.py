@@ -14,15 +14,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import msgspec
-
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.request import Access, Requester
 from laneway.admission.verdict import Granted
-from laneway.api import GROUP, ObjectMeta
+from laneway.core.phrases import quoted
+from laneway.kube.access import REVIEWS, review
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, UnreachableError
-from laneway.kube.resource import Resource
 
 log = logging.getLogger(__name__)
 
@@ -32,19 +30,6 @@ KEPT = 4096
 LIMIT_SECONDS = 3.0
 """The API server waits for us for ten."""
 
-
-class _Status(msgspec.Struct, frozen=True):
-    allowed: bool = False
-
-
-class SubjectAccessReview(msgspec.Struct, frozen=True):
-    """The answer, as far as it is read."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    status: _Status = _Status()
-
-
-REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", False, SubjectAccessReview)
 
 _Key = tuple[Any, ...]
 
@@ -81,7 +66,7 @@ class AccessReviews:
 
     async def granted(self, requester: Requester, accesses: Iterable[Access]) -> Rights:
         """Which of them the requester has."""
-        asked = sorted(set(accesses), key=lambda one: (one.verb, one.resource, one.name))
+        asked = sorted(set(accesses), key=_order)
         if not asked:
             return Rights()
         answers = await asyncio.gather(
@@ -91,10 +76,11 @@ class AccessReviews:
         for access, answer in zip(asked, answers, strict=True):
             if isinstance(answer, KubeError):
                 self._metrics.not_asked()
-                log.warning("whether %s may %s: %s", requester.username, _words(access), answer)
+                who = (access.whose or requester).username
+                log.warning("whether %s may %s: %s", who, _words(access), answer)
                 warnings.append(
-                    f"Whether you may {_words(access)} could not be asked, so it counts as not "
-                    f"allowed: {answer}"
+                    f"Whether {quoted(who)} may {_words(access)} could not be asked, so it counts "
+                    f"as not allowed: {answer}"
                 )
             elif isinstance(answer, BaseException):
                 raise answer
@@ -102,7 +88,8 @@ class AccessReviews:
                 granted.append(access)
         return Rights(frozenset(granted), tuple(warnings))
 
-    async def _has(self, requester: Requester, access: Access) -> bool:
+    async def _has(self, asking: Requester, access: Access) -> bool:
+        requester = access.whose or asking
         key = _key(requester, access)
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept.until:
@@ -135,20 +122,15 @@ class AccessReviews:
 
 
 def _review(requester: Requester, access: Access) -> dict[str, Any]:
-    attributes = {
-        "group": GROUP,
-        "resource": access.resource,
-        "name": access.name,
-        "verb": access.verb,
-    }
-    spec: dict[str, Any] = {"resourceAttributes": attributes, "user": requester.username}
-    if requester.uid:
-        spec["uid"] = requester.uid
-    if requester.groups:
-        spec["groups"] = list(requester.groups)
-    if requester.extra:
-        spec["extra"] = {key: list(values) for key, values in requester.extra.items()}
-    return {"apiVersion": REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
+    return review(
+        access.verb,
+        access.resource,
+        access.name,
+        username=requester.username,
+        uid=requester.uid,
+        groups=requester.groups,
+        extra=requester.extra,
+    )
 
 
 def _key(requester: Requester, access: Access) -> _Key:
@@ -160,6 +142,11 @@ def _key(requester: Requester, access: Access) -> _Key:
         tuple(sorted((key, tuple(values)) for key, values in extra.items())),
         access,
     )
+
+
+def _order(access: Access) -> tuple[str, ...]:
+    whose = "" if access.whose is None else access.whose.username
+    return access.verb, access.resource, access.name, whose
 
 
 def _words(access: Access) -> str:

@@ -43,8 +43,6 @@ FAILED = "RuleFailed"
 CATCH_UP_SECONDS = 0.5
 """So long a judgement waits for what an object refers to."""
 _LOOK_SECONDS = 0.02
-SCALE = "scale"
-"""The one subresource that kinds can have rules for: how many there are to be."""
 OTHER = "other"
 """The label of what there are no rules for."""
 
@@ -117,12 +115,11 @@ class Judging:
         return await self._judged(question, self._mutated)
 
     async def _judged(self, question: Question, judge: Callable[..., Any]) -> Judged:
-        scales = question.subresource == SCALE
-        resource = f"{question.resource}/{SCALE}" if scales else question.resource
-        kind = self._kinds.get((question.group, resource))
-        if kind is None and question.subresource:
+        part = f"{question.resource}/{question.subresource}"
+        kind = self._kinds.get((question.group, part)) if question.subresource else None
+        is_judged = kind is not None or not question.subresource
+        if kind is None:
             kind = self._kinds.get((question.group, question.resource))
-            scales = False
         if kind is None:
             what = f"{quoted(question.resource)} of {quoted(question.group)}"
             warning = (
@@ -134,7 +131,7 @@ class Judging:
             operation = Operation(question.operation)
         except ValueError:
             return Judged(Answer(), kind.name, OTHER, Outcome.ALLOWED)
-        if question.subresource and not scales:
+        if not is_judged:
             return Judged(Answer(), kind.name, operation, Outcome.ALLOWED)
         try:
             async with self._turn(question):

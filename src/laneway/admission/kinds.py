@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from laneway.admission import pods, recording
 from laneway.admission.capv import objects, sets
 from laneway.admission.capv import rules as capv
 from laneway.admission.capv.mutate import mutation
 from laneway.admission.judging import Change, Kind, Kinds, Mutate, read_request
 from laneway.admission.machines import pools, validate
 from laneway.admission.machines.mutate import mutate as mutate_machine
+from laneway.admission.machines.operations import at
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Question
 from laneway.admission.rules import (
@@ -37,6 +39,7 @@ from laneway.api import (
     CoreNode,
     DecodeError,
     MigConfiguration,
+    ObjectMeta,
     PCIDevice,
     PCIDeviceClaim,
     SRIOVGPUDevice,
@@ -45,11 +48,14 @@ from laneway.api import (
     USBDeviceClaim,
     VGPUDevice,
     VGPULayout,
+    decode,
 )
+from laneway.controllers.ledger.objects import Pod
 from laneway.kube import capv as infrastructure
 from laneway.kube import clusterapi
 from laneway.kube.kubevirt import (
     GROUP,
+    Devices,
     VirtualMachine,
     VirtualMachineInstance,
     VirtualMachineInstanceReplicaSet,
@@ -59,6 +65,7 @@ from laneway.kube.kubevirt import (
 from laneway.kube.resource import Resource, served
 
 _Operations = Sequence[dict[str, Any]]
+_META = ("metadata",)
 
 
 def _typed(cls: type[Any], mutate: Callable[[Request[Any]], _Operations]) -> Mutate:
@@ -77,6 +84,42 @@ def _machine(question: Question, world: World) -> Change:
         raise DecodeError("VirtualMachine: there is no object in the review")
     features = features_of(world.installations)
     return Change(*mutate_machine(new, _plain(question.old_object), world, features=features))
+
+
+def _noting(where: Sequence[str], template: Sequence[str], mutate: Mutate | None = None) -> Mutate:
+    """A mutation that also notes who asks for the devices of what `template` leads to.
+
+    The annotations are those of the metadata that `where` leads to, which KubeVirt copies.
+    """
+
+    def mutated(question: Question, world: World) -> Change:
+        change = Change() if mutate is None else mutate(question, world)
+        raw, old = _plain(question.object), _plain(question.old_object)
+        try:
+            before = None if old is None else _asking(old, where, template)
+            asking = _asking(raw, where, template)
+        except DecodeError:
+            return change  # Whoever judges it says so.
+        users = recording.of_written(question.requester, asking, before, world)
+        notes = recording.operations(raw, (*where, "annotations"), users, change.operations)
+        return Change((*change.operations, *notes), change.warnings)
+
+    return mutated
+
+
+def _asking(raw: Any, where: Sequence[str], template: Sequence[str]) -> recording.Asking:
+    """Raises DecodeError."""
+    devices = decode(Devices, at(raw, (*template, "spec", "domain", "devices")) or {})
+    return recording.Asking(devices, decode(ObjectMeta, at(raw, where) or {}))
+
+
+def _instance(question: Question, world: World) -> Change:
+    if question.operation != Operation.CREATE:
+        return Change()
+    request = read_request(VirtualMachineInstance, Operation.CREATE, question)
+    users = recording.of_instance(request, world)
+    raw = _plain(question.object)
+    return Change([*recording.operations(raw, ("metadata", "annotations"), users)])
 
 
 def _plain(raw: msgspec.Raw | None) -> Any:
@@ -125,17 +168,33 @@ _OWN = (
 )
 _FOREIGN = {
     ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),
+    ("", "pods"): Kind("Pod", Pod, pods.RULES, pods.mutate, foreign=True),
+    **{
+        ("", f"pods/{part}"): Kind("Pod", Pod, pods.CHANGED, foreign=True)
+        for part in ("binding", "ephemeralcontainers", "resize", "status")
+    },
     (GROUP, "virtualmachines"): _foreign(
-        VirtualMachine, Rules(validate.judge, validate.asks, validate.knows), _machine
+        VirtualMachine,
+        Rules(validate.judge, validate.asks, validate.knows),
+        _noting(_META, ("spec", "template"), _machine),
     ),
     (GROUP, "virtualmachineinstances"): _foreign(
-        VirtualMachineInstance, Rules(pools.judge_instance, pools.asks_instance)
+        VirtualMachineInstance,
+        Rules(pools.judge_instance, pools.asks_instance, pools.knows_instance),
+        _instance,
     ),
     (GROUP, "virtualmachineinstancereplicasets"): _foreign(
-        VirtualMachineInstanceReplicaSet, Rules(pools.judge_replica_set, pools.asks_replica_set)
+        VirtualMachineInstanceReplicaSet,
+        Rules(pools.judge_replica_set, pools.asks_replica_set),
+        _noting(("spec", "template", *_META), ("spec", "template")),
     ),
     ("pool.kubevirt.io", "virtualmachinepools"): _foreign(
-        VirtualMachinePool, Rules(pools.judge_pool, pools.asks_pool)
+        VirtualMachinePool,
+        Rules(pools.judge_pool, pools.asks_pool),
+        _noting(
+            ("spec", "virtualMachineTemplate", *_META),
+            ("spec", "virtualMachineTemplate", "spec", "template"),
+        ),
     ),
     (infrastructure.GROUP, "vspheremachines"): _clustered(objects.MACHINES, capv.MACHINE_RULES),
     (infrastructure.GROUP, "vspheremachinetemplates"): _clustered(

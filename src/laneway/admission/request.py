@@ -59,3 +59,5 @@ class Access:
     verb: str
     resource: str
     name: str
+    whose: Requester | None = None
+    """None: of whoever asks now."""

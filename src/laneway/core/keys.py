@@ -37,6 +37,9 @@ ANNOTATION_MOVED = "devices.harvesterhci.io/laneway-moved"
 """On an object whose wish came with a card from another slot: the version over which it was
 written. A write that says so of the version which it replaces follows the hardware, and nobody's
 wish. Harvester has none such."""
+ANNOTATION_REQUESTERS = "devices.harvesterhci.io/laneway-requesters"
+"""On what asks for devices, from a VirtualMachine to a pod: the users on whose behalf, as JSON.
+Harvester has none such."""
 
 FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
 """On a PCIDeviceClaim until its device was given back."""

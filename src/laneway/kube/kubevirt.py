@@ -172,6 +172,7 @@ class LabelSelector(_Part, frozen=True, kw_only=True):
 class PoolTemplate(_Part, frozen=True, kw_only=True):
     """What the machines of a pool look like."""
 
+    metadata: ObjectMeta = ObjectMeta()
     spec: VirtualMachineSpec = VirtualMachineSpec()
 
 
@@ -191,13 +192,19 @@ class VirtualMachinePool(_Part, frozen=True, kw_only=True):
     spec: PoolSpec = PoolSpec()
 
 
+class InstanceTemplate(Template, frozen=True, kw_only=True):
+    """What the instances of a replica set look like."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class ReplicaSetSpec(_Part, frozen=True, kw_only=True):
     """How many instances there are to be, and what they look like."""
 
     replicas: int | None = None
     paused: bool = False
     selector: LabelSelector = LabelSelector()
-    template: Template = Template()
+    template: InstanceTemplate = InstanceTemplate()
 
 
 class VirtualMachineInstanceReplicaSet(_Part, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from laneway.api.kubelet.sockets import KUBELET
 from laneway.core.handout.offer import Offer
 from laneway.kubelet.handed import Handed
 from laneway.kubelet.registration import register
-from laneway.kubelet.service import Service, Signal
+from laneway.kubelet.service import Gate, Service, Signal
 from laneway.kubelet.serving import serving
 from laneway.kubelet.sockets import Identity, identity
 
@@ -51,7 +51,14 @@ class Plugin:
     """The plugin of one resource."""
 
     def __init__(
-        self, folder: str, resource: str, endpoint: str, handed: Handed, told: Callable[[], None]
+        self,
+        folder: str,
+        resource: str,
+        endpoint: str,
+        handed: Handed,
+        told: Callable[[], None],
+        *,
+        gate: Gate | None = None,
     ) -> None:
         self.resource = resource
         self.endpoint = endpoint
@@ -59,7 +66,7 @@ class Plugin:
         self._folder = folder
         self._told = told
         self._signal = Signal()
-        self._service = Service(resource, handed, self._signal)
+        self._service = Service(resource, handed, self._signal, gate)
         self._kubelet = self._kubelet_now()
         self._own: Identity | None = None
         """Our socket's, while there is one."""

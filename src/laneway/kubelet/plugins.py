@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from laneway.core.handout.offer import Offer
 from laneway.kubelet.handed import Handed
 from laneway.kubelet.plugin import Plugin, PluginState
+from laneway.kubelet.service import Gate
 from laneway.kubelet.sockets import endpoint, hashed_endpoint
 
 __all__ = ["PluginState", "Plugins"]
@@ -30,8 +31,12 @@ _LOOK_SECONDS = 0.5
 class Plugins:
     """All plugins of a node, as the offers ask for them."""
 
-    def __init__(self, folder: str) -> None:
-        """`folder`: the kubelet's, which holds that of the device plugins."""
+    def __init__(self, folder: str, gate: Gate | None = None) -> None:
+        """`folder`: the kubelet's, which holds that of the device plugins.
+
+        `gate`: who says for whom a device is; without one all are for everybody.
+        """
+        self._gate = gate
         self._folder = os.path.join(folder, _FOLDER)
         self._listeners: list[Callable[[], None]] = []
         self._handed = Handed(self._tell)
@@ -99,7 +104,9 @@ class Plugins:
                 if any(plugin.endpoint == name for plugin in self._plugins.values()):
                     # `a.b/c-d` and `a.b-c/d` would have the same file.
                     name = hashed_endpoint(resource)
-                plugin = Plugin(self._folder, resource, name, self._handed, self._tell)
+                plugin = Plugin(
+                    self._folder, resource, name, self._handed, self._tell, gate=self._gate
+                )
                 plugin.offer(offers)
                 self._plugins[resource] = plugin
                 group.create_task(self._run(plugin), name=f"device plugin of {resource}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -17,7 +18,7 @@ from grpclib.server import Stream
 
 from laneway.api.kubelet import deviceplugin_pb2 as pb
 from laneway.api.kubelet.deviceplugin_grpc import DevicePluginBase
-from laneway.core.handout.answer import Answer, Denied, answer
+from laneway.core.handout.answer import Answer, Denied, answer, with_mates
 from laneway.core.handout.offer import Offer
 from laneway.core.handout.preference import prefer
 from laneway.kubelet.handed import Handed
@@ -46,10 +47,37 @@ class Signal:
         return True
 
 
+class Gate(Protocol):
+    """Who says what the pod that is meant may have."""
+
+    async def barred(
+        self, resource: str, offers: Sequence[Offer], count: int, *, patient: bool
+    ) -> Mapping[str, str]:
+        """Of these devices those that whoever asks for so many may not have, by id, and why.
+
+        `patient`: wait a moment where it depends on who of several is meant.
+        """
+        ...
+
+
+class Open:
+    """Everybody may have everything."""
+
+    async def barred(
+        self, _resource: str, _offers: Sequence[Offer], _count: int, *, patient: bool
+    ) -> Mapping[str, str]:
+        """Nothing, at once."""
+        del patient
+        return {}
+
+
 class Service(DevicePluginBase):
     """The devices of one resource."""
 
-    def __init__(self, resource: str, handed: Handed, signal: Signal) -> None:
+    def __init__(
+        self, resource: str, handed: Handed, signal: Signal, gate: Gate | None = None
+    ) -> None:
+        self._gate = gate or Open()
         self._resource = resource
         self._handed = handed
         self._signal = signal
@@ -104,15 +132,12 @@ class Service(DevicePluginBase):
         self, stream: Stream[pb.PreferredAllocationRequest, pb.PreferredAllocationResponse]
     ) -> None:
         request = await received(stream)
-        chosen = [
-            prefer(
-                self._offers,
-                one.available_deviceIDs,
-                one.must_include_deviceIDs,
-                one.allocation_size,
-            )
-            for one in request.container_requests
-        ]
+        chosen = []
+        for one in request.container_requests:
+            barred = await self._barred(one.available_deviceIDs, one.allocation_size)
+            free = [device for device in one.available_deviceIDs if device not in barred]
+            must = one.must_include_deviceIDs
+            chosen.append(prefer(self._offers, free, must, one.allocation_size))
         await stream.send_message(
             pb.PreferredAllocationResponse(
                 container_responses=[
@@ -124,7 +149,14 @@ class Service(DevicePluginBase):
     async def Allocate(self, stream: Stream[pb.AllocateRequest, pb.AllocateResponse]) -> None:
         request = await received(stream)
         asked = [[*one.devicesIDs] for one in request.container_requests]
-        result = answer(self._resource, self._offers, asked, self._handed.of(self._resource))
+        barred: Mapping[str, str] = {}
+        for ids in asked:
+            barred = barred or await self._barred(ids, len(ids), patient=True)
+        result: tuple[Answer, ...] | Denied = (
+            Denied(next(iter(barred.values())))
+            if barred
+            else answer(self._resource, self._offers, asked, self._handed.of(self._resource))
+        )
         if isinstance(result, Denied):
             self._handed.refused[self._resource] += 1
             raise GRPCError(
@@ -136,6 +168,21 @@ class Service(DevicePluginBase):
         await stream.send_message(
             pb.AllocateResponse(container_responses=[_container(one) for one in result])
         )
+
+    async def _barred(
+        self, ids: Sequence[str], count: int, *, patient: bool = False
+    ) -> Mapping[str, str]:
+        """What of these, or of what goes with them, whoever is meant may not have, and why."""
+        offers = self._offers
+        groups = {one: with_mates(offers, (one,)) & offers.keys() for one in ids}
+        devices = [offers[one] for one in sorted({*ids}.union(*groups.values()) & offers.keys())]
+        found = await self._gate.barred(self._resource, devices, count, patient=patient)
+        return {
+            one: found[mate]
+            for one, mates in groups.items()
+            for mate in sorted(mates)
+            if mate in found
+        }
 
     async def PreStartContainer(
         self, stream: Stream[pb.PreStartContainerRequest, pb.PreStartContainerResponse]

@@ -21,9 +21,12 @@ from laneway.simcluster.scheduler import Scheduler
 
 @contextlib.asynccontextmanager
 async def simulated_cluster(
-    config: ClusterConfig, hosts: Sequence[NodeHost]
+    config: ClusterConfig, kubevirts: ClusterConfig, hosts: Sequence[NodeHost]
 ) -> AsyncIterator[None]:
-    """Run them until the block ends; it begins once every kubelet takes pods."""
+    """Run them until the block ends; it begins once every kubelet takes pods.
+
+    `kubevirts`: as whom KubeVirt's controller asks.
+    """
     runtimes = {host.node: host.runtime for host in hosts if host.runtime is not None}
     if not runtimes:
         yield
@@ -32,7 +35,7 @@ async def simulated_cluster(
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_remove_sockets, [folders[node] for node in runtimes])
 
-        async def client() -> Client:
+        async def client(config: ClusterConfig = config) -> Client:
             """One for each, whose watches leave connections to write with."""
             return await stack.enter_async_context(Client(config))
 
@@ -40,7 +43,7 @@ async def simulated_cluster(
             NodeKubelet(node, await client(), Kubelet(folders[node]), runtime)
             for node, runtime in runtimes.items()
         ]
-        scheduler, kubevirt = Scheduler(await client()), KubeVirt(await client(), runtimes)
+        scheduler, kubevirt = Scheduler(await client()), KubeVirt(await client(kubevirts), runtimes)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         work = [scheduler.run(), kubevirt.run(), *(kubelet.run() for kubelet in kubelets)]
         running = [tasks.create_task(one) for one in work]

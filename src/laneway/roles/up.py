@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from laneway.admission.machines import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.apiserver.authn import SYSTEM, Authenticator, User, keys
 from laneway.apiserver.authn.users import MASTERS, service_account_name
@@ -49,7 +50,7 @@ from laneway.roles.webhook import AGENT, MANAGER
 from laneway.sim.spec import Spec
 from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
-from laneway.simcluster.kubevirt.install import install as install_kubevirt
+from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,9 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 
 KUBERNETES = "kubernetes"
-"""What stands for Kubernetes' own parts, and KubeVirt."""
+"""What stands for Kubernetes' own parts."""
+KUBEVIRT = "kubevirt"
+"""What stands for KubeVirt's."""
 
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # what so many bytes become
@@ -110,7 +113,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 await install_crds(client)
                 await install_namespace(client, NAMESPACE)
                 if options.simulate:
-                    await install_kubevirt(client)
+                    await kubevirt.install(client)
                 nodes = {host.node for host in hosts}
                 known = await _nodes(client)
                 working = set(nodes)
@@ -123,7 +126,9 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
                 families = MetricFamilies()
                 async with (
-                    simulated_cluster(staff.config(config, KUBERNETES), hosts),
+                    simulated_cluster(
+                        staff.config(config, KUBERNETES), staff.config(config, KUBEVIRT), hosts
+                    ),
                     _cluster_api(staff, config, options, data),
                     admission(
                         asking,
@@ -168,6 +173,7 @@ class Staff:
     def __init__(self) -> None:
         names = {name: service_account_name(NAMESPACE, name) for name in (AGENT, MANAGER, ACCOUNT)}
         names[KUBERNETES] = SYSTEM.name
+        names[KUBEVIRT] = service_account_name(kubevirt.NAMESPACE, makers.ACCOUNT)
         self._tokens = {name: secrets.token_urlsafe(_TOKEN_BYTES) for name in names}
         self.users = {self._tokens[name]: User(user, (MASTERS,)) for name, user in names.items()}
         """By their tokens."""

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice, find_condition
+from laneway.core.keys import ANNOTATION_REQUESTERS
+from laneway.core.requesters import User, written
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS
 from laneway.kubelet.pod_resources import PodResources
@@ -63,7 +65,8 @@ class Node:
         """
         resources = {key: str(value) for key, value in limits.items()}
         labels = {"kubevirt.io/created-by": f"uid-of-{vm}"} if vm else {}
-        annotations = {"kubevirt.io/domain": vm} if vm else {}
+        annotations = {ANNOTATION_REQUESTERS: written([User("kim")])}  # As admission notes it.
+        annotations |= {"kubevirt.io/domain": vm} if vm else {}
         compute = {"name": "compute", "image": "launcher", "resources": {"limits": resources}}
         containers = {"containers": [compute]}
         if sidecar:

@@ -36,7 +36,7 @@ metadata:
   name: {NIC}
   ownerReferences:
   - {{apiVersion: devices.harvesterhci.io/v1beta1, kind: PCIDevice, name: {NIC}, uid: {uid}}}
-spec: {{address: "0000:04:00.1", nodeName: sim-a2-1, userName: admin}}
+spec: {{address: "0000:04:00.1", nodeName: sim-a2-1, userName: ""}}
 """
 
 

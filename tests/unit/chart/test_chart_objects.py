@@ -12,8 +12,9 @@ import pytest
 from laneway.admission.kinds import KINDS as JUDGED
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.registry import KINDS
+from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
 from laneway.cli import cli
-from laneway.core.keys import LABEL_BAREMETAL_GPUS
+from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS
 from support.chart import NAMESPACE, Object, find, render, templates
 
 KUBEVIRT = {
@@ -241,6 +242,12 @@ def test_every_account_that_gets_rights_exists(rendered: list[Object]) -> None:
                 assert (subject["namespace"], subject["name"]) in accounts
 
 
+PODS = {
+    ("", "v1", f"pods{part}")
+    for part in ("", "/binding", "/ephemeralcontainers", "/resize", "/status")
+}
+
+
 def webhooks(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
     for found in objects:
         if found["kind"].endswith("WebhookConfiguration"):
@@ -257,8 +264,8 @@ def test_every_rule_of_a_webhook_is_about_a_kind_that_exists(rendered: list[Obje
                 for version in rule["apiVersions"]
                 for resource in rule["resources"]
             }
-            assert about <= OURS | KUBEVIRT | CLUSTER_API | {NODES}
-            namespaced = about <= KUBEVIRT | CLUSTER_API
+            assert about <= OURS | KUBEVIRT | CLUSTER_API | PODS | {NODES}
+            namespaced = about <= KUBEVIRT | CLUSTER_API | PODS
             assert rule["scope"] == ("Namespaced" if namespaced else "Cluster")
 
 
@@ -298,12 +305,66 @@ def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[
     asked = [
         webhook
         for _, webhook in webhooks(rendered)
-        if any("" in rule["apiGroups"] for rule in webhook["rules"])
+        if any(rule["resources"] == ["nodes"] for rule in webhook["rules"])
     ]
 
     [selector] = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
     assert selector == [{"key": LABEL_BAREMETAL_GPUS, "operator": "Exists"}]
     assert [webhook["failurePolicy"] for webhook in asked] == ["Ignore"]
+
+
+def test_of_pods_only_those_are_asked_about_that_ask_for_devices(rendered: list[Object]) -> None:
+    """And whoever fails to answer blocks nobody's pod; what says to be judged must have been."""
+    asked = [
+        (webhook["name"].partition(".")[0], webhook["failurePolicy"])
+        for _, webhook in webhooks(rendered)
+        if any("pods" in rule["resources"] for rule in webhook["rules"])
+        and webhook["matchConditions"]
+    ]
+
+    assert asked == [("pods", "Ignore"), ("pods", "Ignore"), ("requesters", "Fail")]
+
+
+def asks(rendered: list[Object], limits: Object, *, note: str = "", init: bool = False) -> set[str]:
+    """The webhooks that are asked about a pod that is made."""
+    container = {"name": "c", "resources": {"limits": limits}}
+    spec = {"containers": [{"name": "x"}], "initContainers": [container]}
+    pod = {"metadata": {}, "spec": spec if init else {"containers": [container]}}
+    if note:
+        pod["metadata"] = {"annotations": {ANNOTATION_REQUESTERS: note}}
+    request = {"operation": "CREATE", "resource": {"resource": "pods"}}
+    scope = {"object": pod, "oldObject": None, "request": request}
+    return {
+        f"{config['kind'][0]}:{webhook['name'].partition('.')[0]}"
+        for config, webhook in webhooks(rendered)
+        if any("pods" in rule["resources"] for rule in webhook["rules"])
+        and all(
+            program(one["expression"]).evaluate(scope, Budget(CALL_LIMIT))
+            for one in webhook["matchConditions"]
+        )
+    }
+
+
+NIC = {"intel.com/I350_GIGABIT_NETWORK_CONNECTION": "1"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "more", "asked"),
+    [
+        ({"cpu": "1", "memory": "1Gi"}, {}, set()),
+        ({"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "1"}, {}, set()),
+        ({"devices.kubevirt.io/kvm": "1", "scheduling.kubernetes.io/x": "1"}, {}, set()),
+        (NIC, {}, {"M:pods", "V:pods"}),
+        (NIC, {"init": True}, {"M:pods", "V:pods"}),
+        (NIC, {"note": "[]"}, {"M:pods", "V:requesters"}),
+        ({}, {"note": "[]"}, {"M:pods", "V:requesters"}),
+        ({"nvidia.com/NVIDIA_A2-2Q": "1"}, {}, {"M:pods", "V:pods"}),
+    ],
+)
+def test_which_pods_are_asked_about(
+    rendered: list[Object], limits: Object, more: Any, asked: set[str]
+) -> None:
+    assert asks(rendered, limits, **more) == asked
 
 
 def test_a_review_goes_to_the_service_and_changes_nothing(rendered: list[Object]) -> None:

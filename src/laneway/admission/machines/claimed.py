@@ -1,8 +1,5 @@
 """For whom the devices of a resource are claimed, counted once and kept in step with the stores.
 
-A claim is for whom it names. The claim of a vGPU, and one that names nobody, is for everybody. That
-a claim says to be a vGPU's is not enough, whoever made it could have it say so: there is one.
-
 A resource may have tens of thousands of claims, every request asks about some, and something always
 changes. So what was counted is kept, and only what has changed since is counted anew.
 """
@@ -10,19 +7,15 @@ changes. So what was counted is kept, and only what has changed since is counted
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from laneway.admission.world import RESOURCE, World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
+from laneway.controllers.claims import whose
+from laneway.controllers.claims.whose import EVERYBODY, PCI_CLAIMS, Claim, plural_of
 from laneway.kube.store import Store
-
-PCI_CLAIMS = "pcideviceclaims"
-USB_CLAIMS = "usbdeviceclaims"
-EVERYBODY = ""
-
-Claim = PCIDeviceClaim | USBDeviceClaim
 
 
 class Pool(NamedTuple):
@@ -32,18 +25,18 @@ class Pool(NamedTuple):
     """Of the claims."""
     users: Mapping[str, Mapping[str, int]]
 
-    def others(self, user: str) -> tuple[str, ...]:
-        """Users whose devices somebody has only if he is lent them."""
-        return tuple(sorted(self.users.keys() - {user, EVERYBODY}))
+    def others(self, users: Collection[str]) -> tuple[str, ...]:
+        """Users whose devices these have only if they are lent them."""
+        return tuple(sorted(self.users.keys() - {*users, EVERYBODY}))
 
     def count(self, users: Iterable[str]) -> int:
         """How many devices these have."""
         return sum(sum(self.users[user].values()) for user in users)
 
-    def most(self, user: str, lent: Mapping[str, int] | None = None) -> int:
-        """How many that he may use are on the node that has the most."""
+    def most(self, users: Collection[str], lent: Mapping[str, int] | None = None) -> int:
+        """How many that these may use are on the node that has the most."""
         nodes = Counter(lent or {})
-        for one in {user, EVERYBODY} & self.users.keys():
+        for one in {*users, EVERYBODY} & self.users.keys():
             nodes.update(self.users[one])
         return max(nodes.values(), default=0)
 
@@ -76,7 +69,7 @@ class _Counted:
         self._changes = changes
         for name in changed:
             self._forget(PCI_CLAIMS, name)
-            self._forget(USB_CLAIMS, name)
+            self._forget(whose.USB_CLAIMS, name)
             for claim in (world.claims.get(name), world.usb_claims.get(name)):
                 if claim is not None and claim.status.resource_name in self.users:
                     self._add(claim, world)
@@ -89,7 +82,7 @@ class _Counted:
             self._add(claim, world)
 
     def _add(self, claim: Claim, world: World) -> None:
-        plural = USB_CLAIMS if isinstance(claim, USBDeviceClaim) else PCI_CLAIMS
+        plural = plural_of(claim)
         resource, user, node = claim.status.resource_name, user_of(claim, world), node_of(claim)
         self._parts[plural, claim.metadata.name] = resource, user, node
         self.users[resource][user][node] += 1
@@ -121,7 +114,7 @@ def pool_of(resource: str, world: World) -> Pool:
         counted = _counted[world.claims] = _Counted(world)
     if resource not in counted.users:
         counted.count(resource, world)
-    return Pool(PCI_CLAIMS if is_pci else USB_CLAIMS, counted.users[resource])
+    return Pool(PCI_CLAIMS if is_pci else whose.USB_CLAIMS, counted.users[resource])
 
 
 def claims_of(resource: str, world: World) -> Iterator[Claim]:
@@ -132,10 +125,7 @@ def claims_of(resource: str, world: World) -> Iterator[Claim]:
 
 def user_of(claim: Claim, world: World) -> str:
     """For whom a claim is."""
-    is_vgpus = world.vgpus.get(claim.metadata.name) is not None and any(
-        owner.kind == "VGPUDevice" for owner in claim.metadata.owner_references
-    )
-    return EVERYBODY if is_vgpus else claim.spec.user_name
+    return whose.user_of(claim, world.vgpus)
 
 
 def node_of(claim: Claim) -> str:

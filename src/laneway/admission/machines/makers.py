@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from laneway.admission.request import Request, Requester
 from laneway.admission.world import World
+from laneway.api import ObjectMeta
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 
 ACCOUNT = "kubevirt-controller"
@@ -25,9 +26,14 @@ def copies(
     request: Request[VirtualMachine] | Request[VirtualMachineInstance], world: World
 ) -> bool:
     """Whether KubeVirt makes it as one of many, whose devices were granted to all of them."""
-    return is_kubevirt(request.requester, world) and any(
+    return is_copy(request.requester, request.object.metadata, world)
+
+
+def is_copy(requester: Requester, metadata: ObjectMeta, world: World) -> bool:
+    """The same of any object."""
+    return is_kubevirt(requester, world) and any(
         owner.controller and (owner.api_version.partition("/")[0], owner.kind) in _MAKERS
-        for owner in request.object.metadata.owner_references
+        for owner in metadata.owner_references
     )
 
 

@@ -2,8 +2,9 @@
 
 A mediated device has no claim and is for everybody.
 
-Of the devices of a resource the kubelet hands out any, whoever claimed it, so what can be asked is
-only that on some node the requester may use as many as he asks for.
+Which devices of a resource a workload gets is decided on its node, among those that it may have
+(`core.handout.entitled`). What can be asked before is that on some node there are as many of them
+as it asks for.
 """
 
 from __future__ import annotations
@@ -11,102 +12,136 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from laneway.admission.machines.claimed import (
-    EVERYBODY,
-    PCI_CLAIMS,
-    USB_CLAIMS,
-    Claim,
-    claims_of,
-    node_of,
-    pool_of,
-    user_of,
-)
+from laneway.admission.machines.claimed import claims_of, node_of, pool_of, user_of
 from laneway.admission.machines.devices import Found, named
 from laneway.admission.request import Access, Requester
 from laneway.admission.verdict import Granted
 from laneway.admission.world import World
-from laneway.api import USBDeviceClaim
+from laneway.controllers.claims.whose import EVERYBODY, USB_CLAIMS, USE, Claim, plural_of
 from laneway.core.refusals import DeviceOfAnother, PoolOfOthers, Refusal
+from laneway.core.requesters import User
 from laneway.kube.kubevirt import DeviceRequest
 
-USE = "use"
-"""The verb; nobody but an administrator has it without being granted it."""
 _ASKED = 32
 """About so many claims of a pool the API server is asked one by one, by name."""
+
+
+class Askers(NamedTuple):
+    """On whose behalf devices are asked for. Each may have what any of them may have."""
+
+    who: tuple[Requester, ...]
+    themselves: bool = True
+    """Whether the first is who asks now; otherwise all are known by name and groups alone."""
+
+    @classmethod
+    def recorded(cls, users: Iterable[User]) -> Askers:
+        """Those that an object names on whose behalf it was written."""
+        return cls(tuple(map(_requester, users)), themselves=False)
+
+    def beside(self, user: User) -> Askers:
+        """The same and one more."""
+        return Askers((*self.who, _requester(user)), self.themselves)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(one.username for one in self.who)
+
+    @property
+    def title(self) -> str:
+        """Who is told of."""
+        return self.who[0].username if self.who else ""
+
+    def rights(self, plural: str, name: str) -> Iterator[Access]:
+        """The rights to use a claim, of which one is enough; no name: all claims."""
+        for at, one in enumerate(self.who):
+            yield Access(USE, plural, name, None if self.themselves and at == 0 else one)
+
+
+def _requester(user: User) -> Requester:
+    return Requester(user.username, groups=user.groups)
 
 
 def wanted_rights(
     requests: Iterable[DeviceRequest],
     counts: Mapping[str, int],
-    requester: Requester,
+    askers: Askers,
     world: World,
 ) -> Iterator[Access]:
-    """The rights that decide whether he may have these devices, `counts` being all of a machine."""
+    """The rights that decide whether they may have these devices, `counts` being all of them."""
     pools = set()
     for request in requests:
         found = named(world, request)
         claim = _claim_of(found)
         if claim is not None:
-            if not _is_for(claim, requester, world):
-                yield _access(claim)
+            if not _is_for(claim, askers, world):
+                yield from _rights(claim, askers)
         elif found is None and request.device_name:
             pools.add(request.device_name)
     for resource in sorted(pools):
-        pool = pool_of(resource, world)
-        if not pool.others(requester.username):
-            continue
-        yield Access(USE, pool.plural, "")
-        if pool.most(requester.username) < counts[resource]:
-            yield from itertools.islice(_foreign(resource, requester, world), _ASKED)
+        yield from pool_rights(resource, counts[resource], askers, world)
 
 
-def refused(found: Found, requester: Requester, granted: Granted, world: World) -> Refusal | None:
-    """Why somebody may not have a named device."""
+def pool_rights(resource: str, count: int, askers: Askers, world: World) -> Iterator[Access]:
+    """The rights that decide whether they may have so many devices of a resource."""
+    pool = pool_of(resource, world)
+    if not pool.others(askers.names):
+        return
+    yield from askers.rights(pool.plural, "")
+    if pool.most(askers.names) < count:
+        for claim in itertools.islice(_foreign(resource, askers, world), _ASKED):
+            yield from _rights(claim, askers)
+
+
+def refused(found: Found, askers: Askers, granted: Granted, world: World) -> Refusal | None:
+    """Why they may not have a named device."""
     claim = _claim_of(found)
-    if claim is None or _is_for(claim, requester, world) or _access(claim) in granted:
+    if claim is None or _is_for(claim, askers, world):
         return None
-    return DeviceOfAnother(found.title, claim.spec.user_name, requester.username)
+    if not granted.isdisjoint(_rights(claim, askers)):
+        return None
+    return DeviceOfAnother(found.title, claim.spec.user_name, askers.title)
 
 
 def refused_pool(
-    resource: str, count: int, requester: Requester, granted: Granted, world: World
+    resource: str, count: int, askers: Askers, granted: Granted, world: World
 ) -> Refusal | None:
-    """Why somebody may not have so many devices of a resource."""
-    pool, user = pool_of(resource, world), requester.username
-    others = pool.others(user)
-    if not others or Access(USE, pool.plural, "") in granted:
+    """Why they may not have so many devices of a resource."""
+    pool, users = pool_of(resource, world), askers.names
+    others = pool.others(users)
+    if not others or not granted.isdisjoint(askers.rights(pool.plural, "")):
         return None
-    most = pool.most(user, _lent(resource, requester, granted, world))
-    return PoolOfOthers(resource, count, most, others, user) if most < count else None
+    most = pool.most(users, _lent(resource, askers, granted, world))
+    return PoolOfOthers(resource, count, most, others, askers.title) if most < count else None
 
 
-def shared(resource: str, requester: Requester, granted: Granted, world: World) -> str:
-    """Who else has claimed devices of a resource that he may not use; empty for nobody."""
+def shared(resource: str, askers: Askers, granted: Granted, world: World) -> str:
+    """Who else has claimed devices of a resource that they may not use; empty for nobody."""
     pool = pool_of(resource, world)
-    others = pool.others(requester.username)
-    if not others or Access(USE, pool.plural, "") in granted:
+    others = pool.others(askers.names)
+    if not others or not granted.isdisjoint(askers.rights(pool.plural, "")):
         return ""
-    lent = sum(_lent(resource, requester, granted, world).values())
+    lent = sum(_lent(resource, askers, granted, world).values())
     return others[0] if lent < pool.count(others) else ""
 
 
-def _foreign(resource: str, requester: Requester, world: World) -> Iterator[Access]:
-    """The right to each device of a resource that is not for him."""
+def _foreign(resource: str, askers: Askers, world: World) -> Iterator[Claim]:
+    """The claims of a resource that are not for them."""
     for claim in claims_of(resource, world):
-        if not _is_for(claim, requester, world):
-            yield _access(claim)
+        if not _is_for(claim, askers, world):
+            yield claim
 
 
-def _lent(resource: str, requester: Requester, granted: Granted, world: World) -> Mapping[str, int]:
-    """How many claims of others he may use one by one, by node."""
+def _lent(resource: str, askers: Askers, granted: Granted, world: World) -> Mapping[str, int]:
+    """How many claims of others they may use one by one, by node."""
     nodes: Counter[str] = Counter()
-    for access in granted:
-        store = world.usb_claims if access.resource == USB_CLAIMS else world.claims
-        claim: Claim | None = store.get(access.name)
+    for plural, name in {(access.resource, access.name) for access in granted}:
+        store = world.usb_claims if plural == USB_CLAIMS else world.claims
+        claim: Claim | None = store.get(name)
         if claim is None or claim.status.resource_name != resource:
             continue
-        if not _is_for(claim, requester, world):
+        if not _is_for(claim, askers, world):
             nodes[node_of(claim)] += 1
     return nodes
 
@@ -115,10 +150,9 @@ def _claim_of(found: Found | None) -> Claim | None:
     return None if found is None else found.claim or found.usb_claim
 
 
-def _is_for(claim: Claim, requester: Requester, world: World) -> bool:
-    return user_of(claim, world) in (EVERYBODY, requester.username)
+def _is_for(claim: Claim, askers: Askers, world: World) -> bool:
+    return user_of(claim, world) in {EVERYBODY, *askers.names}
 
 
-def _access(claim: Claim) -> Access:
-    plural = USB_CLAIMS if isinstance(claim, USBDeviceClaim) else PCI_CLAIMS
-    return Access(USE, plural, claim.metadata.name)
+def _rights(claim: Claim, askers: Askers) -> Iterator[Access]:
+    return askers.rights(plural_of(claim), claim.metadata.name)

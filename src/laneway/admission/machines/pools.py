@@ -7,22 +7,26 @@ machines are not to run, is only warned about what is short.
 Of a machine that KubeVirt makes for a pool nobody asks again whose devices they are (`makers`): the
 pool was asked, of everything that its machines will have.
 
-An instance that a virtual machine starts was judged with the machine; it is refused only what keeps
-it from starting, such as a device that nobody has claimed. Who says so is believed when
-that machine is known and asks for the same devices. KubeVirt's controller, which makes them all, is
-believed when they go by other names or have other displays, for that is what Harvester and a
-preference change on the way; and also while the machine is not known.
+An instance that a virtual machine starts was judged with the machine, if it asks for the same
+devices; they may go by other names or have other displays, for that is what Harvester and a
+preference change on the way. It is refused only what keeps it from starting, such as a device that
+nobody has claimed, and what those may not have who gave the devices to the machine: it may have
+been stored while nobody answered, and a claim may be newer. That a machine starts it only
+KubeVirt's controller can say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
+from laneway.admission import recording
 from laneway.admission.machines import makers
 from laneway.admission.machines.devices import asks_alike
 from laneway.admission.machines.mutate import as_stored
+from laneway.admission.machines.owners import Askers
 from laneway.admission.machines.validate import (
     NO_DEVICES,
     Case,
@@ -37,7 +41,6 @@ from laneway.controllers.ledger import demands
 from laneway.core.ledger.facts import Phase, Who, WhoKind
 from laneway.core.ledger.question import selected
 from laneway.kube.kubevirt import (
-    Devices,
     InstanceSpec,
     LabelSelector,
     VirtualMachine,
@@ -58,6 +61,7 @@ def judge_pool(request: Request[VirtualMachinePool], world: World, granted: Gran
     new, old = request.new, request.old
     if new is None:
         return verdict
+    verdict = _with_note(verdict, request, world, _asking_pool)
     before = None if old is None else old.spec.virtual_machine_template.spec
     return with_unseen(verdict, new.spec.virtual_machine_template.spec, before)
 
@@ -73,7 +77,8 @@ def judge_replica_set(
 ) -> Verdict:
     """What there is to say of a VirtualMachineInstanceReplicaSet."""
     case = _replica_set(request, world)
-    return ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    verdict = ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    return _with_note(verdict, request, world, _asking_replica_set)
 
 
 def asks_replica_set(
@@ -88,14 +93,46 @@ def judge_instance(
     request: Request[VirtualMachineInstance], world: World, granted: Granted
 ) -> Verdict:
     """What there is to say of an instance that somebody makes without a machine."""
+    title = f"{request.namespace}/{request.name}"
+    if request.operation is not Operation.CREATE:
+        return Verdict(tuple(recording.rewritten(title, request)))
+    users = recording.of_instance(request, world)
+    foreign = tuple(recording.refused(title, request.object.metadata.annotations, users))
     case = _instance(request, world)
-    return ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    if case is None:
+        return Verdict(foreign)
+    verdict = judge_case(case, request.requester, world, granted)
+    return Verdict((*foreign, *verdict.refusals), verdict.warnings)
 
 
 def asks_instance(request: Request[VirtualMachineInstance], world: World) -> Iterable[Access]:
     """The rights that matter for its devices."""
     case = _instance(request, world)
     return () if case is None else asks_case(case, request.requester, world)
+
+
+def _with_note(
+    verdict: Verdict,
+    request: Request[Any],
+    world: World,
+    asking: Callable[[Any], recording.Asking],
+) -> Verdict:
+    if request.new is None:
+        return verdict
+    new, old = asking(request.new), None if request.old is None else asking(request.old)
+    title = f"{request.namespace}/{request.name}"
+    foreign = recording.changed(title, request.requester, new, old, world)
+    return Verdict((*foreign, *verdict.refusals), verdict.warnings)
+
+
+def _asking_pool(pool: VirtualMachinePool) -> recording.Asking:
+    template = pool.spec.virtual_machine_template
+    return recording.Asking(template.spec.template.spec.domain.devices, template.metadata)
+
+
+def _asking_replica_set(found: VirtualMachineInstanceReplicaSet) -> recording.Asking:
+    template = found.spec.template
+    return recording.Asking(template.spec.domain.devices, template.metadata)
 
 
 def _pool(request: Request[VirtualMachinePool], world: World) -> Case | None:
@@ -168,27 +205,28 @@ def _instance(request: Request[VirtualMachineInstance], world: World) -> Case | 
     if devices == NO_DEVICES:
         return None
     who = Who(WhoKind.MACHINE, request.namespace, request.name or new.metadata.name)
-    if _is_started_by_a_machine(request, devices, world):
-        return Case(str(who), new.spec, devices, runs=True, itself=(who,), starts=True)
-    granted = makers.copies(request, world)
-    return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,), granted=granted)
+    if makers.copies(request, world):
+        return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,), granted=True)
+    if not recording.is_started(request, world):
+        return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,))
+    machine = recording.starter(request, world)
+    alike = machine is None or asks_alike(devices, machine.spec.template.spec.domain.devices)
+    return Case(
+        str(who),
+        new.spec,
+        devices if alike else NO_DEVICES,
+        runs=True,
+        itself=(who,),
+        starts=alike,
+        askers=Askers.recorded(recording.of_instance(request, world)),
+    )
 
 
-def _is_started_by_a_machine(
-    request: Request[VirtualMachineInstance], devices: Devices, world: World
-) -> bool:
-    for owner in request.object.metadata.owner_references:
-        if owner.kind != "VirtualMachine" or not owner.controller:
-            continue
-        machine = world.machines.get(owner.name, request.namespace)
-        if machine is None or machine.metadata.uid != owner.uid:
-            # Where KubeVirt is installed, its controller makes them and nobody else.
-            return not len(world.installations) or makers.is_kubevirt(request.requester, world)
-        asked = machine.spec.template.spec.domain.devices
-        return devices == asked or (
-            asks_alike(devices, asked) and makers.is_kubevirt(request.requester, world)
-        )
-    return False
+def knows_instance(request: Request[VirtualMachineInstance], world: World) -> bool:
+    """Whether the machine is known that an instance of KubeVirt's is said to be of."""
+    if request.operation is not Operation.CREATE:
+        return True
+    return not recording.is_started(request, world) or recording.starter(request, world) is not None
 
 
 def _count(replicas: int | None) -> int:

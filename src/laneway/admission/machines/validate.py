@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from laneway.admission import recording
 from laneway.admission.machines import limits, makers, owners, readiness, room, warnings
 from laneway.admission.machines.devices import (
     Found,
@@ -74,6 +75,8 @@ class Case:
     """Whether whose devices they may be was asked before, of somebody else."""
     starts: bool = False
     """Whether it is started with the devices that it has."""
+    askers: owners.Askers | None = None
+    """On whose behalf it asks; None: of whoever writes it, or of nobody where it only starts."""
 
     @property
     def judged(self) -> tuple[DeviceRequest, ...]:
@@ -86,9 +89,19 @@ def judge(request: Request[VirtualMachine], world: World, granted: Granted) -> V
     """What there is to say of a virtual machine."""
     case = _case(request, world)
     verdict = ALLOWED if case is None else judge_case(case, request.requester, world, granted)
+    if request.new is not None:
+        asking, old = asking_of(request.new), asking_of(request.old) if request.old else None
+        title = f"{request.namespace}/{request.name}"
+        foreign = recording.changed(title, request.requester, asking, old, world)
+        verdict = Verdict((*foreign, *verdict.refusals), verdict.warnings)
     if request.new is None or makers.copies(request, world):
         return verdict
     return with_unseen(verdict, request.new.spec, request.old.spec if request.old else None)
+
+
+def asking_of(machine: VirtualMachine) -> recording.Asking:
+    """What of a machine is about devices."""
+    return recording.Asking(machine.spec.template.spec.domain.devices, machine.metadata)
 
 
 def with_unseen(
@@ -122,6 +135,10 @@ def _case(request: Request[VirtualMachine], world: World) -> Case | None:
         return None
     spec = new.spec.template.spec
     old = request.old.spec.template.spec.domain.devices if request.old else NO_DEVICES
+    if request.old and recording.is_taken_over(
+        request.requester, new.metadata.annotations, request.old.metadata.annotations
+    ):
+        old = NO_DEVICES  # Whoever takes them over has to have a right to all of them.
     who = Who(WhoKind.MACHINE, request.namespace, request.name or new.metadata.name)
     runs = _is_to_run(new, who, world)
     if spec.domain.devices == old:
@@ -139,10 +156,18 @@ def _is_to_run(machine: VirtualMachine, who: Who, world: World) -> bool:
 
 def asks_case(case: Case, requester: Requester, world: World) -> Iterable[Access]:
     """The rights that matter for what is added."""
-    if case.granted or case.starts:
+    askers = _askers(case, requester)
+    if askers is None:
         return ()
     counts = counted(case.spec.domain.devices.all)
-    return tuple(owners.wanted_rights(case.judged, counts, requester, world))
+    return tuple(owners.wanted_rights(case.judged, counts, askers, world))
+
+
+def _askers(case: Case, requester: Requester) -> owners.Askers | None:
+    """Who must have a right to what it asks for; None where that was judged before."""
+    if case.granted or (case.starts and case.askers is None):
+        return None
+    return case.askers or owners.Askers((requester,))
 
 
 def judge_case(case: Case, requester: Requester, world: World, granted: Granted) -> Verdict:
@@ -155,8 +180,8 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
     unknown = [*_unknown((one for one in case.judged if one.name not in found), world)]
     if not case.starts:
         refusals += (*unknown, *_apart(case, found, world), *limits.too_many(devices.all, world))
-        if not case.granted:
-            refusals += _not_granted(case, found, requester, world, granted)
+    if (askers := _askers(case, requester)) is not None:
+        refusals += _not_granted(case, found, askers, world, granted)
     against = {one.device for one in refusals if isinstance(one, DeviceOfAnother)}
     asked = [
         found[name] for name in dict.fromkeys(one.name for one in case.judged) if name in found
@@ -185,23 +210,23 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
     told = [f"{begins}{one.words}" for one in (*undone, *waiting)]
     if not case.starts:
         told += _advice(case, world)
-        if not case.granted:
-            told += _shared(counts, requester, granted, world)
+        if askers is not None:
+            told += _shared(counts, askers, granted, world)
     return Verdict((), tuple(told[:_MOST]))
 
 
 def _not_granted(
-    case: Case, found: Mapping[str, Found], requester: Requester, world: World, granted: Granted
+    case: Case, found: Mapping[str, Found], askers: owners.Askers, world: World, granted: Granted
 ) -> Iterator[Refusal]:
-    """What of it the requester may not have."""
+    """What of it nobody who asks may have."""
     for name in dict.fromkeys(one.name for one in case.judged if one.name in found):
-        against = owners.refused(found[name], requester, granted, world)
+        against = owners.refused(found[name], askers, granted, world)
         if against is not None:
             yield against
     counts = counted(case.spec.domain.devices.all)
     pooled = {one.device_name for one in case.judged if one.device_name and one.name not in found}
     for resource in sorted(pooled):
-        short = owners.refused_pool(resource, counts[resource], requester, granted, world)
+        short = owners.refused_pool(resource, counts[resource], askers, granted, world)
         if short is not None:
             yield short
 
@@ -242,11 +267,12 @@ def _advice(case: Case, world: World) -> Iterator[str]:
 
 
 def _shared(
-    counts: dict[str, int], requester: Requester, granted: Granted, world: World
+    counts: dict[str, int], askers: owners.Askers, granted: Granted, world: World
 ) -> Iterator[str]:
     for resource in sorted(counts):
-        if owners.shared(resource, requester, granted, world):
+        if owners.shared(resource, askers, granted, world):
             yield (
-                f"Other users have claimed devices of the pool {resource}, too: which of them a "
-                "machine gets is chance. Claim with disableResourcePooling to get your own."
+                f"Other users have claimed devices of the pool {resource}, too, which the machine "
+                "does not get: on a node where no others are free it fails to start. Claim with "
+                "disableResourcePooling to have a resource of your own."
             )

@@ -19,6 +19,7 @@ from laneway.api import Allocation
 from laneway.controllers.handout.allocations import Allocations
 from laneway.controllers.handout.counting import Registrations, counted
 from laneway.controllers.handout.entries import Entries
+from laneway.controllers.handout.gate import Gate
 from laneway.controllers.handout.looking import Looking
 from laneway.controllers.handout.permission import Permission, Permitted, Say
 from laneway.controllers.handout.standing import (
@@ -106,7 +107,8 @@ class Handout:
         self._permission = Permission(client, self.poke)
         self._looking = Looking(hardware, self.poke)
         self._xids = Xids(hardware.host)
-        self._plugins = Plugins(kubelet) if kubelet else None
+        gate = Gate(node, client, caches, kubelet)
+        self._plugins = Plugins(kubelet, gate) if kubelet else None
         self._allocations = (
             Allocations(kubelet, caches.pods, self._resources_have, self._owners_changed)
             if kubelet

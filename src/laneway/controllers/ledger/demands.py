@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from laneway.controllers.ledger.objects import Pod
+from laneway.controllers.ledger.objects import Container, Pod
 from laneway.core import allocation, keys
 from laneway.core.ledger.facts import Demand, Phase, Who, WhoKind
 from laneway.kube.kubevirt import (
@@ -60,7 +60,7 @@ def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
     """A pod that asks for some of these resources and runs no virtual machine."""
     if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return None
-    requests = {name: count for name, count in _limits(pod).items() if name in resources}
+    requests = {name: count for name, count in limits_of(pod).items() if name in resources}
     if not requests:
         return None
     key = key_of(pod)
@@ -75,16 +75,29 @@ def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
     )
 
 
-def _limits(pod: Pod) -> Mapping[str, int]:
-    """As the scheduler counts: containers together, but each initial one for itself."""
+def limits_of(pod: Pod) -> Mapping[str, int]:
+    """As the scheduler counts: what runs beside each other together, what runs before by itself."""
     total: Counter[str] = Counter()
     for container in pod.spec.containers:
-        for name, quantity in container.resources.limits.items():
-            total[name] += _count(quantity)
+        total.update(limits_of_container(container))
+    beside: Counter[str] = Counter()
+    first: dict[str, int] = {}
     for container in pod.spec.init_containers:
-        for name, quantity in container.resources.limits.items():
-            total[name] = max(total[name], _count(quantity))
-    return total
+        asked = limits_of_container(container)
+        if container.restart_policy == "Always":
+            beside.update(asked)
+            asked = Counter()
+        for name in (*asked, *beside):
+            first[name] = max(first.get(name, 0), asked[name] + beside[name])
+    total.update(beside)
+    return {name: max(total[name], first.get(name, 0)) for name in (*total, *first)}
+
+
+def limits_of_container(container: Container) -> Counter[str]:
+    """What one container asks for."""
+    return Counter(
+        {name: _count(quantity) for name, quantity in container.resources.limits.items()}
+    )
 
 
 def _count(quantity: str | float) -> int:

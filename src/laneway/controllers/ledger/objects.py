@@ -29,6 +29,8 @@ class Container(_Light, frozen=True, kw_only=True, gc=False):
     """What it asks for."""
 
     resources: Resources = Resources()
+    restart_policy: str = ""
+    """Of an init container: `Always` if it runs beside the others."""
 
 
 class PodSpec(_Light, frozen=True, kw_only=True, gc=False):
@@ -38,6 +40,7 @@ class PodSpec(_Light, frozen=True, kw_only=True, gc=False):
     init_containers: Sequence[Container] = ()
     node_name: str = ""
     node_selector: Mapping[str, str] = {}
+    service_account_name: str = ""
 
 
 class PodStatus(_Light, frozen=True, kw_only=True, gc=False):

@@ -72,7 +72,7 @@ def answer(
         for one in request:
             if why := _obstacle(resource, offers, one):
                 return why
-        devices = _with_mates(offers, request)
+        devices = with_mates(offers, request)
         if why := _mate_obstacle(offers, devices, {*request}, told, given):
             return why
         told.update(devices)
@@ -116,8 +116,11 @@ def _mate_obstacle(
     return None
 
 
-def _with_mates(offers: Mapping[str, Offer], request: Sequence[str]) -> set[str]:
-    groups = {offers[one].group for one in request if offers[one].form is Form.PCI}
+def with_mates(offers: Mapping[str, Offer], request: Collection[str]) -> set[str]:
+    """Devices that are handed out, and those of their IOMMU groups that go with them."""
+    groups = {
+        offers[one].group for one in request if one in offers and offers[one].form is Form.PCI
+    }
     return {
         *request,
         *(

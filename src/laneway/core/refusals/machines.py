@@ -173,6 +173,45 @@ class PoolOfOthers(Refusal, frozen=True):
         )
 
 
+class PodDevicesClaimed(Refusal, frozen=True):
+    """A pod asks for devices of a resource that others have claimed; by whom is not said."""
+
+    pod: str
+    resource: str
+    count: int
+    own: int
+    """The most on one node that the pod may have."""
+    users: tuple[str, ...]
+    """On whose behalf it asks, its account last."""
+    account: str
+    """As which its containers run."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"pod {self.pod} asks for {self.count} of {self.resource}, and may have {self.own} on "
+            f"any node: other users have claimed the rest, and none of "
+            f"{few(map(quoted, self.users))} may use their claims. Ask an administrator for the "
+            "verb use on these claims or, for pods that a controller creates, to grant it to "
+            f"{self.account}."
+        )
+
+
+class RequestersForeign(Refusal, frozen=True):
+    """Somebody else than admission says on whose behalf devices are asked for."""
+
+    title: str
+    annotation: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.title}: only Laneway's webhook writes the annotation {self.annotation}, which "
+            "records on whose behalf devices are requested. Leave it out of what you write, and "
+            "unchanged in what is stored."
+        )
+
+
 class VgpusPerMachine(Refusal, frozen=True):
     """A vGPU profile does not allow so many vGPUs in one machine."""
 

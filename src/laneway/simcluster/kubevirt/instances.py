@@ -14,9 +14,11 @@ from typing import Any
 
 from laneway.api import Condition, find_condition, set_condition, timestamp
 from laneway.kube.client import Client
+from laneway.kube.controller import Retry
 from laneway.kube.errors import (
     AlreadyExistsError,
     ConflictError,
+    ForbiddenError,
     InvalidError,
     NotFoundError,
 )
@@ -39,6 +41,8 @@ from laneway.simcluster.kubevirt.objects import (
 from laneway.simcluster.objects import ENDED
 from laneway.simcluster.runtime import Runtime
 
+_AGAIN = 5.0
+"""Seconds until a pod that nobody took is tried again."""
 _GUEST_NOT_RUNNING = "Guest VM is not reported as running"
 
 
@@ -84,21 +88,22 @@ class InstanceController:
             if instance.status.phase in ("", "Pending"):
                 self._ask(instance)
 
-    async def reconcile(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> Retry | None:
         """Do the next step for one instance."""
         instance = self._instances.store.get(key.name, key.namespace)
         if instance is None:
-            return
+            return None
         pod = self._pods.store.get(pod_name(instance), key.namespace)
         with contextlib.suppress(ConflictError, NotFoundError):
             if instance.metadata.deletion_timestamp:
                 await self._end(instance, pod)
             elif instance.status.phase in ("", "Pending"):
-                await self._make_pod(instance, pod)
+                return await self._make_pod(instance, pod)
             elif instance.status.phase not in FINAL:
                 await self._follow(instance, pod)
+        return None
 
-    async def _make_pod(self, instance: Instance, pod: Pod | None) -> None:
+    async def _make_pod(self, instance: Instance, pod: Pod | None) -> Retry | None:
         if pod is None:
             problem = refused(instance, self._permitted())
             if not problem:
@@ -108,15 +113,16 @@ class InstanceController:
                     )
                 except AlreadyExistsError:
                     pass  # the watch will tell of it
-                except InvalidError as error:
-                    problem = error.message
+                except (ForbiddenError, InvalidError) as error:
+                    problem = f"failed to create virtual machine pod: {error.message}"
             else:
                 problem = f"failed to render launch manifest: {problem}"
             if problem:
                 await self._not_created(instance, problem)
-                return
+                return Retry(_AGAIN)
         waiting = _not_ready("GuestNotRunning", _GUEST_NOT_RUNNING)
         await self._write(instance, "Scheduling", [waiting], dropped=("Synchronized",))
+        return None
 
     async def _not_created(self, instance: Instance, problem: str) -> None:
         said = find_condition(instance.status.conditions, "Synchronized")

@@ -79,7 +79,7 @@ def launcher_pod(instance: Instance) -> dict[str, Any]:
                 LABEL_CREATED_BY: meta.uid,
                 LABEL_VM: hostname(instance),
             },
-            "annotations": {ANNOTATION_DOMAIN: meta.name},
+            "annotations": {**meta.annotations, ANNOTATION_DOMAIN: meta.name},
             "ownerReferences": owned_by("VirtualMachineInstance", meta),
         },
         "spec": {

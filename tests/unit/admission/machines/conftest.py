@@ -300,18 +300,17 @@ class Cluster:
         assert found is not None
         return {"name": device, "deviceName": found.status.resource_name}
 
-    def judge(
+    def request(
         self,
         raw: Mapping[str, Any],
         old: Mapping[str, Any] | None = None,
         *,
         user: str = "alice",
         deleted: bool = False,
-    ) -> Verdict:
-        """What validation says, the rights having been asked."""
-        kind, judge, asks = KINDS[raw["kind"]]
+    ) -> Request[Any]:
+        kind = KINDS[raw["kind"]][0]
         operation = Operation.UPDATE if old is not None else Operation.CREATE
-        request: Request[Any] = Request(
+        return Request(
             Operation.DELETE if deleted else operation,
             raw["metadata"]["name"],
             raw["metadata"]["namespace"],
@@ -319,6 +318,17 @@ class Cluster:
             old=decode(kind, raw if deleted else old) if old is not None or deleted else None,
             new=None if deleted else decode(kind, raw),
         )
+
+    def knows(self, raw: Mapping[str, Any], *, user: str) -> bool:
+        """Whether an instance is judged at once."""
+        return pools.knows_instance(self.request(raw, user=user), self.world)
+
+    def judge(
+        self, raw: Mapping[str, Any], old: Mapping[str, Any] | None = None, **more: Any
+    ) -> Verdict:
+        """What validation says, the rights having been asked."""
+        _, judge, asks = KINDS[raw["kind"]]
+        request = self.request(raw, old, **more)
         self.asked = list(asks(request, self.world))
         granted = frozenset(
             one

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from laneway.api import decode
+from laneway.core import keys
+from laneway.core.requesters import User, written
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED, Devices, mark_of
+
 GPU = "nvidia.com/GA100_A100"
 LABELS = {"pool": "p"}
 
@@ -197,13 +202,46 @@ def test_an_instance_that_nobodys_machine_starts_is_judged(cluster: Any) -> None
     assert cluster.reasons(instance(cluster, gpu)) == ["DeviceUnclaimed"]
 
 
-def test_the_instance_of_a_machine_was_judged_with_it(cluster: Any) -> None:
+@pytest.mark.parametrize(("noted", "reasons"), [("bob", []), ("alice", ["DeviceOfAnother"])])
+def test_an_instance_may_have_what_those_may_who_gave_it_to_the_machine(
+    cluster: Any, noted: str, reasons: list[str]
+) -> None:
+    cluster.kubevirt("kubevirt")
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
-    raw = cluster.vm(gpu)
-    raw["metadata"]["uid"] = "u"
-    cluster.there(raw)
-    owner = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
-    assert cluster.judge(instance(cluster, gpu, owner=owner)).allowed
+    owning(cluster, gpu, annotations=noting(noted))
+    assert cluster.reasons(instance(cluster, gpu, owner=OWNED), user=CONTROLLER) == reasons
+
+
+def test_the_rights_are_those_of_whoever_is_noted_with_their_groups(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    owning(cluster, gpu, annotations=noting("alice", groups=("team",)))
+    cluster.granted.add(("pcideviceclaims", gpu))
+    assert cluster.judge(instance(cluster, gpu, owner=OWNED), user=CONTROLLER).allowed
+    (asked,) = cluster.asked
+    assert (asked.verb, asked.name) == ("use", gpu)
+    assert (asked.whose.username, asked.whose.groups) == ("alice", ("team",))
+
+
+def test_the_instance_of_a_machine_that_nobody_judged_is_nobodys(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    free = cluster.pci("n1", "0000:09:00.0", resource="x/y", claimed="")
+    owning(cluster, gpu)
+    assert cluster.reasons(instance(cluster, gpu, owner=OWNED), user=CONTROLLER) == [
+        "DeviceOfAnother"
+    ]
+    owning(cluster, free)
+    assert cluster.judge(instance(cluster, free, owner=OWNED), user=CONTROLLER).allowed
+
+
+def test_a_machine_of_before_there_were_notes_keeps_what_was_admitted(cluster: Any) -> None:
+    cluster.kubevirt("kubevirt")
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    usb = cluster.usb("n1", 11, claimed="carol")
+    devices = decode(Devices, cluster.vm(gpu, usb)["spec"]["template"]["spec"]["domain"]["devices"])
+    owning(cluster, gpu, usb, annotations={ANNOTATION_ADMITTED: mark_of(devices)})
+    assert cluster.judge(instance(cluster, gpu, usb, owner=OWNED), user=CONTROLLER).allowed
 
 
 def test_an_instance_of_a_device_that_is_not_claimed_is_not_made(cluster: Any) -> None:
@@ -222,6 +260,11 @@ def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: A
     assert cluster.reasons(instance(cluster, gpu, owner=owner)) == ["DeviceOfAnother"]
 
 
+def noting(user: str, groups: Sequence[str] = ()) -> dict[str, str]:
+    """The annotation that says on whose behalf a machine was written."""
+    return {keys.ANNOTATION_REQUESTERS: written([User(user, tuple(groups))])}
+
+
 OWNED = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
 
 
@@ -235,7 +278,7 @@ def test_harvester_encodes_names_of_devices_on_nodes_with_dots(cluster: Any) -> 
     """Its mutator of instances does, whatever the machine calls them."""
     cluster.kubevirt("kubevirt")
     gpu = cluster.pci("n1.example.com", "0000:08:00.0")
-    owning(cluster, gpu)
+    owning(cluster, gpu, annotations=noting("alice"))
     made = instance(cluster, ("NYYS4ZLYMFWXA3DF", GPU), owner=OWNED)
     assert cluster.judge(made, user=CONTROLLER).allowed
     # Others may make up an instance of somebody's machine, but not what it has.
@@ -245,7 +288,7 @@ def test_harvester_encodes_names_of_devices_on_nodes_with_dots(cluster: Any) -> 
 def test_kubevirt_fills_in_displays_by_a_preference(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     asked = {"name": cluster.pci("n1", "0000:08:00.0"), "deviceName": GPU}
-    owning(cluster, gpus=[asked])
+    owning(cluster, gpus=[asked], annotations=noting("alice"))
     made = instance(cluster, owner=OWNED)
     shown = {**asked, "virtualGPUOptions": {"display": {"enabled": False}}}
     made["spec"]["domain"]["devices"]["gpus"] = [shown]
@@ -262,18 +305,14 @@ def test_kubevirt_is_believed_what_the_machine_asks_for_and_no_more(cluster: Any
         assert not cluster.judge(made, user=CONTROLLER).allowed
 
 
-def test_a_machine_that_was_made_anew_is_believed_until_it_is_seen(cluster: Any) -> None:
-    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
-    raw = cluster.vm()
-    raw["metadata"]["uid"] = "before"
-    cluster.there(raw)
-    owner = {"kind": "VirtualMachine", "name": "vm", "uid": "now"}
-    made = instance(cluster, gpu, owner=owner)
-    assert cluster.judge(made).allowed
-    # Where KubeVirt is, others cannot make up a machine that nobody knows.
+def test_an_instance_waits_until_its_machine_is_known(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
-    assert cluster.judge(made, user=CONTROLLER).allowed
-    assert cluster.reasons(made) == ["DeviceOfAnother"]
+    gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
+    owning(cluster, gpu, annotations=noting("bob"))
+    made = instance(cluster, gpu, owner={**OWNED, "uid": "now"})
+    assert cluster.reasons(made, user=CONTROLLER) == ["DeviceOfAnother"]
+    assert not cluster.knows(made, user=CONTROLLER)
+    assert cluster.knows(instance(cluster, gpu, owner=OWNED), user=CONTROLLER)
 
 
 def test_an_instance_is_judged_once(cluster: Any) -> None:

@@ -1,0 +1,199 @@
+"""On whose behalf devices are asked for: noted where it is known, believed where it is not.
+
+KubeVirt's controller makes instances and their pods in its own name, and a kubelet asks for devices
+in nobody's. So whoever writes a machine is noted on it (`core.requesters`); the note goes from a
+pool to its machines, from a machine to its instance and from there to the pod, each time taken from
+the object that is known, not from what the new one says. A machine that was stored while nobody
+judged it has no note, and its instance is nobody's.
+
+Machines from before there were notes bear the mark that admission had looked at their devices. They
+count as written on behalf of those whose devices they ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from laneway.admission.machines import makers
+from laneway.admission.machines.claimed import pool_of, user_of
+from laneway.admission.machines.devices import added, named
+from laneway.admission.machines.operations import Operation, at, put, remove
+from laneway.admission.request import Request, Requester
+from laneway.admission.world import World
+from laneway.api import ObjectMeta
+from laneway.controllers.claims.whose import EVERYBODY
+from laneway.core import keys
+from laneway.core.refusals import Refusal, RequestersForeign
+from laneway.core.requesters import User, read, written
+from laneway.kube.kubevirt import (
+    ANNOTATION_ADMITTED,
+    GROUP,
+    Devices,
+    VirtualMachine,
+    VirtualMachineInstance,
+    mark_of,
+)
+
+KEY = keys.ANNOTATION_REQUESTERS
+_Annotations = Mapping[str, str]
+
+
+def user(requester: Requester) -> User:
+    return User(requester.username, tuple(requester.groups))
+
+
+class Asking(NamedTuple):
+    """The part of a machine, a pool or a replica set that is about devices."""
+
+    devices: Devices
+    metadata: ObjectMeta
+    """Whose annotations KubeVirt copies."""
+
+    @property
+    def annotations(self) -> _Annotations:
+        return self.metadata.annotations
+
+
+def of_written(
+    requester: Requester, asking: Asking, old: Asking | None, world: World
+) -> tuple[User, ...]:
+    """On whose behalf something asks for devices that is written.
+
+    Who adds devices asks for them; those that stay were asked for by others. Who writes the note
+    anew takes all of them over.
+    """
+    if not asking.devices.all:
+        return ()
+    if old is None and makers.is_copy(requester, asking.metadata, world):
+        return read(asking.annotations)  # From the pool, where it was looked at.
+    if old is None:
+        return (user(requester),)
+    users = before = known(old.devices, old.annotations, world)
+    if more := len(list(added(asking.devices, old.devices))):
+        users = (*(before if more < len(asking.devices.all) else ()), user(requester))
+    said = asking.annotations.get(KEY, "")
+    # Who writes the whole object need not know of the note.
+    is_taken_over = said not in ("", old.annotations.get(KEY), written(users))
+    return (user(requester),) if is_taken_over else users
+
+
+def changed(
+    title: str, requester: Requester, asking: Asking, old: Asking | None, world: World
+) -> Iterator[Refusal]:
+    """That the note of something that is written is not as admission would have it."""
+    if KEY not in asking.annotations or (
+        old is None and makers.is_copy(requester, asking.metadata, world)
+    ):
+        return
+    noted = read(asking.annotations)
+    before = known(old.devices, old.annotations, world) if old is not None else ()
+    if not noted or not {*noted} <= {*before, user(requester)}:
+        yield RequestersForeign(title, KEY)
+
+
+def is_taken_over(requester: Requester, annotations: _Annotations, before: _Annotations) -> bool:
+    """Whether devices are somebody's now who did not ask for all of them before."""
+    said = annotations.get(KEY)
+    return said != before.get(KEY) and said == written((user(requester),))
+
+
+def known(devices: Devices, annotations: _Annotations, world: World) -> tuple[User, ...]:
+    """On whose behalf a stored object asks for its devices; nobody, where nobody judged it."""
+    if found := read(annotations):
+        return found
+    mark = mark_of(devices)
+    if not mark or annotations.get(ANNOTATION_ADMITTED) != mark:
+        return ()
+    users = set[str]()
+    for one in devices.all:
+        device = named(world, one)
+        claim = (device.claim or device.usb_claim) if device is not None else None
+        if claim is not None:
+            users.add(user_of(claim, world))
+        else:
+            users.update(pool_of(one.device_name, world).users)
+    return tuple(User(name) for name in sorted(users - {EVERYBODY}))
+
+
+def is_started(request: Request[VirtualMachineInstance], world: World) -> bool:
+    """Whether KubeVirt says that an instance is of a machine."""
+    return makers.is_kubevirt(request.requester, world) and any(
+        owner.kind == "VirtualMachine" and owner.controller
+        for owner in request.object.metadata.owner_references
+    )
+
+
+def starter(request: Request[VirtualMachineInstance], world: World) -> VirtualMachine | None:
+    """The machine that an instance is of, if KubeVirt says so and the machine is known."""
+    if not makers.is_kubevirt(request.requester, world):
+        return None
+    for owner in request.object.metadata.owner_references:
+        if owner.kind == "VirtualMachine" and owner.controller:
+            machine = world.machines.get(owner.name, request.namespace)
+            if machine is not None and machine.metadata.uid == owner.uid:
+                return machine
+    return None
+
+
+def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple[User, ...]:
+    """On whose behalf an instance asks for its devices."""
+    new = request.object
+    if not new.spec.domain.devices.all:
+        return ()
+    if makers.copies(request, world):
+        return read(new.metadata.annotations)  # From the replica set, where it was looked at.
+    if not makers.is_kubevirt(request.requester, world):
+        return (user(request.requester),)
+    machine = starter(request, world)
+    if machine is None:
+        return ()
+    return known(machine.spec.template.spec.domain.devices, machine.metadata.annotations, world)
+
+
+def instance_of(request: Request[Any], world: World) -> tuple[bool, VirtualMachineInstance | None]:
+    """Whether KubeVirt makes a pod for an instance, and the instance if it is known."""
+    if not makers.is_kubevirt(request.requester, world):
+        return False, None
+    for owner in request.object.metadata.owner_references:
+        if owner.controller and owner.kind == "VirtualMachineInstance":
+            if owner.api_version.partition("/")[0] != GROUP:
+                continue
+            found = world.instances.get(owner.name, request.namespace)
+            is_it = found is not None and found.metadata.uid == owner.uid
+            return True, found if is_it else None
+    return False, None
+
+
+def operations(
+    raw: Any, path: Sequence[str], users: Sequence[User], before: Sequence[Operation] = ()
+) -> Iterator[Operation]:
+    """Have annotations at a path say so, after other operations on the same object."""
+    there, text = at(raw, (*path, KEY)), written(users)
+    if not text:
+        if there is not None:
+            yield remove((*path, KEY))
+        return
+    if there == text:
+        return
+    pointer = "".join(f"/{part}" for part in path)
+    if any(one["op"] == "add" and one["path"] == pointer for one in before):
+        # They have made the annotations, which were not there.
+        yield {"op": "add", "path": f"{pointer}/{KEY.replace('/', '~1')}", "value": text}
+    else:
+        yield put(raw, (*path, KEY), text)
+
+
+def rewritten(title: str, request: Request[Any]) -> Iterator[Refusal]:
+    """That a note is changed where it stays as it was made."""
+    if request.new is None:
+        return
+    before = request.old.metadata.annotations.get(KEY) if request.old is not None else None
+    if request.new.metadata.annotations.get(KEY) != before:
+        yield RequestersForeign(title, KEY)
+
+
+def refused(title: str, annotations: _Annotations, users: Sequence[User]) -> Iterator[Refusal]:
+    """That a note says something else than these."""
+    if KEY in annotations and annotations[KEY] != written(users):
+        yield RequestersForeign(title, KEY)

@@ -1,0 +1,30 @@
+"""For whom a claim is.
+
+A claim is for whom it names. The claim of a vGPU, and one that names nobody, is for everybody. That
+a claim says to be a vGPU's is not enough, whoever made it could have it say so: there is one.
+"""
+
+from __future__ import annotations
+
+from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
+from laneway.kube.store import Store
+
+PCI_CLAIMS = "pcideviceclaims"
+USB_CLAIMS = "usbdeviceclaims"
+USE = "use"
+"""The verb on the claims of others; nobody but an administrator has it without being granted it."""
+EVERYBODY = ""
+
+Claim = PCIDeviceClaim | USBDeviceClaim
+
+
+def plural_of(claim: Claim) -> str:
+    return USB_CLAIMS if isinstance(claim, USBDeviceClaim) else PCI_CLAIMS
+
+
+def user_of(claim: Claim, vgpus: Store[VGPUDevice]) -> str:
+    """For whom a claim is."""
+    is_vgpus = vgpus.get(claim.metadata.name) is not None and any(
+        owner.kind == "VGPUDevice" for owner in claim.metadata.owner_references
+    )
+    return EVERYBODY if is_vgpus else claim.spec.user_name
