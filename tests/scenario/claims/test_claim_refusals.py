@@ -159,6 +159,57 @@ async def test_a_claim_of_an_uplink_is_not_carried_out_by_a_boot_that_has_no_bon
     await claims.bound(NIC)
 
 
+async def test_a_bound_claim_of_a_card_with_an_address_after_a_boot_is_bound_when_that_goes(
+    cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
+) -> None:
+    agent = await cluster.start_agent("node1", simulated("plain", "node1"))
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    await cluster.stop_agent(agent)
+
+    rebooted = simulated("plain", "node1")
+    rebooted.network(lambda net: net.give("ens1f1", "10.9.0.5/24"))
+    native = driver(rebooted, NIC)
+    agent = await cluster.start_agent("node1", rebooted, boot="another")
+    claim = await claims.answer(NIC, "DeviceNeeded")
+    assert "ens1f1 has the address 10.9.0.5/24" in cluster.message(claim)
+    assert "ip address flush dev NAME" in cluster.message(claim)
+    assert "is bound again when the node no longer uses the device" in cluster.message(claim)
+    assert driver(rebooted, NIC) == native
+    await cluster.stop_agent(agent)  # which forgets all but what the claim says
+
+    await cluster.start_agent("node1", rebooted)
+    rebooted.network(lambda net: net.flush("ens1f1"))
+    await claims.bound(NIC)
+
+
+async def test_a_claim_is_judged_by_how_the_network_is_now(
+    cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
+) -> None:
+    host = simulated("plain", "node1")
+    agent = await cluster.start_agent("node1", host)
+    await cluster.get(PCIDevice, claims.name(NIC))
+    native = driver(host, NIC)
+    host.network(lambda net: net.give("ens1f1", "10.9.0.5/24"))  # of which no event tells
+    await claims.make(NIC)
+    await claims.answer(NIC, "DeviceNeeded")
+    device = await cluster.until(
+        PCIDevice, claims.name(NIC), lambda device: bool(device.status.critical)
+    )
+    assert device.status.claimable is False
+    claim = await cluster.get(PCIDeviceClaim, claims.name(NIC))
+    assert "ens1f1 has the address 10.9.0.5/24" in cluster.message(claim)
+    assert driver(host, NIC) == native
+
+    await cluster.stop_agent(agent)
+    await cluster.start_agent("node1", host)
+    host.network(lambda net: net.flush("ens1f1"))
+    await claims.delete(NIC)
+    await claims.gone(NIC)
+    await claims.make(NIC)
+    await claims.bound(NIC)
+
+
 class Unreadable:
     """A simulated host on which an attribute cannot be read while `failing` is true."""
 

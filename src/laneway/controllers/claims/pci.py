@@ -13,6 +13,7 @@ from laneway.api import (
     USBDeviceClaim,
     find_condition,
 )
+from laneway.controllers import acting
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
@@ -42,6 +43,7 @@ from laneway.core.usability import VFIO_DRIVER
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
 from laneway.kube.client import Client
+from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
 
@@ -109,6 +111,8 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             identity=Identity(vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid),
             group=known.iommu_group,
             refused=_refused_as_needed(stored),
+            # The name is written when the device is first on vfio-pci, and kept.
+            was_bound=bool(known.resource_name),
             vgpu=vgpu_of(stored),
             kept_by=kept_by,
         )
@@ -154,7 +158,24 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
     async def plan(self, wish: ClaimWish) -> Decision:
         around = {wish.address, *self._places(wish)}
-        return decide(wish, await observe(self.means.hardware, self.node, sorted(around)))
+        decision = decide(wish, await observe(self.means.hardware, self.node, sorted(around)))
+        if _needed(decision):
+            # The node has begun to use the device, which makes no event: all are to see it.
+            await self.means.observer.rescan()
+        return decision
+
+    async def _stand(self, stored: PCIDeviceClaim) -> Retry | None:
+        if not _refused_as_needed(stored) and self._is_needed(stored):
+            # No event tells of the end of that use either, so it may be over by now.
+            await self.means.observer.rescan()
+        retry = await super()._stand(stored)
+        if not self._is_needed(stored):
+            return retry
+        self.means.observer.want()
+        return Retry(acting.RETRY_SECONDS)
+
+    def _is_needed(self, stored: PCIDeviceClaim) -> bool:
+        return _needed(self.settled(self.wish(stored, stored)))
 
     def deed(self, name: str, wish: ClaimWish) -> Deed:
         if wish.claimed:
@@ -264,6 +285,13 @@ def _refused_as_needed(stored: PCIDeviceClaim) -> bool:
         said is not None
         and said.reason == DeviceNeeded.__name__
         and said.observed_generation == stored.metadata.generation
+    )
+
+
+def _needed(decision: Decision | None) -> bool:
+    """Whether a claim is refused because the node uses the device now."""
+    return isinstance(decision, tuple) and any(
+        isinstance(one, DeviceNeeded) and one.reasons for one in decision
     )
 
 

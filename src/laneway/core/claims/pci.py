@@ -5,9 +5,9 @@ device. It is about the device that was at the address when it was first seen: a
 there later is never taken. While any claim of an IOMMU group stands, the group stays with vfio-pci;
 with the last one everything that Laneway took along goes back, though the claimed device itself be
 gone. A claim of a device that the node uses stays refused until it is made again, whatever becomes
-of that use meanwhile: while a node boots its bonds and mounts are not there yet. What is in
-quarantine stays as it is, with its group: nobody gets it, so no claim waits for
-it.
+of that use meanwhile: while a node boots its bonds and mounts are not there yet. A claim that was
+bound once has been told so by its user: it waits for the end of the use. What is in quarantine
+stays as it is, with its group: nobody gets it, so no claim waits for it.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
     """The IOMMU group that was taken for it, as text."""
     refused: bool = False
     """Whether it has been refused because the node used the device."""
+    was_bound: bool = False
+    """Whether it has been bound before, maybe in an earlier boot."""
     vgpu: str = ""
     """Name of the VGPUDevice that it was made for, if it was made for one."""
     kept_by: tuple[str, ...] = ()
@@ -194,17 +196,18 @@ def _take(wish: ClaimWish, situation: Situation) -> Decision:
 
 
 def _needed(wish: ClaimWish, inventory: Inventory) -> tuple[DeviceNeeded] | None:
-    """That the node uses the device or a mate of it, or did when this claim was first decided."""
+    """That the node uses the device or a mate of it, or did when a new claim was first decided."""
     function = inventory.function(wish.address)
     critical = [
         reason
         for reason in (judge_function(function, inventory) if function else ())
         if reason.kind in (ReasonKind.CRITICAL, ReasonKind.GROUP_CRITICAL)
     ]
-    if not critical and not wish.refused:
+    if not critical and (wish.was_bound or not wish.refused):
         return None
     remedies = tuple(dict.fromkeys(map(remedy, critical)))
-    return (DeviceNeeded(str(wish.address), tuple(map(text, critical)), remedies),)
+    reasons = tuple(map(text, critical))
+    return (DeviceNeeded(str(wish.address), reasons, remedies, was_bound=wish.was_bound),)
 
 
 def _left(

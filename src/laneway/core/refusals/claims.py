@@ -32,14 +32,16 @@ class ClaimMisnamed(Refusal, frozen=True):
 class DeviceNeeded(Refusal, frozen=True):
     """A device is claimed that the node uses, or used when the claim was made.
 
-    The claim is not carried out once that use ends: a bond that is missing for a moment, as it is
-    while a node starts, must not cost the node its network.
+    A new claim is not bound once that use ends: a bond that is missing for a moment, as it is while
+    a node starts, must not cost the node its network.
     """
 
     device: str
     reasons: tuple[str, ...] = ()
     """Why the node needs it; empty once it does not any more."""
     remedies: tuple[str, ...] = ()
+    was_bound: bool = False
+    """Whether the claim has been bound before: it is bound again when the use ends."""
 
     @property
     def words(self) -> str:
@@ -53,7 +55,10 @@ class DeviceNeeded(Refusal, frozen=True):
             (
                 f"{self.device} cannot be given away: {'; '.join(self.reasons)}.",
                 *self.remedies,
-                f"The claim stays refused after that: {again}",
+                "The claim was bound before, and is bound again when the node no longer uses the "
+                "device."
+                if self.was_bound
+                else f"The claim stays refused after that: {again}",
             )
         )
 

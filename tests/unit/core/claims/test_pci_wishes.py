@@ -96,6 +96,16 @@ def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a
     assert judge(again, "node1", on_vfio()) == Satisfied()
 
 
+def test_a_claim_that_was_bound_waits_for_the_end_of_the_use() -> None:
+    needed = replace(FREE, critical={GPU_AT: ("serves the node's network: ens3 has an address",)})
+    bound = replace(WISH, was_bound=True)
+    [refusal] = judge(bound, "node1", needed) or ()
+    assert "ens3 has an address" in refusal.words
+    assert "bound again when the node no longer uses the device" in refusal.words
+    assert "create it again" not in refusal.words
+    assert judge(replace(bound, refused=True), "node1", FREE) is None
+
+
 @pytest.mark.parametrize(
     "known",
     [
