@@ -16,7 +16,7 @@ from laneway.admission.capv import objects, sets
 from laneway.admission.capv import rules as capv
 from laneway.admission.capv.mutate import mutation
 from laneway.admission.judging import Change, Kind, Kinds, Mutate, read_request
-from laneway.admission.machines import pools, validate
+from laneway.admission.machines import aliases, pools, validate
 from laneway.admission.machines.mutate import mutate as mutate_machine
 from laneway.admission.machines.operations import at
 from laneway.admission.request import Operation, Request
@@ -119,7 +119,8 @@ def _instance(question: Question, world: World) -> Change:
     request = read_request(VirtualMachineInstance, Operation.CREATE, question)
     users = recording.of_instance(request, world)
     raw = _plain(question.object)
-    return Change([*recording.operations(raw, ("metadata", "annotations"), users)])
+    notes = recording.operations(raw, ("metadata", "annotations"), users)
+    return Change([*aliases.renamed(raw), *notes])
 
 
 def _plain(raw: msgspec.Raw | None) -> Any:

@@ -8,11 +8,11 @@ Of a machine that KubeVirt makes for a pool nobody asks again whose devices they
 pool was asked, of everything that its machines will have.
 
 An instance that a virtual machine starts was judged with the machine, if it asks for the same
-devices; they may go by other names or have other displays, for that is what Harvester and a
-preference change on the way. It is refused only what keeps it from starting, such as a device that
-nobody has claimed, and what those may not have who gave the devices to the machine: it may have
-been stored while nobody answered, and a claim may be newer. That a machine starts it only
-KubeVirt's controller can say.
+devices; they may go by other names or have other displays, for that is what Laneway (`aliases`),
+Harvester and a preference change on the way. It is refused only what keeps it from starting, such
+as a device that nobody has claimed, and what those may not have who gave the devices to the
+machine: it may have been stored while nobody answered, and a claim may be newer. That a machine
+starts it only KubeVirt's controller can say.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from laneway.admission import recording
 from laneway.admission.machines import makers
+from laneway.admission.machines.aliases import as_named
 from laneway.admission.machines.devices import asks_alike
 from laneway.admission.machines.mutate import as_stored
 from laneway.admission.machines.owners import Askers
@@ -210,10 +211,12 @@ def _instance(request: Request[VirtualMachineInstance], world: World) -> Case | 
     if not recording.is_started(request, world):
         return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,))
     machine = recording.starter(request, world)
-    alike = machine is None or asks_alike(devices, machine.spec.template.spec.domain.devices)
+    had = devices if machine is None else machine.spec.template.spec.domain.devices
+    alike = asks_alike(devices, had)
+    devices = as_named(devices, had)
     return Case(
         str(who),
-        new.spec,
+        replace(new.spec, domain=replace(new.spec.domain, devices=devices)),
         devices if alike else NO_DEVICES,
         runs=True,
         itself=(who,),

@@ -19,6 +19,8 @@ from laneway.core.pci import PciAddress
 from laneway.kube.kubevirt import DeviceRequest, Devices, Display
 
 _PCI, _MDEV, _USB = "PCI_RESOURCE", "MDEV_PCI_RESOURCE", "USB_RESOURCE"
+_ALIAS = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+"""What libvirt takes for the name that a user gives a device; others it leaves out unsaid."""
 _BUS_DEVICE = re.compile(r"([0-9]{1,3}):([0-9]{1,3})", re.ASCII)
 
 
@@ -67,6 +69,11 @@ def _define(prefix: str, taken: Sequence[_Taken]) -> None:
         alias = f"ua-{'usb-host' if one.prefix == _USB else prefix}-{one.request.name}"
         if alias in seen:
             raise LauncherError(f"XML error: non unique alias detected: {alias}")
+        if _ALIAS.fullmatch(alias) is None:
+            # virt-launcher looks for the device by the name that the domain lacks (kubevirt#16043).
+            raise LauncherError(
+                "panic: runtime error: invalid memory address or nil pointer dereference"
+            )
         seen.add(alias)
 
 

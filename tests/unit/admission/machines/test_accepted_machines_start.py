@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laneway.admission.machines import limits
+from laneway.admission.machines.aliases import renamed
 from laneway.api import decode
+from laneway.apiserver.patches import patch
 from laneway.core.handout.answer import Denied, answer
 from laneway.core.handout.offer import Form, Offer
 from laneway.core.handout.preference import prefer
@@ -27,6 +29,8 @@ from laneway.simcluster.kubevirt.launcher import device_paths
 VENDOR, MEDIATED, MIXED = (f"nvidia.com/NVIDIA_A40-{size}Q" for size in (4, 8, 12))
 GPU, CARD, NIC = "nvidia.com/GPU", "nvidia.com/CARD", "intel.com/NIC"
 ALIKE = ("example.com/a_b", "example_com/A.B")
+NODE = "n1.example.com"
+"""libvirt accepts no device that is called after it."""
 CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 
@@ -35,18 +39,18 @@ def full(cluster: Any) -> Any:
     """A node with devices of every kind, and one whose driver makes other vGPUs of a profile."""
     cluster.kubevirt("kubevirt")
     for number in range(3):
-        cluster.vgpu("n1", f"0000:04:00.{number}", "NVIDIA A40-4Q")
-        cluster.vgpu("n1", f"0000:05:00.{number}", "NVIDIA A40-8Q", framework="mdev")
-        cluster.vgpu("n1", f"0000:06:00.{number}", "NVIDIA A40-12Q")
+        cluster.vgpu(NODE, f"0000:04:00.{number}", "NVIDIA A40-4Q")
+        cluster.vgpu(NODE, f"0000:05:00.{number}", "NVIDIA A40-8Q", framework="mdev")
+        cluster.vgpu(NODE, f"0000:06:00.{number}", "NVIDIA A40-12Q")
         cluster.vgpu("n2", f"0000:06:00.{number}", "NVIDIA A40-12Q", framework="mdev")
-        cluster.pci("n1", f"0000:0{number + 1}:00.0", GPU)
-        cluster.pci("n1", "0000:07:00.0", NIC)
+        cluster.pci(NODE, f"0000:0{number + 1}:00.0", GPU)
+        cluster.pci(NODE, "0000:07:00.0", NIC)
     for bus in ("0a", "0b"):  # two functions of one name in a group
         for number in range(2):
-            cluster.pci("n1", f"0000:{bus}:00.{number}", CARD, group=bus)
+            cluster.pci(NODE, f"0000:{bus}:00.{number}", CARD, group=bus)
     for number, resource in enumerate(ALIKE):
-        cluster.pci("n1", f"0000:0{number + 8}:00.0", resource)
-    cluster.usb("n1", 11)
+        cluster.pci(NODE, f"0000:0{number + 8}:00.0", resource)
+    cluster.usb(NODE, 11)
     return cluster
 
 
@@ -176,12 +180,15 @@ def started(cluster: Any, raw: Mapping[str, Any], filling: Mapping[str, Any]) ->
     if list(limits.displays(decode(Devices, lists).gpus)):
         return False  # So does KubeVirt itself.
     cluster.there({**raw, "metadata": {**raw["metadata"], "uid": "1"}})
-    verdict = cluster.judge(instance(raw, lists), user=CONTROLLER)
+    made = instance(raw, lists)
+    made = patch.apply(patch.JSON, made, [dict(one) for one in renamed(made)])
+    lists = made["spec"]["domain"]["devices"]
+    verdict = cluster.judge(made, user=CONTROLLER)
     if not verdict.allowed:
         assert all(one.words for one in verdict.refusals)
         return False
     devices = decode(Devices, lists)
-    for node in ("n1", "n2"):
+    for node in (NODE, "n2"):
         given = environment(cluster, node, devices)
         if given is not None:
             paths = device_paths(given, devices)
