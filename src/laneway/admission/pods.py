@@ -23,7 +23,6 @@ import msgspec
 
 from laneway.admission import recording
 from laneway.admission.judging import Change, read_request
-from laneway.admission.machines.claimed import pool_of
 from laneway.admission.machines.devices import is_known
 from laneway.admission.machines.owners import Askers, pool_rights, refused_pool
 from laneway.admission.request import Access, Operation, Request
@@ -115,7 +114,7 @@ def _asked(request: Request[Pod], world: World) -> Mapping[str, int]:
 
 def _of_ours(limits: Mapping[str, int], world: World) -> Iterator[tuple[str, int]]:
     for resource, count in sorted(limits.items()):
-        if count and "/" in resource and (is_known(world, resource) or pool_of(resource, world)[1]):
+        if count and "/" in resource and is_known(world, resource):
             yield resource, count
 
 

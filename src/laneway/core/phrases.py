@@ -11,6 +11,8 @@ _LONGEST_NAME = 253
 _FEW = 8
 _CLOSEST = 3
 _ALIKE = 0.75
+_COMPARED = 128
+"""Characters of a name."""
 
 
 def listed(names: Iterable[str]) -> str:
@@ -34,20 +36,29 @@ def few(names: Iterable[str], separator: str = ", ") -> str:
 def closest(text: str, names: Iterable[str]) -> tuple[str, ...]:
     """The few names that somebody may have meant: but for case, by their beginning, or alike.
 
-    Of names of several words the last one counts as well: it tells them apart.
+    Of names of several parts the last one counts as well: it tells them apart.
     """
     known = list(dict.fromkeys(names))
-    wanted = " ".join(text.lower().split())[:_LONGEST_QUOTE]
+    wanted = " ".join(text.lower().split())[:_COMPARED]
     if not wanted:
         return ()
-    spelled = {name: {name.lower(), name.lower().rpartition(" ")[2]} for name in known}
+    spelled = {name: {name.lower(), _last(name.lower())} for name in known}
     for fits in (str.__eq__, str.startswith):
         found = [name for name in known if any(fits(one, wanted) for one in spelled[name])]
         if found:
             return tuple(found[:_CLOSEST])
     by_word = {one: name for name, words in spelled.items() for one in words}
-    alike = get_close_matches(wanted, by_word, n=2 * _CLOSEST, cutoff=_ALIKE)
+    alike = [
+        one
+        for part in dict.fromkeys((wanted, _last(wanted)))
+        for one in get_close_matches(part, by_word, n=2 * _CLOSEST, cutoff=_ALIKE)
+    ]
     return tuple(dict.fromkeys(by_word[one] for one in alike))[:_CLOSEST]
+
+
+def _last(name: str) -> str:
+    """`A2-4Q` of `NVIDIA A2-4Q` and of `nvidia.com/A2-4Q`."""
+    return name.replace("/", " ").rpartition(" ")[2]
 
 
 def quoted(text: str) -> str:

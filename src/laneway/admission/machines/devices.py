@@ -10,21 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
 from laneway.admission.world import MEDIATED, RESOURCE, World
 from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim, VGPUDevice
-from laneway.core import names
+from laneway.core import names, phrases
 from laneway.kube.kubevirt import DeviceRequest, Devices
 from laneway.kube.store import Store
 
-_CLOSEST = 3
-_ALIKE = 0.7
-_COMPARED = 512
-_LONGEST_NAME = 128
-"""Characters of a name that are compared."""
+_COMPARED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +120,10 @@ def is_usb(world: World, resource: str) -> bool:
 
 
 def closest(world: World, resource: str) -> tuple[str, ...]:
-    """The resources that are spelt most like one that there is not, the vendor aside if need be."""
+    """The resources that are spelt most like one that there is not."""
     names = (str(name) for store in _stores(world) for name in store.values(RESOURCE))
     # Each device may have a name of its own, and to compare thousands takes a second.
-    known = {name.casefold(): name for name in islice(names, _COMPARED)}
-    products = {name.rpartition("/")[2]: name for name in known}
-    asked = resource[:_LONGEST_NAME].casefold()
-    found = get_close_matches(asked, known, n=_CLOSEST, cutoff=_ALIKE)
-    product = asked.rpartition("/")[2]
-    found += [products[one] for one in get_close_matches(product, products, n=_CLOSEST)]
-    return tuple(known[one] for one in dict.fromkeys(found))[:_CLOSEST]
+    return phrases.closest(resource, islice(names, _COMPARED))
 
 
 def _stores(world: World) -> tuple[Store[Any], ...]:

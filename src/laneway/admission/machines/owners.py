@@ -101,7 +101,7 @@ def refused(found: Found, askers: Askers, granted: Granted, world: World) -> Ref
         return None
     if not granted.isdisjoint(_rights(claim, askers)):
         return None
-    return DeviceOfAnother(found.title, claim.spec.user_name, askers.title)
+    return DeviceOfAnother(found.title, askers.title)
 
 
 def refused_pool(
@@ -109,21 +109,20 @@ def refused_pool(
 ) -> Refusal | None:
     """Why they may not have so many devices of a resource."""
     pool, users = pool_of(resource, world), askers.names
-    others = pool.others(users)
-    if not others or not granted.isdisjoint(askers.rights(pool.plural, "")):
+    if not pool.others(users) or not granted.isdisjoint(askers.rights(pool.plural, "")):
         return None
     most = pool.most(users, _lent(resource, askers, granted, world))
-    return PoolOfOthers(resource, count, most, others, askers.title) if most < count else None
+    return PoolOfOthers(resource, count, most, askers.title) if most < count else None
 
 
-def shared(resource: str, askers: Askers, granted: Granted, world: World) -> str:
-    """Who else has claimed devices of a resource that they may not use; empty for nobody."""
+def shared(resource: str, askers: Askers, granted: Granted, world: World) -> bool:
+    """Whether others have claimed devices of a resource that they may not use."""
     pool = pool_of(resource, world)
     others = pool.others(askers.names)
     if not others or not granted.isdisjoint(askers.rights(pool.plural, "")):
-        return ""
+        return False
     lent = sum(_lent(resource, askers, granted, world).values())
-    return others[0] if lent < pool.count(others) else ""
+    return lent < pool.count(others)
 
 
 def _foreign(resource: str, askers: Askers, world: World) -> Iterator[Claim]:

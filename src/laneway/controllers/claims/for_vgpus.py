@@ -17,6 +17,7 @@ from typing import Any
 
 from laneway.api import OwnerReference, PCIDevice, PCIDeviceClaim, VGPUDevice, to_builtins
 from laneway.api.fields import API_VERSION
+from laneway.controllers.claims.whose import vgpu_of
 from laneway.controllers.devices.vgpu import parent_name, wrong_device
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
@@ -68,7 +69,7 @@ class VgpuClaims:
         for vgpu in self._vgpus.store:
             self.queue.add(vgpu.metadata.name)
         for claim in self._claims.store:
-            if claim.spec.node_name == self.node and _of_vgpu(claim):
+            if claim.spec.node_name == self.node and vgpu_of(claim):
                 self.queue.add(claim.metadata.name)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(run_workers(self.queue, self.reconcile))
@@ -119,7 +120,7 @@ class VgpuClaims:
         return (
             claim.spec.node_name == self.node
             and not claim.metadata.deletion_timestamp
-            and _of_vgpu(claim)
+            and bool(vgpu_of(claim))
             and (vgpu is None or wrong_device(vgpu, self.node) is None)
         )
 
@@ -193,16 +194,6 @@ class VgpuClaims:
 
 
 _KINDS = ("PCIDevice", "VGPUDevice")
-
-
-def vgpu_of(claim: PCIDeviceClaim) -> str:
-    """Name of the VGPUDevice that a claim was made for; empty for any other claim."""
-    owners = claim.metadata.owner_references
-    return next((owner.name for owner in owners if owner.kind == "VGPUDevice"), "")
-
-
-def _of_vgpu(claim: PCIDeviceClaim) -> bool:
-    return bool(vgpu_of(claim))
 
 
 def _wishes(vgpu: VGPUDevice | None, claim: PCIDeviceClaim) -> bool:

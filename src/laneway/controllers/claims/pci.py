@@ -17,7 +17,7 @@ from laneway.controllers import acting
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
-from laneway.controllers.claims.for_vgpus import vgpu_of
+from laneway.controllers.claims.whose import vgpu_of
 from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
 from laneway.controllers.handout.handout import Handout

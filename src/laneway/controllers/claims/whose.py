@@ -24,7 +24,11 @@ def plural_of(claim: Claim) -> str:
 
 def user_of(claim: Claim, vgpus: Store[VGPUDevice]) -> str:
     """For whom a claim is."""
-    is_vgpus = vgpus.get(claim.metadata.name) is not None and any(
-        owner.kind == "VGPUDevice" for owner in claim.metadata.owner_references
-    )
+    is_vgpus = vgpus.get(claim.metadata.name) is not None and bool(vgpu_of(claim))
     return EVERYBODY if is_vgpus else claim.spec.user_name
+
+
+def vgpu_of(claim: Claim) -> str:
+    """Name of the VGPUDevice that a claim says it was made for; empty for any other claim."""
+    owners = claim.metadata.owner_references
+    return next((owner.name for owner in owners if owner.kind == "VGPUDevice"), "")

@@ -141,7 +141,6 @@ class DeviceOfAnother(Refusal, frozen=True):
     """
 
     device: str
-    owner: str
     user: str
 
     @property
@@ -161,7 +160,6 @@ class PoolOfOthers(Refusal, frozen=True):
     count: int
     own: int
     """The most that he may use on one node."""
-    owners: tuple[str, ...]
     user: str
 
     @property
