@@ -19,11 +19,12 @@ from laneway.api import (
 )
 from laneway.api.meta import Status
 from laneway.cli import fleet, gpus, progress
-from laneway.cli.labels import holder, natural
+from laneway.cli.labels import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.cli.profile_names import counts, room
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.spelling import short_name
+from laneway.core.workload import Workload
 
 Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
 KINDS: dict[str, type[Explained]] = {
@@ -62,7 +63,7 @@ def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
     where = f" in GPU instance {status.gpu_instance}" if status.gpu_instance is not None else ""
     yield fact("is", f"{is_there}{where}" if status.vgpu_status else "no vGPU")
     if (has := status.allocation) is not None:
-        yield fact("held by", holder(has.namespace, has.pod, has.virtual_machine))
+        yield fact("held by", str(Workload(has.namespace, has.pod, has.virtual_machine)))
     yield fact("desired", (spec.vgpu_type_name or "a vGPU, unnamed") if spec.enabled else "no vGPU")
     possible = sorted(map(short_name, status.available_types), key=natural)
     yield fact("possible now", ", ".join(possible) or "nothing")

@@ -13,10 +13,11 @@ from typing import Any
 from laneway.api import DecodeError, decode
 from laneway.cli import explain_gpu
 from laneway.cli.cluster import Found
-from laneway.cli.labels import holder, natural
+from laneway.cli.labels import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
 from laneway.core.usability import Reason, ReasonKind, remedy
+from laneway.core.workload import Workload
 
 Json = Mapping[str, Any]
 
@@ -48,15 +49,17 @@ def _brief(found: Found) -> Iterator[Fact]:
     spec = _map(claim.get("spec"))
     yield fact("is", _text(status.get("description")))
     claimed = "" if not claim else _text(spec.get("userName")) or "an unnamed user"
-    yield fact("claimed by", claimed or "nobody")
-    yield fact("held by", _holder(claim) or "nobody")
+    yield fact("claimed by", claimed or "none")
+    yield fact("held by", _holder(claim) or "none")
     yield fact("VMs ask for", _text(status.get("resourceName")))
 
 
 def _holder(obj: Json) -> str:
     """What has the device of an object now, by its status."""
     allocation = _map(_map(obj.get("status")).get("allocation"))
-    return holder(*(_text(allocation.get(key)) for key in ("namespace", "pod", "virtualMachine")))
+    return str(
+        Workload(*(_text(allocation.get(key)) for key in ("namespace", "pod", "virtualMachine")))
+    )
 
 
 def _object(found: Found) -> Page:

@@ -40,13 +40,6 @@ def usb(device: UsbDevice) -> str:
     return f"{vendor} {product or f'Product {device.product}'}"
 
 
-def holder(namespace: str, pod: str, machine: str) -> str:
-    """`VM default/desktop (pod virt-launcher-desktop-x)`; empty where nothing has the device."""
-    if machine:
-        return f"VM {namespace}/{machine}" + (f" (pod {pod})" if pod else "")
-    return f"pod {namespace}/{pod}" if pod else ""
-
-
 def natural(text: str) -> list[tuple[int, str]]:
     """Sorting key by which `A2-16Q` follows `A2-8Q`."""
     parts = re.split(r"([0-9]{1,18})", text)

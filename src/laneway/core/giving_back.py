@@ -137,7 +137,7 @@ def _is_there(thing: Thing) -> bool:
 
 def _stands_against(thing: Thing) -> str:
     if thing.holder:
-        return f"{thing.holder} has it: stop it first"
+        return f"it is allocated to {thing.holder}: stop that first"
     if thing.elsewhere:
         return (
             f"it speaks of {', '.join(thing.elsewhere)}, too: change its selectors, or give back "
@@ -178,5 +178,5 @@ def _waiting(thing: Thing, silent: Collection[str]) -> str:
     if thing.node in silent:
         return f"no agent answers on node {thing.node}; it alone can give the device back"
     if thing.holder:
-        return f"{thing.holder} has it: stop it first"
+        return f"it is allocated to {thing.holder}: stop that first"
     return thing.words or "being given back"

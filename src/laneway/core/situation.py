@@ -7,7 +7,7 @@ processes for who has a device open, or asking a GPU for its modes, costs too mu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -24,25 +24,6 @@ class Holder(msgspec.Struct, frozen=True):
     """As the rest of a sentence: `process 4711 (qemu-system-x86) has /dev/vfio/12 open`."""
     pid: int = 0
     """Of a process; 0 for anything else."""
-
-
-class Workload(NamedTuple):
-    """A pod, and the VM that it runs."""
-
-    namespace: str
-    pod: str
-    machine: str = ""
-    """Empty for a pod that runs none."""
-
-
-def process_words(pid: int, command: str, workload: Workload | None) -> str:
-    """How a process is named to people: the VM first, which is what they know, the process last."""
-    if workload is None:
-        return f"process {pid} ({command})"
-    namespace, pod, machine = workload
-    if not machine:
-        return f"pod {namespace}/{pod} (process {pid} {command})"
-    return f"VM {namespace}/{machine} (pod {namespace}/{pod}, process {pid} {command})"
 
 
 def pids(holders: Iterable[Holder]) -> tuple[int, ...]:

@@ -24,7 +24,8 @@ from typing import TypeVar
 
 from laneway.core.cgroup import container_of
 from laneway.core.pci import PciAddress
-from laneway.core.situation import Holder, Workload, process_words
+from laneway.core.situation import Holder
+from laneway.core.workload import Workload, process_words
 from laneway.host import storage
 from laneway.host.attributes import clean, decimal_id, describe
 from laneway.host.interface_use import InterfaceUse

@@ -56,7 +56,7 @@ from laneway.controllers.sharing.vgpus import VgpuController
 from laneway.controllers.turns import Turns
 from laneway.core import keys
 from laneway.core.inventory import Inventory
-from laneway.core.situation import Workload
+from laneway.core.workload import Workload
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover

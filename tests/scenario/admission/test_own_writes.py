@@ -41,7 +41,7 @@ async def test_a_layout_takes_no_device_that_a_machine_at_rest_names(
     [gpu] = stored.status.gpus
     assert gpu.message.startswith(
         f"VGPUDevice {VGPU} is not changed as the layout asks: device {VGPU} is in use with VM "
-        "desk in namespace default"
+        "default/desk"
     )
     assert (await admin.get("vgpudevice", VGPU))["spec"]["enabled"] is True
 

@@ -97,7 +97,7 @@ async def test_a_claim_that_somebody_has_or_names(
     await world.add("node1", "a2")
     await admin.apply(make_claim(NIC, "0000:04:00.1"))
     await world.until(served(PCIDeviceClaim), NIC, is_ready)
-    used = f"pcideviceclaim {NIC} is already in use with vm desk in namespace default"
+    used = f"pcideviceclaim {NIC} is already in use with VM default/desk"
     await admin.apply(make_machine("desk", hosts=[(NIC, I350)]))
     assert used in await admin.refused("delete", "pcideviceclaim", NIC)
     await world.run_vm("desk", on=True)
@@ -132,7 +132,7 @@ async def test_usb_devices_and_their_controller(
     assert f"usbdevice {STICK} is still in use" in said
     await alice.apply(make_machine("desk", hosts=[(STICK, found.status.resource_name)]))
     said = await alice.refused("delete", "usbdeviceclaim", STICK)
-    assert f"usbdeviceclaim {STICK} is still in use by vm desk/default" in said
+    assert f"usbdeviceclaim {STICK} is still in use by VM default/desk" in said
     await world.delete_vm("desk")
     await alice.ok("delete", "usbdeviceclaim", STICK)
 

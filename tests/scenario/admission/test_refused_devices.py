@@ -32,7 +32,7 @@ async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_machine: A
 
     await admin.apply(make_machine("desk", "Always", gpus=[("screen", advertised)]))
     await world.running("desk")
-    in_use = f"device {VGPU} is in use with VM desk in namespace default"
+    in_use = f"device {VGPU} is in use with VM default/desk"
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     assert in_use in await admin.not_patched("vgpudevice", VGPU, enabled=False)
     assert in_use in await admin.refused("delete", "vgpudevice", VGPU)

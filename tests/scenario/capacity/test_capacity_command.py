@@ -29,9 +29,9 @@ async def test_every_device_is_shown_with_who_has_it(objects: Any, laneway: Lane
         "kubevirt.io/n1-stick 1 0 0 0 1 0",
         "nvidia.com/AD104GL_L4 2 1 1 0 0 0",
         "1 held by pod default/train",
-        "1 reserved by the stopped default/rests",
+        "1 reserved by the stopped VM default/rests",
         "nvidia.com/NVIDIA_A2-2Q 2 2 0 0 0 0",
-        "2 held by default/runs",
+        "2 held by VM default/runs",
         "n2 (the node is cordoned)",
         "nvidia.com/AD104GL_L4 1 0 0 0 0 1",
         "1 not to be had: the node is cordoned",
@@ -39,7 +39,7 @@ async def test_every_device_is_shown_with_who_has_it(objects: Any, laneway: Lane
         "kubevirt.io/n1-stick 1 0 0 0 1 0",
         "nvidia.com/AD104GL_L4 3 1 1 0 0 1",
         "nvidia.com/NVIDIA_A2-2Q 2 2 0 0 0 0",
-        "default/waits cannot start: it lacks 1 x nvidia.com/NVIDIA_A2-2Q",
+        "VM default/waits cannot start: it lacks 1 x nvidia.com/NVIDIA_A2-2Q",
     ]
     assert done.err == ""
 
@@ -54,7 +54,7 @@ async def test_devices_are_listed_one_by_one(objects: Any, laneway: Laneway) -> 
     await objects.vm("rests", [objects.card])
     shown = plain((await laneway("capacity", "--devices", "--node", "n1")).out)
     assert "n1-000017000: unhealthy: The device fell off the bus n1-000018000: reserved" in shown
-    assert "n1-000018000: reserved by the stopped default/rests" in shown
+    assert "n1-000018000: reserved by the stopped VM default/rests" in shown
 
 
 async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> None:
@@ -86,7 +86,7 @@ async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name
     done = await laneway("capacity", "A2-2Q", status=3)
     assert done.lines[0] == ("No: there is no room for 1 machine with 1 x nvidia.com/NVIDIA_A2-2Q.")
     assert "DevicesShort: nvidia.com/NVIDIA_A2-2Q: 1 asked for on one node; " in done.lines[1]
-    assert "(1 reserved by the stopped default/rests)" in done.lines[1]
+    assert "(1 reserved by the stopped VM default/rests)" in done.lines[1]
     assert done.err == ""
 
 

@@ -97,7 +97,7 @@ async def test_what_a_machine_has_stays_until_it_stops(
     await world.make_vm("vm1", gpus=[A2_4Q])
     await world.running("vm1")
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
-    held = f"VGPUDevice {VGPU}: virtual machine default/vm1 has it: stop it first"
+    held = f"VGPUDevice {VGPU}: it is allocated to VM default/vm1: stop that first"
     tried = await laneway("give-back", "--all", "--dry-run", status=3)
     assert f"stands in the way: {held}" in tried.lines
 

@@ -95,7 +95,7 @@ async def test_a_device_of_a_stopped_machine_is_kept_for_it(world: World) -> Non
     ledger = await until(world, lambda ledger: counts(ledger) == Counts(2, reserved=1, free=1))
     assert ledger.shares[vm("one")] == (share,)
     answer = can_start(ledger, Request(resources={VGPU: 2}))
-    assert "1 reserved by the stopped default/one" in answer.refusals[0].words
+    assert "1 reserved by the stopped VM default/one" in answer.refusals[0].words
     assert can_start(ledger, Request(resources={VGPU: 2}, replacing=(vm("one"),))).yes
 
     await world.delete_vm("one")

@@ -88,7 +88,7 @@ def test_claim_answers_as_its_condition_does(capsys: pytest.CaptureFixture[str])
 
 
 ALLOCATION = {"namespace": "default", "pod": "virt-launcher-web-x", "virtualMachine": "web"}
-HOLDER = "VM default/web (pod virt-launcher-web-x)"
+HOLDER = "VM default/web (pod default/virt-launcher-web-x)"
 
 
 def test_a_vgpu_that_a_vm_has_cannot_be_given_to_another(
@@ -117,7 +117,7 @@ def test_a_device_tells_who_claimed_it_and_who_has_it(capsys: pytest.CaptureFixt
         short = " ".join(out.partition("Object")[0].split())
         assert f"claimed by eve held by {HOLDER}" in short
         assert f"No: {HOLDER} has it." in out
-    assert "claimed by nobody held by nobody" in " ".join(alone.split())
+    assert "claimed by none held by none" in " ".join(alone.split())
     assert "Yes, once claimed, as x.com/Y." in alone
 
 

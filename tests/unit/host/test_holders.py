@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.pci import PciAddress
-from laneway.core.situation import Workload
+from laneway.core.workload import Workload
 from laneway.host.holders import blindness, read_holders, usb_holders
 from laneway.host.port import Host
 from laneway.host.real import RealHost

@@ -10,6 +10,7 @@ from __future__ import annotations
 from laneway.api import Condition
 from laneway.controllers.devices.family import ready
 from laneway.controllers.handout.handout import Say, Standing
+from laneway.core.workload import Workload
 
 NO_KUBELET = "NoKubelet"
 """Reason of `Advertised` on a node that has no kubelet."""
@@ -55,11 +56,9 @@ def _summary(bound: Condition, standing: Standing) -> Condition:
     if not standing.advertised:
         return ready("Bound", f"{bound.message} {standing.advertised_why.message}")
     if (owner := standing.owner) is not None:
-        who = f"virtual machine {owner.namespace}/{owner.virtual_machine}"
-        if not owner.virtual_machine:
-            who = f"pod {owner.namespace}/{owner.pod}"
-        return ready("Allocated", f"{who[0].upper()}{who[1:]} has it, as {standing.resource}.")
-    return ready("Available", f"Virtual machines can ask for it as {standing.resource}.")
+        user = Workload(owner.namespace, owner.pod, owner.virtual_machine)
+        return ready("Allocated", f"Allocated to {user}, as {standing.resource}.")
+    return ready("Available", f"VMs can request it as {standing.resource}.")
 
 
 def _condition(name: str, say: Say, *, holds: bool) -> Condition:

@@ -24,6 +24,7 @@ from laneway.controllers.devices.wishes import IN_PROGRESS
 from laneway.core import keys, names
 from laneway.core.giving_back import Stage, Thing
 from laneway.core.pci import PciAddress
+from laneway.core.workload import Workload
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import Resource, T, served
@@ -214,9 +215,8 @@ def _of_card(
 def _holder(allocation: Allocation | None) -> str:
     if allocation is None:
         return ""
-    if allocation.virtual_machine:
-        return f"virtual machine {allocation.namespace}/{allocation.virtual_machine}"
-    return f"pod {allocation.namespace}/{allocation.pod}"
+    machine = allocation.virtual_machine
+    return str(Workload(allocation.namespace, "" if machine else allocation.pod, machine))
 
 
 def _answered(one: Any) -> bool:

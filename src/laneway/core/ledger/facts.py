@@ -29,9 +29,9 @@ class Who(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """`default/vm-a`; a pod says that it is one."""
+        """`VM default/vm-a`, `pod default/p`."""
         path = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"pod {path}" if self.kind is WhoKind.POD else path
+        return f"pod {path}" if self.kind is WhoKind.POD else f"VM {path}"
 
 
 class Phase(StrEnum):

@@ -11,7 +11,7 @@ from typing import ClassVar
 from laneway.core.phrases import few, line, quoted, shown
 from laneway.core.refusals.base import Refusal
 from laneway.core.usability import needed_remedy
-from laneway.core.use import Use, told, told_shortly
+from laneway.core.use import Use, told
 
 
 class FieldImmutable(Refusal, frozen=True):
@@ -233,7 +233,7 @@ LET_GO = "Remove the device from the VM first, or delete the VM and wait until i
 
 
 class ClaimInUse(Refusal, frozen=True):
-    """A claim is deleted whose device somebody has or names."""
+    """A claim is deleted whose device a VM or a pod uses or names."""
 
     name: str
     users: tuple[Use, ...]
@@ -251,7 +251,7 @@ class UsbClaimInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"usbdeviceclaim {self.name} is still in use by {told_shortly(self.users)}. {LET_GO}"
+        return f"usbdeviceclaim {self.name} is still in use by {told(self.users)}. {LET_GO}"
 
 
 class UsbDeviceInUse(Refusal, frozen=True):
@@ -287,7 +287,4 @@ class DeviceInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        text = told(self.users)
-        # Harvester writes VM in this message, vm in that of claims.
-        text = f"VM{text[2:]}" if text.startswith("vm ") else text
-        return f"device {self.device} is in use with {text}. {LET_GO}"
+        return f"device {self.device} is in use with {told(self.users)}. {LET_GO}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
+from laneway.core.workload import Workload
 
 
 class ClaimMisnamed(Refusal, frozen=True):
@@ -151,17 +152,17 @@ class DeviceAllocated(Refusal, frozen=True):
     @property
     def words(self) -> str:
         if self.resource_claim:
-            return (
-                f"ResourceClaim {self.resource_claim} has {self.device}. End what uses it to go "
-                "on; nobody else gets the device meanwhile."
-            )
-        pod = f"pod {self.namespace}/{self.pod}" if self.pod else "a pod that is just starting"
-        if self.virtual_machine:
-            pod = f"virtual machine {self.namespace}/{self.virtual_machine} ({pod})"
-        return (
-            f"{pod[0].upper()}{pod[1:]} has {self.device}. Stop it to go on; nobody else gets the "
-            "device meanwhile."
-        )
+            user, end = f"ResourceClaim {self.resource_claim}", "Delete the pods that use it."
+        elif self.virtual_machine:
+            user = str(Workload(self.namespace, self.pod, self.virtual_machine))
+            end = f"Stop this VM: virtctl stop {self.virtual_machine} -n {self.namespace}"
+        elif self.pod:
+            user = str(Workload(self.namespace, self.pod))
+            end = f"Delete this pod: kubectl delete pod {self.pod} -n {self.namespace}"
+        else:
+            user = "a pod that is just starting"
+            end = "Wait until it runs; then this message names it."
+        return f"{self.device} is allocated to {user}. {end}"
 
 
 class UsbDeviceMissing(Refusal, frozen=True):

@@ -301,7 +301,7 @@ def test_what_is_kept_for_a_stopped_machine_cannot_be_had(cluster: Any) -> None:
     cluster.there(cluster.vm(gpu, name="other", strategy="Halted"))
     verdict = cluster.judge(cluster.vm(gpu))
     assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
-    assert "reserved by the stopped default/other" in words(verdict)
+    assert "reserved by the stopped VM default/other" in words(verdict)
 
 
 def test_a_named_device_that_is_kept_for_another_is_told(cluster: Any) -> None:
@@ -342,7 +342,7 @@ def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) 
     assert (
         cluster.judge(cluster.vm((gpu, GPU), name="third"), None)
         .warnings[0]
-        .startswith(f"default/vm has pcidevice/{gpu}")
+        .startswith(f"VM default/vm has pcidevice/{gpu}")
     )
     renamed = cluster.vm({"name": gpu, "deviceName": GPU, "requestName": "r"}, usb)
     assert cluster.judge(renamed, old).warnings == ()

@@ -42,7 +42,7 @@ def test_a_claim_in_use_with_a_running_machine(scene: Any, reasons: Reasons) -> 
     scene.machine("vm-a", "free-text", record=RECORD, runs=True)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
     assert reasons(verdict) == ["ClaimInUse"]
-    key_words = f"pcideviceclaim {NAME} is already in use with vm vm-a in namespace default"
+    key_words = f"pcideviceclaim {NAME} is already in use with VM default/vm-a"
     assert key_words in words(verdict)
     assert "it runs" in words(verdict)
 
@@ -50,19 +50,19 @@ def test_a_claim_in_use_with_a_running_machine(scene: Any, reasons: Reasons) -> 
 def test_a_claim_kept_for_a_stopped_machine(scene: Any) -> None:
     scene.machine("vm-a", "free-text", record=RECORD)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
-    assert "it is stopped, and the device is kept for it" in words(verdict)
+    assert "it is stopped; the device stays reserved for it" in words(verdict)
 
 
 def test_a_claim_that_a_machine_names_which_never_ran(scene: Any) -> None:
     scene.machine("vm-a", NAME)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
-    assert "vm vm-a in namespace default" in words(verdict)
-    assert "has not been started" in words(verdict)
+    assert "VM default/vm-a" in words(verdict)
+    assert "has not started" in words(verdict)
 
 
 def test_a_claim_that_the_kubelet_gave_to_a_pod(scene: Any) -> None:
     claim = scene.claimed(GPU, status={"allocation": {"namespace": "lab", "pod": "p-1"}})
-    assert "pod p-1 in namespace lab" in words(scene.judge(RULES, "DELETE", old=claim))
+    assert "pod lab/p-1" in words(scene.judge(RULES, "DELETE", old=claim))
 
 
 def test_a_right_to_administer_does_not_take_devices_from_machines(
@@ -124,7 +124,7 @@ def test_but_no_device_goes_that_somebody_has(scene: Any, reasons: Reasons, user
     claim = scene.claimed(GPU, "bob")
     verdict = scene.judge(RULES, "DELETE", old=claim, user=user)
     assert reasons(verdict) == ["ClaimInUse"]
-    assert "vm vm-a in namespace default" in verdict.refusals[0].words
+    assert "VM default/vm-a" in verdict.refusals[0].words
 
 
 @COLLECTORS

@@ -423,7 +423,7 @@ def test_a_device_that_leaves_its_pool(scene: Any) -> None:
     new = scene.claim(GPU, spec={"disableResourcePooling": True}, status=status)
     (warning,) = scene.judge(RULES, "UPDATE", old=old, new=new).warnings
     assert "nvidia.com/X" in warning
-    assert "vm vm-a in namespace default" in warning
+    assert "VM default/vm-a" in warning
 
 
 def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:

@@ -56,7 +56,7 @@ def test_a_gpu_with_a_vgpu_in_use(scene: Any, reasons: Reasons) -> None:
     scene.machine("vm-a", VGPU)
     verdict = update(scene, gpu(), gpu(enabled=False))
     assert reasons(verdict) == ["DeviceInUse"]
-    assert f"device {VGPU} is in use with VM vm-a in namespace default" in words(verdict)
+    assert f"device {VGPU} is in use with VM default/vm-a" in words(verdict)
 
 
 def test_a_gpu_with_an_enabled_vgpu(scene: Any, reasons: Reasons) -> None:

@@ -103,7 +103,7 @@ def test_a_function_that_a_machine_names(scene: Any, reasons: Reasons, agent: st
     for user in ("alice", agent):
         verdict = update(scene, 2, 0, user=user)
         assert reasons(verdict) == ["DeviceInUse"]
-        assert f"device {VF_NAMES[0]} is in use with VM vm-a in namespace default" in words(verdict)
+        assert f"device {VF_NAMES[0]} is in use with VM default/vm-a" in words(verdict)
 
 
 def test_what_a_card_is_is_immutable(scene: Any, reasons: Reasons) -> None:

@@ -98,7 +98,7 @@ def test_a_usb_claim_that_a_machine_names(scene: Any, reasons: Reasons, runs: bo
     scene.machine("vm-a", NAME, runs=runs)
     verdict = scene.judge(RULES, "DELETE", old=claim())
     assert reasons(verdict) == ["UsbClaimInUse"]
-    assert f"usbdeviceclaim {NAME} is still in use by vm vm-a/default" in words(verdict)
+    assert f"usbdeviceclaim {NAME} is still in use by VM default/vm-a" in words(verdict)
 
 
 def test_a_usb_claim_that_nobody_names(scene: Any) -> None:

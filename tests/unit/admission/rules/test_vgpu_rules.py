@@ -206,7 +206,7 @@ def test_a_vgpu_in_use_is_neither_disabled_nor_changed(
     for new in (vgpu(Q2), vgpu(Q4, enabled=True)):
         verdict = update(scene, old, new, user=user)
         assert reasons(verdict) == ["DeviceInUse"]
-        assert f"device {NAME} is in use with VM vm-a in namespace default" in words(verdict)
+        assert f"device {NAME} is in use with VM default/vm-a" in words(verdict)
 
 
 def test_a_vgpu_that_is_not_there_is_nobodys_to_lose(scene: Any) -> None:

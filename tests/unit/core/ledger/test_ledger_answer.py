@@ -45,8 +45,8 @@ def test_a_refusal_names_numbers_and_holders(write: Any) -> None:
     [refusal] = answer.refusals
     assert refusal.words == (
         "nvidia.com/NVIDIA_A2-2Q: 2 asked for on one node; node n1 has 1 free of 5 (3 held by "
-        "default/a (2), pod default/p (1); 1 reserved by the stopped default/b); no other node "
-        "has any. Free some, make more of them, or ask for less."
+        "VM default/a (2), pod default/p (1); 1 reserved by the stopped VM default/b); no other "
+        "node has any. Free some, make more of them, or ask for less."
     )
 
 
@@ -60,7 +60,7 @@ def test_a_refusal_says_why_a_device_cannot_be_had(write: Any) -> None:
 
 def test_whoever_waits_for_a_device_is_named(write: Any) -> None:
     [refusal] = asked(made(write.devices("n1", 1), write.pending("c")), {write.small: 1}).refusals
-    assert "(1 wanted by default/c)" in refusal.words
+    assert "(1 wanted by VM default/c)" in refusal.words
 
 
 def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
@@ -230,7 +230,7 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
     assert isinstance(short, DevicesShort)
     assert (stuck.replaced, stuck.running) == (0, 3)
     assert "stops after 0 of 3 machines: 3 old ones keep their devices" in stuck.words
-    assert "1 free of 4 (3 held by default/web-0 (1), default/web-1 (1)" in short.words
+    assert "1 free of 4 (3 held by VM default/web-0 (1), VM default/web-1 (1)" in short.words
 
 
 def test_a_roll_out_goes_on_with_what_old_machines_give_back(write: Any) -> None:

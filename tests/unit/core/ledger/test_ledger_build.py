@@ -56,8 +56,8 @@ def test_a_device_that_is_held_and_unhealthy_is_held(write: Any) -> None:
 
 def test_who_runs_holds_devices_before_anybody_was_told_which(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.running("a", "n1"), write.stopped("b"))
-    assert who_has(ledger, State.HELD) == {"n1-small-0": "default/a"}
-    assert lacking(ledger) == {"default/b": {write.small: 1}}
+    assert who_has(ledger, State.HELD) == {"n1-small-0": "VM default/a"}
+    assert lacking(ledger) == {"VM default/b": {write.small: 1}}
 
 
 def test_only_what_is_not_told_yet_is_taken_beside(write: Any) -> None:
@@ -70,27 +70,27 @@ def test_of_two_that_race_for_the_last_device_the_younger_is_short(write: Any) -
     young = write.pending("a", created="2026-02-01T00:00:00Z")
     old = write.pending("b", created="2026-01-01T00:00:00Z")
     ledger = made(write.devices("n1", 1), young, old)
-    assert who_has(ledger, State.WANTED) == {"n1-small-0": "default/b"}
-    assert lacking(ledger) == {"default/a": {write.small: 1}}
+    assert who_has(ledger, State.WANTED) == {"n1-small-0": "VM default/b"}
+    assert lacking(ledger) == {"VM default/a": {write.small: 1}}
 
 
 def test_who_is_to_run_comes_before_who_is_stopped(write: Any) -> None:
     old = write.stopped("a", created="2026-01-01T00:00:00Z")
     ledger = made(write.devices("n1", 1), old, write.pending("b", created="2026-02-01T00:00:00Z"))
-    assert who_has(ledger, State.WANTED) == {"n1-small-0": "default/b"}
-    assert lacking(ledger) == {"default/a": {write.small: 1}}
+    assert who_has(ledger, State.WANTED) == {"n1-small-0": "VM default/b"}
+    assert lacking(ledger) == {"VM default/a": {write.small: 1}}
 
 
 def test_who_is_on_a_node_comes_before_who_may_go_anywhere(write: Any) -> None:
     placed = write.pending("a", created="2026-02-01T00:00:00Z", node="n1")
     ledger = made(write.devices("n1", 1), write.pending("b"), placed)
-    assert who_has(ledger, State.WANTED) == {"n1-small-0": "default/a"}
+    assert who_has(ledger, State.WANTED) == {"n1-small-0": "VM default/a"}
 
 
 def test_a_stopped_machine_keeps_the_devices_that_it_had(write: Any) -> None:
     devices = [*write.devices("n1", 3), *write.devices("n2", 3)]
     ledger = made(devices, write.stopped("a", last=("n2-small-2",)))
-    assert who_has(ledger, State.RESERVED) == {"n2-small-2": "default/a"}
+    assert who_has(ledger, State.RESERVED) == {"n2-small-2": "VM default/a"}
 
 
 def test_it_goes_elsewhere_when_not_everything_fits_there_any_more(write: Any) -> None:
@@ -112,7 +112,7 @@ def test_all_that_a_machine_asks_for_is_on_one_node(write: Any) -> None:
     both = {write.small: 1, write.large: 1}
     ledger = made(devices, write.stopped("a", both), write.stopped("b", both))
     assert set(who_has(ledger, State.RESERVED)) == {"n3-small-0", "n3-large-0"}
-    assert lacking(ledger) == {"default/b": both}
+    assert lacking(ledger) == {"VM default/b": both}
 
 
 def test_reservations_leave_what_is_free_in_large_pieces(write: Any) -> None:
@@ -128,8 +128,8 @@ def test_a_node_selector_is_kept(write: Any, many: int) -> None:
     last = {"kubernetes.io/hostname": names[-1]}
     first, second = write.stopped("a", selector=last), write.stopped("b", selector=last)
     ledger = made(devices, first, second, nodes=write.nodes(*names))
-    assert who_has(ledger, State.RESERVED) == {f"{names[-1]}-small-0": "default/a"}
-    assert lacking(ledger) == {"default/b": {write.small: 1}}
+    assert who_has(ledger, State.RESERVED) == {f"{names[-1]}-small-0": "VM default/a"}
+    assert lacking(ledger) == {"VM default/b": {write.small: 1}}
 
 
 def test_a_selector_of_many_nodes_takes_only_these(write: Any) -> None:
@@ -150,7 +150,7 @@ def test_nothing_is_free_where_nothing_can_start(write: Any) -> None:
     nodes = write.nodes("n2", n1="the node is cordoned")
     ledger = made(devices, write.running("a", "n1"), write.stopped("b"), nodes=nodes)
     assert ledger.stocks["n1", write.small].counts == Counts(2, held=1, unhealthy=1)
-    assert who_has(ledger, State.RESERVED) == {"n2-small-0": "default/b"}
+    assert who_has(ledger, State.RESERVED) == {"n2-small-0": "VM default/b"}
 
 
 def test_devices_of_a_node_that_the_cluster_does_not_have_are_not_free(write: Any) -> None:
@@ -172,10 +172,12 @@ def test_what_a_dead_node_still_says_a_machine_has_is_no_use_elsewhere(write: An
     ledger = made(
         [*dead, *write.devices("n2", 1)], write.pending("a", created="2026"), young, nodes=nodes
     )
-    assert who_has(ledger, State.HELD) == {"n1-small-0": "default/a"}, "nobody else may take it"
-    assert who_has(ledger, State.WANTED) == {"n2-small-0": "default/a"}
-    assert lacking(ledger) == {"default/b": {write.small: 1}}
-    assert lacking(made(dead, write.pending("a"), nodes=nodes)) == {"default/a": {write.small: 1}}
+    assert who_has(ledger, State.HELD) == {"n1-small-0": "VM default/a"}, "nobody else may take it"
+    assert who_has(ledger, State.WANTED) == {"n2-small-0": "VM default/a"}
+    assert lacking(ledger) == {"VM default/b": {write.small: 1}}
+    assert lacking(made(dead, write.pending("a"), nodes=nodes)) == {
+        "VM default/a": {write.small: 1}
+    }
 
 
 def test_what_a_machine_has_on_another_node_is_no_use_where_it_is(write: Any) -> None:
@@ -197,14 +199,14 @@ def test_who_runs_without_a_device_of_ours_is_not_short(write: Any) -> None:
 def test_what_is_missing_on_the_own_node_is_short(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.pending("a", {write.small: 3}, node="n1"))
     assert ledger.stocks["n1", write.small].counts == Counts(1, wanted=1)
-    assert lacking(ledger) == {"default/a": {write.small: 2}}
+    assert lacking(ledger) == {"VM default/a": {write.small: 2}}
 
 
 def test_two_facts_about_one_device_are_one_device(write: Any) -> None:
     one, other = write.devices("n1", 1, owners=[write.vm("a")]), write.devices("n1", 1)
     for devices in ([*one, *other], [*other, *one]):
         ledger = made(devices)
-        assert who_has(ledger, State.HELD) == {"n1-small-0": "default/a"}
+        assert who_has(ledger, State.HELD) == {"n1-small-0": "VM default/a"}
         assert ledger.stocks["n1", write.small].counts.total == 1
 
 
@@ -217,4 +219,4 @@ def test_who_asks_for_nothing_gets_nothing(write: Any, count: int) -> None:
 
 def test_who_asks_for_more_than_there_will_ever_be_is_short(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.pending("a", {write.small: 10**30}))
-    assert lacking(ledger) == {"default/a": {write.small: 10**30}}
+    assert lacking(ledger) == {"VM default/a": {write.small: 10**30}}

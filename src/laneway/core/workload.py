@@ -1,0 +1,36 @@
+"""How a user of a device is named to people, everywhere: the VM first, the process last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Workload(NamedTuple):
+    """A VM and the pod that it runs in, as far as they are known; one of them is."""
+
+    namespace: str
+    pod: str
+    machine: str = ""
+    """Empty for a pod that runs none."""
+
+    def __str__(self) -> str:
+        """`VM desks/ann (pod desks/virt-launcher-ann-x7)`; empty where neither is known."""
+        return _words(self, "")
+
+
+def process_words(pid: int, command: str, workload: Workload | None) -> str:
+    """`VM desks/ann (pod desks/virt-launcher-ann-x7, process 2008 qemu-system-x86)`."""
+    if workload is None:
+        return f"process {pid} ({command})"
+    return _words(workload, f"process {pid} {command}")
+
+
+def _words(workload: Workload, process: str) -> str:
+    namespace, pod, machine = workload
+    names = [f"pod {namespace}/{pod}"] if pod else []
+    if machine:
+        names.insert(0, f"VM {namespace}/{machine}")
+    if process:
+        names.append(process)
+    first, *rest = names or [""]
+    return f"{first} ({', '.join(rest)})" if rest else first
