@@ -148,15 +148,26 @@ async def _taken_back(client: Client, change: Change, written: Any, waiting: Wai
         return Failure(
             f"refused; {change.title} asked for it before this command, and is as it was"
         )
-    # Whoever interrupts the command now is not left with half of this.
-    problem = await asyncio.shield(asyncio.ensure_future(_back(client, change, written)))
+    back = asyncio.ensure_future(_back(client, change, written))
+    try:
+        problem = await asyncio.shield(back)
+    except asyncio.CancelledError:
+        # The change would stay asked for if the command ended in the middle of this.
+        await asyncio.wait({back})
+        interrupts.say(f". It was {_went_back(change, back.result())}")
+        raise
+    words = _went_back(change, problem)
+    return Failure(words if problem else f"{words}{await _partly(change.gpu, waiting)}")
+
+
+def _went_back(change: Change, problem: str) -> str:
     if problem:
-        return Failure(
+        return (
             f"refused, and {change.title} could not be set back: {problem}. It still asks for the "
             f"change. Set it back: {change.cancel}"
         )
     done = "has been removed again" if change.before is None else "is as it was before"
-    return Failure(f"refused; {change.title} {done}{await _partly(change.gpu, waiting)}")
+    return f"refused; {change.title} {done}"
 
 
 async def _partly(before: fleet.Gpu, waiting: Waiting) -> str:
