@@ -255,7 +255,7 @@ class _Listener:
             connection = _Accepted(peer_of(address[0]))
             task = loop.create_task(self._serve(connection, accepted, factory))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(functools.partial(self._served, accepted))
             connection.shaking_hands(task)
             connection.expect_request(functools.partial(self._late, connection))
             if (replaced := self._connections.add(connection)) is not None:
@@ -288,6 +288,11 @@ class _Listener:
             # No TLS, or the connection was closed meanwhile: there is nobody to tell.
             connection.calm()
             self._connections.remove(connection)
+
+    def _served(self, accepted: socket.socket, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            accepted.close()  # Before it has begun; later on the transport owns the socket.
 
     def _late(self, connection: _Accepted) -> None:
         self._connections.remove(connection)

@@ -143,6 +143,27 @@ async def test_a_process_without_files_closes_connections_and_says_so_once(
     assert "because this process has too many open files" in record.message
 
 
+async def test_who_finds_every_connection_at_work_is_hung_up_on() -> None:
+    at_work, done = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        at_work.set()
+        await done.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.add_routes([web.get("/", slow)])
+    async with listening.listening(app, "127.0.0.1", 0, most=1) as port, asyncio.timeout(30):
+        door = Door(port, None)
+        async with held(door, 1, WHOLE) as (first,):
+            await at_work.wait()
+            reader, writer = await door.open(b"")
+            assert await reader.read() == b""
+            writer.close()
+            done.set()
+            assert (await first.readline()).startswith(b"HTTP/1.1 200")
+
+
 async def test_what_is_no_http_is_not_logged(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     reader, writer = await door.open(b"\x16\x03\x01 nothing of HTTP\r\n\r\n")
     assert (await reader.read()).startswith(b"HTTP/1.0 400")
