@@ -95,7 +95,7 @@ def test_everything_that_speaks_against_a_wish_is_told_before_anything_is_done(
 
     assert done.stdout == ""
     *reasons, last = done.stderr.splitlines()
-    assert reasons[0].startswith("DeviceUnusable: 0000:01:00.0 cannot be given")
+    assert reasons[0].startswith("DeviceUnusable: 0000:01:00.0 cannot be passed")
     assert "holds the root file system" in reasons[0]
     assert last == "laneway: refused; nothing was changed"
     assert not (tmp_path / "state" / "audit.jsonl").exists()

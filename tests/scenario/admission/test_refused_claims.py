@@ -67,11 +67,11 @@ async def test_a_claim_is_its_users(world: World, admin: Kubectl, make_claim: An
     assert (await admin.get("pcideviceclaim", NIC))["spec"]["userName"] == "alice"
 
     said = await bob.refused("delete", "pcideviceclaim", NIC)
-    assert f"pcideviceclaim {NIC} is of user 'alice', so it is not deleted by you" in said
+    assert f"pcideviceclaim {NIC} belongs to user 'alice', so it cannot be deleted by you" in said
     said = await alice.not_patched("pcideviceclaim", NIC, userName="x")
     assert "username is immutable" in said
     said = await bob.not_patched("pcideviceclaim", NIC, disableResourcePooling=True)
-    assert f"pcideviceclaim {NIC} is of user 'alice', so it is not changed by you" in said
+    assert f"pcideviceclaim {NIC} belongs to user 'alice', so it cannot be changed by you" in said
 
     await alice.ok("delete", "pcideviceclaim", NIC)
     # An administrator may do all that.

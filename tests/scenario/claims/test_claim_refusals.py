@@ -29,9 +29,9 @@ class Case(NamedTuple):
         Case("0000:04:00.0", {}, "DeviceNeeded", "critical to the node"),
         Case(BRIDGE, {}, "DeviceUnusable", "bridge"),
         Case("0000:77:00.0", {}, "DeviceMissing", "There is no device 0000:77:00.0"),
-        Case(NIC, {"annotations": SKIP}, "NotForVms", "leave the driver alone"),
+        Case(NIC, {"annotations": SKIP}, "NotForVms", "keeps Laneway from binding it to vfio-pci"),
         Case(NIC, {"name": "something-else"}, "ClaimMisnamed", "node1-000017001"),
-        Case("", {"name": "no-address"}, "ClaimMisnamed", "no PCI address"),
+        Case("", {"name": "no-address"}, "ClaimMisnamed", "not a PCI address"),
     ],
     ids=lambda case: case.reason,
 )

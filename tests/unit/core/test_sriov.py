@@ -318,7 +318,7 @@ def test_a_number_for_a_gpu_is_all_or_none() -> None:
     assert set_vfs(CARD, 16, one.situation) == switch_gpu(CARD, True, one.situation)
     decision = set_vfs(CARD, 4, one.situation)
     assert decision == (VfsAllOrNone(str(CARD), 4, 16),)
-    assert "ask for 16 or for 0" in words(decision)
+    assert "request 16 or 0" in words(decision)
     assert reasons(set_vfs(CARD, 17, one.situation)) == ["VfCountOutOfRange"]
 
 

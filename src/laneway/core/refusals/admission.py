@@ -1,4 +1,4 @@
-"""Why admission refuses a claim, or that a device is taken from who uses it.
+"""Why admission refuses a claim, or that a device is taken from its user.
 
 The words begin with those that Harvester's webhook has for the same, because people search for
 them; afterwards they say what to do. A refusal that has a `field` is about what is written there.
@@ -27,8 +27,8 @@ class FieldImmutable(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.kind} {self.name} {self.called} is immutable, and is {quoted(self.was)}. For "
-            "another one make another object."
+            f"{self.kind} {self.name} {self.called} is immutable, and is {quoted(self.was)}. "
+            "Create another object instead."
         )
 
 
@@ -41,7 +41,7 @@ class PciDeviceUnknown(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f'pcidevices.devices.harvesterhci.io "{shown(self.name)}" not found. kubectl get '
-            "pcidevices lists what there is; a claim has the name of its PCIDevice."
+            "pcidevices lists the devices; a claim has the name of its PCIDevice."
         )
 
 
@@ -58,9 +58,9 @@ class ClaimElsewhere(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"pcidevice {self.name} is {shown(self.is_address)} on node {shown(self.is_node)}, and "
-            f"not {quoted(self.address)} on node {quoted(self.node)}. Set spec.address and "
-            "spec.nodeName to what it is, or name the device that is meant."
+            f"pcidevice {self.name} is {shown(self.is_address)} on node {shown(self.is_node)}, "
+            f"not {quoted(self.address)} on node {quoted(self.node)}. Correct spec.address and "
+            "spec.nodeName, or name the claim after the device that you mean."
         )
 
 
@@ -132,7 +132,7 @@ class GpuShared(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcidevice {self.gpu} has the vGPU devices {few(self.functions)}. Disable "
-            f"sriovgpudevice {self.gpu} first, or give virtual machines its vGPUs."
+            f"sriovgpudevice {self.gpu} first, or use its vGPUs in VMs."
         )
 
 
@@ -146,7 +146,7 @@ class GpusForContainers(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.name} is a GPU of node {line(self.node)}, whose GPUs are for containers: it "
-            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Take the label off first, "
+            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Remove the label first, "
             "or use a GPU of another node."
         )
 
@@ -180,8 +180,8 @@ class ForeignUser(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"spec.userName of {self.kind} {self.name} is {quoted(self.user)}, and you are "
-            f"{quoted(self.requester)}. Leave it out to claim the device for yourself; to claim it "
-            f"for somebody else takes the right to administer {self.kind}s."
+            f"{quoted(self.requester)}. Leave it out to claim the device for yourself; only an "
+            f"administrator of {self.kind}s can claim it for another user."
         )
 
 
@@ -196,10 +196,10 @@ class ClaimOfOther(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        owner = f"user {quoted(self.user)}" if self.user else "a user who is not known"
+        owner = f"user {quoted(self.user)}" if self.user else "an unknown user"
         return (
-            f"{self.kind} {self.name} is of {owner}, so it is not {self.done} by you. Ask that "
-            f"user, or somebody with the right to administer {self.kind}s."
+            f"{self.kind} {self.name} belongs to {owner}, so it cannot be {self.done} by you. Ask "
+            f"that user, or an administrator of {self.kind}s."
         )
 
 
@@ -215,18 +215,17 @@ class OwnedByVgpu(Refusal, frozen=True):
     def words(self) -> str:
         if self.made:
             return (
-                f"pcideviceclaim {self.name} cannot be made by you: owned by VGPUDevice "
-                f"{line(self.vgpu)} are only claims that Laneway makes. Enable that VGPUDevice "
-                "instead."
+                f"pcideviceclaim {self.name} cannot be created by you: Laneway itself creates the "
+                f"claims of VGPUDevice {line(self.vgpu)}. Enable that VGPUDevice instead."
             )
         return (
             f"pcideviceclaim {self.name} cannot be deleted, it is owned by VGPUDevice "
-            f"{line(self.vgpu)} and goes with its vGPU: set spec.enabled of that VGPUDevice to "
-            "false instead."
+            f"{line(self.vgpu)}. Set spec.enabled of that VGPUDevice to false instead; Laneway "
+            "then deletes the claim."
         )
 
 
-# ------------------------------------------------------------------------------- who has it
+# ---------------------------------------------------------------------------------- its users
 
 
 LET_GO = "Remove the device from the VM first, or delete the VM and wait until it is gone."
@@ -274,13 +273,14 @@ class PciDeviceClaimed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"pcidevice {self.name} is still in use: the pcideviceclaim of its name would go with "
-            "it. Delete that claim first."
+            f"pcidevice {self.name} is still in use: it has a pcideviceclaim, which would be "
+            "deleted with it. First delete that claim (kubectl delete pcideviceclaim "
+            f"{self.name})."
         )
 
 
 class DeviceInUse(Refusal, frozen=True):
-    """A device is to go or to change that somebody has or names."""
+    """A device is to go or to change that a VM or a pod uses or names."""
 
     device: str
     users: tuple[Use, ...]

@@ -20,7 +20,7 @@ class ClaimMisnamed(Refusal, frozen=True):
     def words(self) -> str:
         if not self.expected:
             return (
-                f"spec.address {quoted(self.address)} is no PCI address, so nothing is claimed. "
+                f"spec.address {quoted(self.address)} is not a PCI address, so nothing is claimed. "
                 "Delete this claim and claim a PCIDevice by its name."
             )
         return (
@@ -54,7 +54,7 @@ class DeviceNeeded(Refusal, frozen=True):
             )
         return " ".join(
             (
-                f"{self.device} cannot be given away: {'; '.join(self.reasons)}.",
+                f"{self.device} cannot be passed to VMs: {'; '.join(self.reasons)}.",
                 *self.remedies,
                 "The claim was bound before, and is bound again when the node no longer uses the "
                 "device."
@@ -74,8 +74,8 @@ class ClaimOfNoNode(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The cluster has no node {quoted(self.node)}, which spec.nodeName of {self.name} "
-            "names, so nobody can carry the claim out. Delete it and claim a PCIDevice that there "
-            "is, or add the node."
+            "names, so the claim has no effect. Delete it and claim a device that kubectl get "
+            "pcidevices lists, or add the node."
         )
 
 
@@ -88,8 +88,8 @@ class DuplicateClaim(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The device is claimed by {self.other}, which has its name; {self.name} has no effect "
-            "and can be deleted without any."
+            f"PCIDeviceClaim {self.other} claims this device already, so {self.name} has no "
+            f"effect. Delete it: kubectl delete pcideviceclaim {self.name}"
         )
 
 
@@ -103,14 +103,14 @@ class OtherDevice(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"What was claimed at {self.device} was {self.claimed}; now {self.found} is there, so "
-            "nothing is taken. Delete this claim and claim the device that you mean, at the "
-            "address that it has now."
+            f"Another device is at {self.device} now: {self.found}. The claim was made for "
+            f"{self.claimed}, so it stays unbound. Delete this claim, and claim the device by the "
+            "name of its present PCIDevice: kubectl get pcidevices"
         )
 
 
 class NotForVms(Refusal, frozen=True):
-    """A claim leaves the driver alone, and the driver is none that VMs can use a device by."""
+    """A claim leaves the driver alone, and VMs cannot use a device through it."""
 
     device: str
     driver: str
@@ -119,9 +119,9 @@ class NotForVms(Refusal, frozen=True):
     def words(self) -> str:
         has = f"is on driver {self.driver}" if self.driver else "has no driver"
         return (
-            f"This claim says (by annotation) to leave the driver alone, but {self.device} {has} "
-            "and carries no vGPU, so no virtual machine can use it. Give it to a VFIO driver, or "
-            "claim it without that annotation."
+            f"{self.device} {has} and has no vGPU, so VMs cannot use it, and an annotation of this "
+            "claim keeps Laneway from binding it to vfio-pci. Bind it to a VFIO driver, or claim "
+            "it without that annotation."
         )
 
 
@@ -134,8 +134,8 @@ class VgpuAwaited(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The vGPU that this claim was made for is not configured yet. VGPUDevice {self.vgpu} "
-            "says in its condition Ready how far it is; the claim follows by itself."
+            f"The vGPU of this claim is not configured yet; the claim follows by itself. To see "
+            f"why: kubectl describe vgpudevice {self.vgpu}"
         )
 
 
@@ -166,7 +166,7 @@ class DeviceAllocated(Refusal, frozen=True):
 
 
 class UsbDeviceMissing(Refusal, frozen=True):
-    """What a USBDeviceClaim is about is not plugged in."""
+    """The device of a USBDeviceClaim is not plugged in."""
 
     name: str
     port: str = ""
@@ -180,17 +180,17 @@ class UsbDeviceMissing(Refusal, frozen=True):
         if self.candidates:
             return (
                 f"The USB device {self.name}{where} is gone. Devices of its kind are at "
-                f"{', '.join(self.candidates)}, but nothing tells which of them it is: plug it in "
-                "where it was, or delete this claim and claim the one that you mean."
+                f"{', '.join(self.candidates)}, but which of them it is cannot be determined. Plug "
+                "it in at its old port, or delete this claim and claim the right one."
             )
         if self.port:
             return (
-                f"The USB device {self.name}{where} is gone. Plug it in again to go on, or delete "
-                "this claim to give it up."
+                f"The USB device {self.name}{where} is gone. Plug it in again, or delete this "
+                f"claim: kubectl delete usbdeviceclaim {self.name}"
             )
         return (
-            f"There is no USBDevice {self.name}. kubectl get usbdevices lists what there is; a "
-            "claim has the name of its device."
+            f"There is no USBDevice {self.name}. A claim has the name of its device; kubectl get "
+            "usbdevices lists them."
         )
 
 
@@ -203,6 +203,6 @@ class UsbClaimed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"USB devices on the controller {self.device} are claimed by themselves: "
+            f"USB devices on the controller {self.device} have claims of their own: "
             f"{', '.join(self.claims)}. Delete these USBDeviceClaims first."
         )

@@ -14,7 +14,7 @@ class DeviceMissing(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"There is no device {self.device} on this host. laneway devices lists what there is."
+            f"There is no device {self.device} on this host. To list the devices: laneway devices"
         )
 
 
@@ -29,8 +29,8 @@ class WrongDevice(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"spec.address {quoted(self.address)} on node {quoted(self.node)} is not the device "
-            f"that the name {self.name} stands for, so nothing is done. Delete this object; every "
-            "device of a node has one of its own, which comes back by itself."
+            f"that the name {self.name} stands for, so this object has no effect. Delete it; the "
+            "agent creates one object for every device of its node."
         )
 
 
@@ -49,21 +49,20 @@ class OtherCard(Refusal, frozen=True):
     def words(self) -> str:
         if not self.found:
             return (
-                f"What is wished here was wished of card {self.meant}, and the driver does not "
-                f"tell yet whether that is the one at {self.device}. It goes on by itself once it "
-                "does."
+                f"This configuration belongs to card {self.meant}, and the driver has not reported "
+                f"the UUID of the card at {self.device} yet. It is applied once the UUID is known."
             )
         if not self.place:
             return (
-                f"What is wished here was wished of card {self.meant}, which this node does not "
-                f"show; at {self.device} is {self.found}. To have it done on this card, change the "
-                "spec of the SRIOVGPUDevice, for instance by naming its mode (SameSize); to give "
-                "it up, set spec.enabled to false there."
+                f"This configuration belongs to card {self.meant}, which is not in this node; at "
+                f"{self.device} is {self.found}. To apply it to this card, change the spec of the "
+                "SRIOVGPUDevice, for instance name its mode (SameSize); to drop it, set "
+                "spec.enabled to false there."
             )
         return (
-            f"What is wished here was wished of card {self.meant}, which is at {self.place} now; "
-            f"at {self.device} is {self.found}. It follows that card by itself once every GPU of "
-            f"the node tells its UUID and nothing else is wished at {self.place}."
+            f"This configuration belongs to card {self.meant}, which is at {self.place} now; at "
+            f"{self.device} is {self.found}. It follows the card once every GPU of the node "
+            f"reports its UUID and nothing else is configured for {self.place}."
         )
 
 
@@ -77,8 +76,8 @@ class DeviceReplaced(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The device at USB port {self.port} has been plugged in anew since: it was "
-            f"{self.seen} and is {self.now}. Look whether it is the one you mean, and ask again."
+            f"Another device was plugged in at USB port {self.port} meanwhile: it was {self.seen} "
+            f"and is {self.now}. If you mean this one, run the command again."
         )
 
 
@@ -91,7 +90,7 @@ class DeviceUnusable(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        text = f"{self.device} cannot be given away: {'; '.join(self.reasons)}."
+        text = f"{self.device} cannot be passed to VMs: {'; '.join(self.reasons)}."
         return " ".join((text, *self.remedies))
 
 
@@ -116,8 +115,8 @@ class UsersUnknown(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Nothing is taken away here, because who uses it cannot be seen: {self.obstacle}. Run "
-            "Laneway as root of the host, not of a container."
+            f"Laneway cannot see which processes use the devices, so nothing is changed: "
+            f"{self.obstacle}. Run Laneway as root of the host, not of a container."
         )
 
 
@@ -131,7 +130,7 @@ class DriverReserved(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} is reserved for driver {self.driver} by driver_override, and not by "
-            "Laneway. To give the device away, take that back first: driverctl unset-override "
+            "Laneway. To pass the device to VMs, remove that first: driverctl unset-override "
             f"{self.device}, or echo > /sys/bus/pci/devices/{self.device}/driver_override"
         )
 
@@ -160,7 +159,8 @@ class ResetFailed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} could not be reset after its last user ({self.error}). It is in "
-            "quarantine: nobody gets it until the node is rebooted or the quarantine is lifted."
+            "quarantine. Reboot the node, or lift the quarantine with: laneway host quarantine "
+            f"--lift {self.device}"
         )
 
 
@@ -188,8 +188,8 @@ class DriverMissing(Refusal, frozen=True):
     def words(self) -> str:
         if self.driver == "vfio-pci":
             return (
-                f"{self.device} is on vfio-pci, so it belongs to virtual machines; this needs "
-                f"{self.needed}. Give it back first, with: laneway host release {self.device}"
+                f"{self.device} is bound to vfio-pci, so it is reserved for VMs; this needs "
+                f"{self.needed}. Release it first: laneway host release {self.device}"
             )
         has = f"is on driver {self.driver}" if self.driver else "has no driver"
         return f"{self.device} {has}; this needs {self.needed}. Install or load that driver first."
@@ -203,6 +203,6 @@ class ToolMissing(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.program} is not installed. It comes with NVIDIA's vGPU driver for hosts (not "
-            "with the one for data centres)."
+            f"{self.program} is not installed. Install NVIDIA's vGPU driver for hosts; the driver "
+            "for data centres does not contain it."
         )

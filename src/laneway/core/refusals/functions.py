@@ -15,8 +15,8 @@ class NoSriov(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} cannot have virtual functions. Where the card should, switch SR-IOV on "
-            "in the firmware of the machine and of the card."
+            f"{self.device} cannot have virtual functions. If the model supports SR-IOV, switch it "
+            "on in the firmware of the host and of the card."
         )
 
 
@@ -28,8 +28,8 @@ class NoIommu(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The IOMMU is off: {self.device} is in no IOMMU group, so no virtual machine could "
-            "use a part of it. Switch on VT-d, AMD-Vi or the SMMU in the firmware, on Intel "
+            f"The IOMMU is off: {self.device} is in no IOMMU group, so VMs cannot use its virtual "
+            "functions. Switch on VT-d, AMD-Vi or the SMMU in the firmware, on Intel "
             "also intel_iommu=on on the kernel command line, and reboot the node."
         )
 
@@ -56,8 +56,8 @@ class VfsAllOrNone(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The virtual functions of GPU {self.device} come and go together: ask for "
-            f"{self.total} or for 0, not for {self.count}."
+            f"The driver enables all virtual functions of GPU {self.device} or none: request "
+            f"{self.total} or 0, not {self.count}."
         )
 
 
@@ -70,9 +70,9 @@ class VfsElsewhere(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} has {self.count} virtual functions that were not made through this "
-            "object. They are left alone. To take them over, ask for them here; to remove them, "
-            "ask for none afterwards."
+            f"{self.device} has {self.count} virtual functions that were not created through this "
+            "object, so they are left alone. To take them over, request them here; to remove "
+            "them, request 0 after that."
         )
 
 
@@ -86,9 +86,9 @@ class OtherVfCount(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} has {self.count} virtual functions that were not made through this "
-            f"object, so they do not become {self.asked}. To keep them, ask for {self.count}; to "
-            f"have {self.asked}, ask for {self.asked} after that."
+            f"{self.device} has {self.count} virtual functions that were not created through this "
+            f"object, so they do not become {self.asked}. To take them over, request {self.count}; "
+            f"to change them, request {self.asked} after that."
         )
 
 
@@ -102,7 +102,7 @@ class CardInUse(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The number of virtual functions of {self.device} cannot change, because that resets "
-            f"the card and the node uses it: {few(self.why)}. {needed_remedy(self.why)}"
+            f"the card, and the node uses it: {few(self.why)}. {needed_remedy(self.why)}"
         )
 
 
@@ -115,9 +115,8 @@ class VfsUndriven(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} has its virtual functions, but the driver has not taken "
-            f"{listed(self.functions)}, so they can carry no vGPU. Its errors are in the kernel "
-            "log. Disable the GPU and enable it again."
+            f"The driver is not bound to {listed(self.functions)} of {self.device}, so they cannot "
+            "have vGPUs. Its errors are in the kernel log. Disable the GPU and enable it again."
         )
 
 
@@ -132,13 +131,13 @@ class VfsMissing(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} has {self.count} of its {self.total} virtual functions: sriov-manage "
-            "stopped half way, and the errors are in the kernel log. To make all of them, disable "
+            "failed halfway, and the errors are in the kernel log. To create all of them, disable "
             f"the GPU and enable it again; without a cluster: laneway host release {self.device}"
         )
 
 
 class VgpusEnabled(Refusal, frozen=True):
-    """vGPUs are wished on virtual functions that would have to go."""
+    """vGPUs are enabled on virtual functions that would have to go."""
 
     device: str
     names: tuple[str, ...]
@@ -147,6 +146,6 @@ class VgpusEnabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"vGPUs of {self.device} are enabled, and what is asked of the GPU would take them "
-            f"away: set spec.enabled to false first on VGPUDevice {listed(self.names)}."
+            f"vGPUs of {self.device} are enabled, and this change would remove them. First set "
+            f"spec.enabled to false on VGPUDevice {listed(self.names)}."
         )

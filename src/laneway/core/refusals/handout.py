@@ -33,6 +33,7 @@ class UsersUntold(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Whether a pod has {self.device} cannot be told, so it is not taken away: "
-            f"{self.problem}. Nobody new gets it; it goes on by itself once that is told."
+            f"Laneway cannot determine whether {self.device} is allocated to a pod, so it is left "
+            f"as it is: {self.problem}. This is tried again by itself; until then no new pod gets "
+            "the device."
         )

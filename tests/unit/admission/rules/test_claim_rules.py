@@ -180,7 +180,7 @@ def test_a_group_with_such_a_controller(scene: Any, reasons: Reasons) -> None:
     usb(scene, MATE)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
     assert reasons(verdict) == ["UsbClaimed"]
-    assert "on the controller node1-000008001 are claimed" in words(verdict)
+    assert "on the controller node1-000008001 have claims" in words(verdict)
 
 
 def test_claimed_usb_devices_elsewhere_do_not_matter(scene: Any) -> None:
@@ -284,7 +284,7 @@ def test_a_claim_of_another_user(scene: Any, reasons: Reasons, done: str) -> Non
     write = {"changed": ("UPDATE", claim, changed), "deleted": ("DELETE", claim, None)}[done]
     verdict = scene.judge(RULES, write[0], old=write[1], new=write[2])
     assert reasons(verdict) == ["ClaimOfOther"]
-    assert f"pcideviceclaim {NAME} is of user 'bob'" in words(verdict)
+    assert f"pcideviceclaim {NAME} belongs to user 'bob'" in words(verdict)
     assert done in words(verdict)
     assert scene.judge(RULES, write[0], old=write[1], new=write[2], rights=ADMINISTER).allowed
 
