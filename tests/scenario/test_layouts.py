@@ -286,8 +286,26 @@ async def test_a_dry_run_of_what_was_done_changes_nothing(cluster: Any, simulate
     await make(cluster, "all", vgpus=of(A2_4Q=2))
     await settled(cluster, "all", "Done")
 
-    await change(cluster, "all", vgpus=of(A2_8Q=1), dryRun=True)
+    await change(cluster, "all", vgpus=of(A2_8Q=1), dryRun=True, takeOver=True)
 
     entry = await until(cluster, "all", "Planned")
     assert len(entry.steps) == 3
     assert carried(host) == {Q4: 2}
+
+
+async def test_a_layout_that_only_asked_for_a_while_undoes_no_change_of_others(
+    cluster: Any, simulated: Any
+) -> None:
+    host = simulated("a2", "node1")
+    await cluster.start_agent("node1", host)
+    await make(cluster, "all", vgpus=of(A2_4Q=2))
+    await settled(cluster, "all", "Done")
+    await change(cluster, "all", dryRun=True)
+    await until(cluster, "all", "Planned")
+    await cluster.ask(VGPUS[2], Q4)
+    await cluster.answer(VGPUS[2], "Configured")
+
+    await change(cluster, "all", dryRun=False)
+
+    assert (await until(cluster, "all", "Refused")).reason == "OwnedByVgpuDevices"
+    assert carried(host) == {Q4: 3}

@@ -225,10 +225,9 @@ class LayoutController:
         """Who else owns the GPU. `has`: the layout that has it, or is to get it."""
         if has != key.layout and not layout.spec.dry_run:
             return (OtherLayout(key.gpu, has),)
-        # A trial is taken for one of the layout that owns the GPU.
-        owned = self._is_owned(key.gpu, key.layout) or self._is_owned(key.gpu, has)
         asked = Counter(one.asks for one in objects.vgpus if one.asks is not None)
-        if owned or layout.spec.take_over or not replaces(wish, asked):
+        # A trial is taken for one of the layout that owns the GPU.
+        if self._is_owned(key.gpu, has) or layout.spec.take_over or not replaces(wish, asked):
             return ()
         single = tuple(one.name for one in objects.vgpus if one.asks is not None)
         return (OwnedByVgpuDevices(key.gpu, tuple(sorted(asked.items())), single),)
@@ -327,8 +326,8 @@ class LayoutController:
         """A new entry, without a judgement."""
         found = self._found[key.gpu]
         accepted = 0
-        # One that only asks keeps what it was applied to, as long as no other layout takes it.
-        if known is not None and (has == key.layout or not has or not layout.spec.dry_run):
+        # One that only asks lets go of what it was applied to: others may change that meanwhile.
+        if known is not None and not layout.spec.dry_run:
             accepted = known.accepted_generation
             if projection.is_accepted(layout, known):
                 accepted = layout.metadata.generation
