@@ -12,6 +12,9 @@ from laneway.core.gpu.modes import GpuInstanceProfile
 from laneway.core.mig.instances import Obstacle, arrange_instances
 from laneway.core.mig.profiles import memory_gib
 
+_MOST_SLICES = 64
+"""No card is divided into more; what an object says beyond that describes none."""
+
 
 def misfit(totals: Mapping[str, int], wanted: Mapping[str, int]) -> str:
     """Why these do not fit, as the rest of a sentence; empty: nothing speaks against it.
@@ -26,6 +29,8 @@ def misfit(totals: Mapping[str, int], wanted: Mapping[str, int]) -> str:
     unit = min(memory.values())
     whole = max(gib * max(1, totals[name]) for name, gib in memory.items())
     slices = max(1, round(whole / unit))
+    if slices > _MOST_SLICES:
+        return ""
     offered = []
     for name, gib in memory.items():
         size = min(slices, max(1, round(gib / unit)))
