@@ -10,37 +10,20 @@ import click
 from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
 from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial, wishing
 from laneway.cli.errors import one_line
-from laneway.core.refusals import (
-    ClaimedWhole,
-    DeviceAllocated,
-    DeviceHeld,
-    DeviceInUse,
-    GpuPodsRunning,
-    GpuPreparing,
-    HostBusy,
-    UsersUnknown,
-    VfsClaimed,
-    VgpusEnabled,
-)
+from laneway.core.layout.wish import USED
+from laneway.core.refusals import GpuPreparing, UsersUnknown
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
-_PASSING = {
-    kind.__name__
-    for kind in (
-        ClaimedWhole,
-        DeviceAllocated,
-        DeviceHeld,
-        DeviceInUse,
-        GpuPodsRunning,
-        GpuPreparing,
-        HostBusy,
-        UsersUnknown,
-        VfsClaimed,
-        VgpusEnabled,
-    )
-}
-"""Reasons that go away when somebody lets go of a device."""
+_PASSING = {kind.__name__ for kind in (*USED, GpuPreparing, UsersUnknown)}
+"""Reasons that may go away by themselves."""
+_AT_ONCE = 30
+"""Seconds for the answer where nobody wants to wait until the change is applied."""
+
+
+def patience(seconds: int, *, wait: bool) -> int:
+    """How long to wait for the answer, where `seconds` is how long to wait in all."""
+    return seconds if wait else min(seconds, _AT_ONCE)
 
 
 async def agreed(
@@ -71,7 +54,8 @@ async def agreed(
         interrupts.say("; nothing was changed")
         raise
     except progress.TooLate as error:
-        raise progress.TooLate(f"nothing was changed: {error}") from None
+        advice = "" if dry_run else ". To store the change without asking, add --when-possible"
+        raise progress.TooLate(f"nothing was changed: {error}{advice}") from None
     entry = entry_of(layout, gpu.name, generation)
     if answer.kind != "refused" and entry is not None:
         return entry

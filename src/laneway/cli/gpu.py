@@ -16,7 +16,8 @@ from laneway.cli import asking, connection, fleet, gpus, progress, target, wishi
 from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import one_line
 from laneway.core.gpu.modes import Mode, mode_named
-from laneway.core.refusals import ClaimedWhole, ModeWithoutVfs, VgpusEnabled
+from laneway.core.refusals import ClaimedWhole, DeviceHeld, ModeWithoutVfs, VgpusEnabled
+from laneway.core.sriov import configured_words
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
@@ -118,7 +119,12 @@ async def _switched(client: Client, asked: _Asked) -> None:
     if different and not asked.when_possible:
         tried = trial_spec(meant, fields)
         await asking.agreed(
-            client, meant, tried, seconds=asked.seconds, dry_run=dry_run, fits=False
+            client,
+            meant,
+            tried,
+            seconds=asking.patience(asked.seconds, wait=asked.wait),
+            dry_run=dry_run,
+            fits=False,
         )
     if dry_run:
         _tell_changes(meant, different)
@@ -210,8 +216,16 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
         yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
-    if wanted and (other or not enabled):
+    if enabled and not other:
+        return
+    if wanted:
         yield VgpusEnabled(meant.address, wanted).words
+    for vgpu in meant.vgpus:
+        # The trial would plan to remove it; for the object's change the agent removes none.
+        if vgpu.status.vgpu_status and not vgpu.spec.enabled:
+            address = vgpu.spec.address
+            name = vgpu.status.configure_vgpu_type_name or "of an unknown profile"
+            yield DeviceHeld(address, (configured_words(address, name),)).words
 
 
 def claim_of(gpu: fleet.Gpu) -> PCIDeviceClaim | None:

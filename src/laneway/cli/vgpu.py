@@ -204,7 +204,12 @@ async def _fulfil(client: Client, asked: _Asked) -> None:
             words = ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
             raise wishing.refused([words], dry_run=asked.dry_run)
         entry = await asking.agreed(
-            client, meant, tried, seconds=asked.seconds, dry_run=asked.dry_run, fits=True
+            client,
+            meant,
+            tried,
+            seconds=asking.patience(asked.seconds, wait=asked.wait),
+            dry_run=asked.dry_run,
+            fits=True,
         )
         if asked.dry_run:
             _tell(entry)

@@ -222,8 +222,12 @@ def _vgpu(address: PciAddress, situation: Situation) -> tuple[str, ...]:
     vgpu = carried(address, situation)
     if vgpu is None:
         return ()
-    name = vgpu.type_name or vgpu.type_id
-    return (f"vGPU {name} is configured on it (to remove it: laneway host release {address})",)
+    return (configured_words(str(address), vgpu.type_name or vgpu.type_id),)
+
+
+def configured_words(address: str, name: str) -> str:
+    """That a function carries a vGPU, as of somebody who has it."""
+    return f"vGPU {name} is configured on it (to remove it: laneway host release {address})"
 
 
 def _needed(address: PciAddress, situation: Situation) -> list[Refusal]:

@@ -31,7 +31,7 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
-from laneway.cli import fleet, gpus, table
+from laneway.cli import asking, fleet, gpus, table
 from laneway.cli.errors import Failure
 from laneway.cli.gpu import against, changes
 from laneway.cli.progress import answer_of
@@ -247,6 +247,19 @@ def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
         assert "node1-000008004" in reason
         assert "node1-000008005" not in reason
     assert list(against(gpu, {"enabled": True, "mode": "SameSize"})) == []
+
+
+def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> None:
+    assert [asking.patience(300, wait=wait) for wait in (True, False)] == [300, 30]
+    assert asking.patience(5, wait=False) == 5
+
+
+def test_a_vgpu_that_nobody_asks_for_is_not_removed_unasked_either() -> None:
+    gpu = one(vgpu(4, carried=Q4))
+    for wish in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+        [reason] = against(gpu, wish)
+        assert f"0000:08:00.4 is in use: vGPU {Q4} is configured on it" in reason
+    assert list(against(gpu, {"enabled": True})) == []
 
 
 def test_a_claim_of_the_whole_card_stands_against_sharing_it() -> None:

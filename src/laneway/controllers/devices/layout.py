@@ -34,39 +34,18 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
 from laneway.core.layout.stages import Waiting
-from laneway.core.layout.wish import Claimant, LayoutWish, Selection, wish_of
+from laneway.core.layout.wish import OWNED, USED, Claimant, LayoutWish, Selection, wish_of
 from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
-from laneway.core.refusals import (
-    ClaimedWhole,
-    DeviceHeld,
-    FunctionMissing,
-    GpuPreparing,
-    OtherLayout,
-    OwnedByVgpuDevices,
-    PossibleNow,
-    Refusal,
-    VgpusEnabled,
-    WriteRefused,
-)
+from laneway.core.refusals import FunctionMissing, GpuPreparing, PossibleNow, Refusal
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.spelling import in_full
 from laneway.core.words import describe
 
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
-
-USES = (
-    ClaimedWhole,
-    DeviceHeld,
-    OtherLayout,
-    OwnedByVgpuDevices,
-    VgpusEnabled,
-    WriteRefused,
-)
-"""Refusals that somebody's use of the GPU is the reason of."""
 
 _LATER = " The layout is applied as soon as that has ended."
 _NOT_LATER = (
@@ -250,11 +229,11 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
     applied before: who stops a virtual machine does not expect its GPU to be divided anew.
     """
     words, final = in_words(refusals), entry.final
-    in_use = any(isinstance(one, USES) for one in refusals)
-    if in_use and not layout.spec.dry_run:
+    owned = any(isinstance(one, OWNED) for one in refusals)
+    if not layout.spec.dry_run and (owned or any(isinstance(one, USED) for one in refusals)):
         applied = entry.accepted_generation == layout.metadata.generation
         final = not (layout.spec.when_possible or applied)
-        if not any(isinstance(one, OtherLayout | OwnedByVgpuDevices) for one in refusals):
+        if not owned:
             words += _NOT_LATER if final else _LATER
     said = _said(entry, LAYOUT_REFUSED, refusals[0].reason, words)
     return msgspec.structs.replace(said, final=final)

@@ -17,9 +17,25 @@ from laneway.core.decision import Decision
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.layout.plan import GpuWish, plan_layout, plan_whole
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import CountTooSmall, ModeExcludes, ModeUnknown, Refusal
+from laneway.core.refusals import (
+    ClaimedWhole,
+    CountTooSmall,
+    DeviceHeld,
+    ModeExcludes,
+    ModeUnknown,
+    OtherLayout,
+    OwnedByVgpuDevices,
+    Refusal,
+    VgpusEnabled,
+    WriteRefused,
+)
 from laneway.core.situation import Situation
 from laneway.core.vgpu.profiles import by_sharing
+
+OWNED = (OtherLayout, OwnedByVgpuDevices)
+"""Refusals that say that somebody else configures the GPU's vGPUs."""
+USED = (ClaimedWhole, DeviceHeld, VgpusEnabled, WriteRefused)
+"""Refusals that somebody's use of the GPU is the reason of, and that go when it ends."""
 
 # ---------------------------------------------------------------------------------- which GPUs
 
