@@ -421,6 +421,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that tries again only because it sees that a holder has ended."""
+    monkeypatch.setattr(acting, "RETRY_SECONDS", 1000.0)
+    monkeypatch.setattr(acting, "HOLDER_SECONDS", 0.02)
+
+
+@pytest.fixture
 async def gate(
     simulated: Callable[[str, str], SimulatedHost],
 ) -> AsyncIterator[Callable[..., Gate]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.api import (
+    PCIDeviceClaim,
     SRIOVGPUDevice,
     VGPUDevice,
     VGPULayout,
@@ -19,6 +20,8 @@ from laneway.controllers.layouts import controller
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from support.gpu_modes import A2 as CARD
+from support.gpu_modes import claim
 from support.layouts import (
     A2,
     MANAGE,
@@ -122,6 +125,25 @@ async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_end
     holder.release()
 
     await cluster.answer(VGPUS[0], "NotConfigured")
+
+
+async def test_a_gpu_that_is_claimed_whole_is_not_shared_by_a_layout_either(
+    cluster: Any, bare: Any
+) -> None:
+    host = bare("a2")
+    await cluster.start_agent("node1", host)
+    await cluster.answer(A2, "Disabled", SRIOVGPUDevice)
+    await cluster.client.create(served(PCIDeviceClaim), claim(CARD))
+    await cluster.answer(A2, "ClaimedWhole", SRIOVGPUDevice)
+
+    await make(cluster, "all", vgpus=of(A2_4Q=1))
+
+    entry = await until(cluster, "all", "Refused", reason="ClaimedWhole")
+    assert f"kubectl delete pcideviceclaim {A2}" in entry.message
+    assert entry.final
+    await cluster.client.delete(served(PCIDeviceClaim), A2)
+    await until(cluster, "all", "Refused", reason="PossibleNow")
+    assert not any(one.vfs for one in scan(host).functions)
 
 
 @pytest.mark.realapi

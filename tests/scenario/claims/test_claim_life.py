@@ -40,7 +40,7 @@ async def by_hand(agent: Any, address: str) -> None:
 
 
 async def test_a_device_in_use_is_given_back_when_its_user_ends(
-    cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
+    cluster: Any, claims: Any, simulated: Any, driver: Any, watchful: None
 ) -> None:
     host = simulated("plain", "node1")
     before = driver(host, NIC)

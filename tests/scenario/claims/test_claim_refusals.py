@@ -113,7 +113,7 @@ async def test_another_device_at_the_address_is_never_taken(
 
 
 async def test_what_is_refused_goes_on_when_the_reason_is_gone(
-    cluster: Any, claims: Any, simulated: Any, impatient: None
+    cluster: Any, claims: Any, simulated: Any, watchful: None
 ) -> None:
     host = simulated("workstation", "node1")
     await cluster.start_agent("node1", host)

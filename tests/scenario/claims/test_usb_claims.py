@@ -136,7 +136,7 @@ async def test_what_cannot_be_given_away_is_refused(
 
 
 async def test_a_claim_waits_while_somebody_has_the_device_open(
-    cluster: Any, simulated: Any, impatient: None
+    cluster: Any, simulated: Any, watchful: None
 ) -> None:
     host = simulated("plain", "node1")
     await cluster.start_agent("node1", host)
