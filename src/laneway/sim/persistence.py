@@ -150,13 +150,19 @@ def _decode(line: bytes, kind: type[_Line], log_path: str, number: int) -> _Line
 def _append(log_path: str, line: _Head | Change) -> None:
     log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        content, size = msgspec.json.encode(line) + b"\n", os.fstat(log).st_size
-        if os.write(log, content) != len(content):
-            os.ftruncate(log, size)  # a part of a line would make one with the next
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), log_path)
-        os.fsync(log)
+        _write(log, msgspec.json.encode(line) + b"\n")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, log_path) from None
     finally:
         os.close(log)
+
+
+def _write(log: int, content: bytes) -> None:
+    size = os.fstat(log).st_size
+    if os.write(log, content) != len(content):
+        os.ftruncate(log, size)  # a part of a line would make one with the next
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(log)
 
 
 def _sync_directory(log_path: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Framework
 from laneway.core.layout.plan import GpuWish, plan_layout
@@ -329,16 +330,18 @@ def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
     assert steps(plan_layout(wish(*both, mixed_size=True), situation()))
 
 
-def test_more_than_fits_tells_how_many_would() -> None:
-    found = plan_layout(wish(("NVIDIA A2-4Q", 5)), situation())
-    assert isinstance(found, tuple)
-    assert "5 x NVIDIA A2-4Q do not fit" in found[0].words
-    assert "fit on 0000:08:00.0 beside" in found[0].words
-    assert ": 4 of them would" in found[0].words
-    beside = plan_layout(
-        wish(("NVIDIA A2-4Q", 5)), situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
+def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any() -> None:
+    [alone] = refusals_of(plan_layout(wish(("NVIDIA A2-4Q", 5)), situation()))
+    assert alone.words == (
+        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: 4 of them would. Ask for 4, or for a smaller "
+        "profile."
     )
-    assert beside == found
+    carried = situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
+    assert plan_layout(wish(("NVIDIA A2-4Q", 5)), carried) == (alone,)
+    two = wish(("NVIDIA A2-4Q", 3), ("NVIDIA A2-4C", 2))
+    [beside] = refusals_of(plan_layout(two, situation()))
+    assert "beside the other vGPUs that are asked for" in beside.words
+    assert "or for fewer of the others" in beside.words
 
 
 def test_every_function_can_carry_a_vgpu_and_no_more() -> None:

@@ -133,8 +133,9 @@ def test_a_full_disk_tears_no_line_in_the_middle(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 20, hard))
     try:
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as full:
             host.write(override, "vfio-pci")
+        assert full.value.filename == str(log)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 

@@ -13,7 +13,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.source import one_simulated
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware
-from laneway.host.plans.files import StateError
+from laneway.host.plans.files import StateError, advised
 from laneway.host.plans.state import STATE_FOLDER, BusyError, open_state
 from laneway.host.real import RealHost
 
@@ -38,10 +38,19 @@ def opened(simulate: str | None, state_folder: str | None) -> Iterator[Hardware]
             if state_folder is None:
                 temporary = tempfile.TemporaryDirectory(prefix="laneway-")
                 state_folder = stack.enter_context(temporary)
-            os.makedirs(state_folder, mode=0o700, exist_ok=True)
+            _make(state_folder)
             yield _simulated(simulate, state_folder)
     except StateError as error:
         raise Failure(str(error)) from error
+
+
+def _make(folder: str) -> None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise Failure(f"--state-dir {folder} cannot be a folder: a file is there") from None
+    except OSError as error:
+        raise advised(error, error.filename or folder) from None
 
 
 def _simulated(text: str, folder: str) -> Hardware:
@@ -57,6 +66,8 @@ def _simulated(text: str, folder: str) -> Hardware:
         host = open_simulated(spec, spec.label, os.path.join(folder, "simulated.jsonl"))
     except (DumpError, HostLogError) as error:
         raise Failure(f"--simulate: {error}") from None
+    except OSError as error:
+        raise advised(error, error.filename or folder) from None
     return Hardware(host, host, open_state(folder, host))
 
 

@@ -197,7 +197,9 @@ def _groups(inventory: Inventory) -> Iterator[Finding]:
                     remedy=remedy(reason),
                 )
     if not mixed and any(one.iommu_group is not None for one in inventory.functions):
-        yield ok("IommuGroups", "no GPU and no card with SR-IOV shares its group with others' work")
+        yield ok(
+            "IommuGroups", "no GPU and no SR-IOV card shares its IOMMU group with a device in use"
+        )
 
 
 def _of_group(one: PciFunction, reason: Reason) -> Finding:

@@ -61,7 +61,8 @@ def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, .
         return ()
     name, possible = short
     there = sum(one.profile == name for one in carried)
-    return (LayoutDoesNotFit(view.device, name, view.wanted[name], possible + there),)
+    others = len(view.wanted) > 1
+    return (LayoutDoesNotFit(view.device, name, view.wanted[name], possible + there, others),)
 
 
 def plan_sliced(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:

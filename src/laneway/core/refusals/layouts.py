@@ -152,12 +152,18 @@ class LayoutDoesNotFit(Refusal, frozen=True):
     profile: str
     count: int
     possible: int
+    others: bool
+    """Whether vGPUs of other profiles are asked for as well."""
 
     @property
     def words(self) -> str:
+        beside = " beside the other vGPUs that are asked for" if self.others else ""
+        fits = f"{self.possible} of them would" if self.possible else "not even one does"
+        ways = [f"for {self.possible}"] if self.possible else []
+        ways.append("for fewer of the others" if self.others else "for a smaller profile")
         return (
-            f"{self.count} x {self.profile} do not fit on {self.device} beside the rest: "
-            f"{self.possible} of them would. Ask for that many, or for fewer of the others."
+            f"{self.count} x {self.profile} do not fit on {self.device}{beside}: {fits}. "
+            f"Ask {', or '.join(ways)}."
         )
 
 
