@@ -31,7 +31,7 @@ from laneway.kube.store import Indexer
 
 _ENDED = ("Succeeded", "Failed")
 _ON_THE_WAY = ("NotPermitted", "NotRegistered")
-"""Reasons of a claim whose device is taken, but KubeVirt or the kubelet has yet to hear of it."""
+"""Reasons of a device that is bound or made, but KubeVirt or the kubelet has yet to hear of it."""
 _CONTAINER_GPU = re.compile(r"nvidia\.com/(gpu|mig-).*|(amd|gpu\.intel)\.com/.+")
 """What device plugins for containers call GPUs, and parts of one."""
 
@@ -70,6 +70,15 @@ def _coming(claim: PCIDeviceClaim | USBDeviceClaim) -> Iterable[Hashable]:
         return (True,)
     on_the_way = bound is not None and bound.status == "True" and ready.reason in _ON_THE_WAY
     return (True,) if ready.status != "True" and on_the_way else ()
+
+
+def _coming_vgpu(vgpu: VGPUDevice) -> Iterable[Hashable]:
+    """It is made, and others have yet to take note of it."""
+    if vgpu.metadata.deletion_timestamp or not vgpu.spec.enabled:
+        return ()
+    found = find_condition(vgpu.status.conditions, "Advertised")
+    waits = found is not None and found.status != "True" and found.reason in _ON_THE_WAY
+    return (True,) if waits else ()
 
 
 def _group(device: PCIDevice) -> Iterable[Hashable]:
@@ -140,6 +149,7 @@ INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
         RESOURCE: _resource,
         FRAMEWORK: _framework,
         PARENT: _parent_of_vgpu,
+        COMING: _coming_vgpu,
     },
     "migs": _WISHED,
     "layouts": {},

@@ -29,18 +29,17 @@ MIG_SYNCED = "synced"
 MIG_OUT_OF_SYNC = "out-of-sync"
 MIG_DISABLED = "disabled"
 
-GpuMode = Annotated[
-    str,
-    Meta(
+
+def mode_of(empty: str) -> Meta:
+    """The description of a mode, which says last what an empty one is."""
+    return Meta(
         description=(
             "How the GPU is shared. Passthrough: whole, for one virtual machine. SameSize: vGPUs "
             "of one size, by time. MixedSize: vGPUs of different sizes, by time. MIG: GPU "
-            "instances. MIGBacked: vGPUs in GPU instances. Empty: SameSize, unless the card is in "
-            "MIG mode already, which is left as it is."
+            f"instances. MIGBacked: vGPUs in GPU instances. {empty}"
         ),
         extra_json_schema={"enum": ["", *Mode]},
-    ),
-]
+    )
 
 
 class SRIOVGPUDeviceSpec(
@@ -53,7 +52,10 @@ class SRIOVGPUDeviceSpec(
     enabled: Annotated[bool, Meta(description="Make the virtual functions that carry vGPUs.")] = (
         field(default_factory=bool)
     )
-    mode: GpuMode = ""
+    mode: Annotated[
+        str,
+        mode_of("Empty: SameSize, unless the card is in MIG mode already, which is left as it is."),
+    ] = ""
 
 
 class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):

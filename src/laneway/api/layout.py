@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, field
 
 from laneway.api.fields import API_VERSION
-from laneway.api.gpu import OWNER, GpuMode
+from laneway.api.gpu import OWNER, mode_of
 from laneway.api.meta import ObjectMeta, Status
 
 LAYOUT_PLANNED = "Planned"
@@ -70,7 +70,13 @@ class VGPULayoutSpec(
         LayoutGpuSelector,
         Meta(description="Which GPUs of these nodes the layout configures. If empty: all GPUs."),
     ] = LayoutGpuSelector()
-    mode: GpuMode = ""
+    mode: Annotated[
+        str,
+        mode_of(
+            "Empty: as the profiles need it, MIGBacked or SameSize, which may switch MIG mode on "
+            "or off; without vgpus, left as it is."
+        ),
+    ] = ""
     vgpus: Annotated[
         Sequence[LayoutVgpus], Meta(description="What every GPU is to carry; none: no vGPU.")
     ] = []

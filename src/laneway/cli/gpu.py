@@ -201,13 +201,13 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
     `waits`: what can go away by itself is left out.
     """
     enabled, mode = wish["enabled"], wish.get("mode", meant.device.spec.mode)
-    for layout, entry in meant.layouts:
-        if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED:
-            yield (
-                f"VGPULayout {layout.metadata.name} configures {meant.title}. Change it with "
-                "laneway vgpu set, or delete it first: kubectl delete vgpulayout "
-                f"{layout.metadata.name}"
-            )
+    owners = [
+        layout.metadata.name
+        for layout, entry in meant.layouts
+        if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED
+    ]
+    for name in owners:
+        yield f"VGPULayout {name} configures {meant.title}. {_without(name, meant, wish)}"
     if enabled and (named := mode_named(mode)) is not None and not named.has_vfs:
         yield ModeWithoutVfs(meant.address, named).words
     if waits:
@@ -216,7 +216,7 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
         yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
-    if enabled and not other:
+    if owners or (enabled and not other):
         return
     if wanted:
         yield VgpusEnabled(meant.address, wanted).words
@@ -226,6 +226,20 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
             address = vgpu.spec.address
             name = vgpu.status.configure_vgpu_type_name or "of an unknown profile"
             yield DeviceHeld(address, (configured_words(address, name),)).words
+
+
+def _without(layout: str, meant: fleet.Gpu, wish: dict[str, Any]) -> str:
+    """How to have it otherwise than a layout has it."""
+    is_own = layout == meant.name
+    delete = f"kubectl delete vgpulayout {layout}"
+    if wish["enabled"]:
+        of_command = f"laneway vgpu set {meant.title} PROFILE=COUNT --mode MODE"
+        change = of_command if is_own else f"kubectl edit vgpulayout {layout}"
+        return f"Change the mode there: {change}. Or delete the layout first: {delete}"
+    if is_own and any(vgpu.spec.enabled for vgpu in meant.vgpus):
+        remove = f"laneway vgpu set {meant.title} none"
+        return f"Remove its vGPUs first, and then the layout: {remove}; {delete}"
+    return f"Delete the layout first, which changes no vGPU: {delete}"
 
 
 def claim_of(gpu: fleet.Gpu) -> PCIDeviceClaim | None:

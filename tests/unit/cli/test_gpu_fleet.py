@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from laneway.api import (
@@ -85,6 +86,11 @@ def layout(name: str, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> VGP
         metadata=ObjectMeta(name=name, creation_timestamp=created, generation=1),
         spec=VGPULayoutSpec(**spec),
     )
+
+
+def done_by(name: str) -> VGPULayout:
+    entry = LayoutGpu(name="node1-000008000", node_name="node1", state="Done")
+    return msgspec.structs.replace(layout(name), status=VGPULayoutStatus(gpus=[entry]))
 
 
 def one(*vgpus: VGPUDevice, of: SRIOVGPUDevice | None = None, **more: Any) -> fleet.Gpu:
@@ -260,6 +266,23 @@ def test_a_vgpu_that_nobody_asks_for_is_not_removed_unasked_either() -> None:
         [reason] = against(gpu, wish)
         assert f"0000:08:00.4 is in use: vGPU {Q4} is configured on it" in reason
     assert list(against(gpu, {"enabled": True})) == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (
+            "node1-000008000",
+            f"laneway vgpu set node1/{ADDRESS} none; kubectl delete vgpulayout node1-000008000",
+        ),
+        ("everywhere", "Delete the layout first, which changes no vGPU: kubectl delete vgpulayout"),
+    ],
+)
+def test_under_a_layout_only_what_the_layout_allows_is_advised(layout: str, words: str) -> None:
+    """To disable the vGPUs one by one is refused as long as a layout owns them."""
+    gpu = one(vgpu(4, Q4, Q4), layouts=[done_by(layout)])
+    [reason] = against(gpu, {"enabled": False})
+    assert words in reason
 
 
 def test_a_claim_of_the_whole_card_stands_against_sharing_it() -> None:

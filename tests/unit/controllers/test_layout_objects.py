@@ -63,6 +63,16 @@ def test_the_worst_that_was_answered_is_told() -> None:
     assert "c: No room." in summed(layout(done, busy, refused))[0].message
 
 
+def test_a_gpu_without_instances_waits_for_them() -> None:
+    """The layout makes them; their lack is not for its reader to mend."""
+    gpu = SRIOVGPUDevice(
+        metadata=ObjectMeta(name="gpu", generation=1),
+        spec=SRIOVGPUDeviceSpec(enabled=True, mode="MIGBacked"),
+        status=SRIOVGPUDeviceStatus(conditions=answered("NoGpuInstances")),
+    )
+    assert objects("node1", gpu, None, ()).refused == ()
+
+
 def test_an_answer_to_an_earlier_wish_is_none() -> None:
     assert told(entry("a", "Done"), entry("b", "Done", generation=2)) == (
         "NotAnswered",

@@ -56,9 +56,10 @@ def unready(found: Found) -> Refusal | None:
 
 
 def coming(world: World, resources: Collection[str]) -> bool:
-    """Whether devices of these resources are claimed, and to be had in a moment."""
+    """Whether devices of these resources are claimed or made, and to be had in a moment."""
     on_the_way = [claim.metadata.name for claim in world.claims.by(COMING, True)]
     on_the_way += [claim.metadata.name for claim in world.usb_claims.by(COMING, True)]
+    on_the_way += [vgpu.metadata.name for vgpu in world.vgpus.by(COMING, True)]
     found = (find(world, name) for name in on_the_way)
     return any(one is not None and not set(resources).isdisjoint(one.resources) for one in found)
 

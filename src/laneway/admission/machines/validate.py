@@ -54,7 +54,7 @@ from laneway.kube.kubevirt import (
 NO_DEVICES = Devices()
 _STOPPED = "The virtual machine cannot start now: "
 _WAITS = "The virtual machine waits: "
-_COMING = "The virtual machine waits for a claim that is in progress: "
+_COMING = "The virtual machine waits for a device that is not ready yet: "
 _MOST = 16
 """So many refusals are told, and so many warnings: who has more begins with these."""
 

@@ -220,8 +220,9 @@ def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None)
         found = serving(profile, offered)
         if found and found[1].name not in dict(there):
             return (
-                f"It needs a GPU instance {found[1].name}; there is {counted(there)}. Ask for one "
-                f"in MIGConfiguration {instances.metadata.name}."
+                f"It needs a GPU instance {found[1].name}; the GPU has "
+                f"{counted(there) if there else 'none'}. Ask for one in MigConfiguration "
+                f"{instances.metadata.name}."
             )
     size = framebuffer_mib(profile)
     if status.mode == Mode.SAME_SIZE and any(

@@ -39,7 +39,13 @@ from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
-from laneway.core.refusals import FunctionMissing, GpuPreparing, PossibleNow, Refusal
+from laneway.core.refusals import (
+    FunctionMissing,
+    GpuPreparing,
+    NoGpuInstances,
+    PossibleNow,
+    Refusal,
+)
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.spelling import in_full
 from laneway.core.words import describe
@@ -53,7 +59,14 @@ _NOT_LATER = (
     "spec.whenPossible to true."
 )
 
-_FOLLOWING = (IN_PROGRESS, FunctionMissing.__name__, GpuPreparing.__name__, MISSING, LEFT)
+_FOLLOWING = (
+    IN_PROGRESS,
+    FunctionMissing.__name__,
+    GpuPreparing.__name__,
+    NoGpuInstances.__name__,
+    MISSING,
+    LEFT,
+)
 """Answers of an object that only waits for another one, whose own answer says more."""
 
 _WAITING: Mapping[Waiting, str] = {

@@ -537,8 +537,25 @@ def test_a_machine_that_is_applied_together_with_its_claim_waits_for_it(
 
     assert verdict.allowed
     assert verdict.warnings[0].startswith(
-        "The virtual machine waits for a claim that is in progress: "
+        "The virtual machine waits for a device that is not ready yet: "
     )
+
+
+@pytest.mark.parametrize(("reason", "allowed"), [("NotPermitted", True), ("Unhealthy", False)])
+def test_a_machine_waits_for_a_vgpu_that_has_just_been_made(
+    cluster: Any, reason: str, allowed: bool
+) -> None:
+    """As when a layout and the machine are applied together."""
+    name = cluster.vgpu("n1", "0000:08:00.4", framework="mdev")
+    vgpu = cluster.world.vgpus.get(name)
+    told = [
+        Condition(type="Ready", status="True", reason="Configured"),
+        Condition(type="Advertised", status="False", reason=reason, message="So it is."),
+    ]
+    status = msgspec.structs.replace(vgpu.status, conditions=told)
+    cluster.world.vgpus.put(msgspec.structs.replace(vgpu, status=status))
+
+    assert cluster.judge(cluster.vm(("any", "nvidia.com/NVIDIA_A2-2Q"))).allowed is allowed
 
 
 @pytest.mark.parametrize(

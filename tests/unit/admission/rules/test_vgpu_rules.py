@@ -366,7 +366,7 @@ def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> Non
         (
             {"mode": "MIGBacked", "fits": {"GRID A100-7-40C": 0}},
             "GRID A100-7-40C",
-            "It needs a GPU instance 7g.40gb; there is 1 x 3g.20gb.",
+            "It needs a GPU instance 7g.40gb; the GPU has 1 x 3g.20gb.",
         ),
         (
             {"mode": "SameSize", "fits": {Q4: 0}, "configured": {"NVIDIA A2-8Q": 1}},
