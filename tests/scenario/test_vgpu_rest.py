@@ -14,6 +14,7 @@ from laneway.controllers import acting
 VGPU = "node1-000008004"
 SIBLING = "node1-000008005"
 Q4 = "NVIDIA A2-4Q"
+GPU_STATUS = "/apis/devices.harvesterhci.io/v1beta1/sriovgpudevices/node1-000008000/status"
 
 
 async def events(cluster: Any, name: str) -> list[tuple[str, int]]:
@@ -95,6 +96,8 @@ async def test_no_write_is_repeated_while_the_watch_lags_behind(cluster, simulat
     await cluster.answer(VGPU, "Configured")
     await cluster.quiet(agent)
 
+    # The GPU is not Ready before its vGPUs are there, and then it is.
+    assert patches.pop(GPU_STATUS) <= 2
     assert set(patches.values()) == {1}
     status = ("PATCH", f"/apis/devices.harvesterhci.io/v1beta1/vgpudevices/{VGPU}/status")
     assert requests.count(status) == 2  # InProgress, Configured

@@ -297,15 +297,6 @@ async def test_two_webhooks_of_one_name(kube: Any) -> None:
     assert reply.causes == [("webhooks[1].name", "FieldValueDuplicate", text)]
 
 
-async def test_match_conditions(kube: Any) -> None:
-    kube.needs_embedded("Kubernetes evaluates them, or does not know them yet")
-    conditions = {"matchConditions": [{"name": "a", "expression": "true"}]}
-    obj = kube.configuration("mutating", "x", kube.webhook("/h", **conditions))
-    reply = await kube.post(CONFIGURATIONS.format("mutating"), obj, dryRun="All")
-    assert reply.status == 422
-    assert reply.causes[0][:2] == ("webhooks[0].matchConditions", "FieldValueForbidden")
-
-
 async def test_reinvocation_policies(kube: Any) -> None:
     obj = kube.configuration("mutating", "x", kube.webhook("/h", reinvocationPolicy="X"))
     reply = await kube.post(CONFIGURATIONS.format("mutating"), obj, dryRun="All")

@@ -298,13 +298,13 @@ async def test_a_card_with_vfs_and_its_vfs_are_refused_with_the_remedy(
     gpu: Any, tmp_path: Path
 ) -> None:
     card = Scene(gpu, tmp_path, [gpu.address])
-    assert "disable them" in await card.refusal(bind)
+    assert "or disable these" in await card.refusal(bind)
     [vf, *_] = gpu.virtfns()
     assert "Configure a vGPU" in await card.refusal(bind, vf)
     function, kind = gpu.functions()[0], gpu.profile("-4Q")
     gpu.create(function, kind)
     assert f"{function.address} carries {kind.name}" in await card.refusal(bind)
-    assert "Give the vGPU instead" in await card.refusal(bind, function.address)
+    assert "Give the VM the vGPU" in await card.refusal(bind, function.address)
 
 
 async def test_a_device_that_is_not_there_is_refused(disk: Scene) -> None:

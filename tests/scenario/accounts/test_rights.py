@@ -110,7 +110,6 @@ FORBIDDEN: dict[str, Sequence[str]] = {
         "create resourceslices.resource.k8s.io",
         "list resourceclaims.resource.k8s.io",
         f"delete usbdeviceclaims.{DEVICES}",
-        "create subjectaccessreviews.authorization.k8s.io",
     ),
     MANAGER: (
         *OF_OTHERS,
