@@ -4,7 +4,9 @@ Admission judges what is written; what was written before there was a claim, or 
 answered, comes here unjudged. So whenever a device is chosen or handed out that is claimed for
 somebody, the API server is asked which pods are on the node, and the kubelet which of them have
 theirs. Both are asked anew, because what a cache has not heard of yet may be the one that is meant.
-Who is meant may become clear in a moment, when another pod has failed: the kubelet waits for it.
+Who is meant may become clear in a moment, when another pod has failed: the kubelet waits for it. A
+pod that comes meanwhile is not meant, as the kubelet had asked before: so nobody can keep others
+from their devices by making pods without end.
 
 A device that is for everybody costs nothing of this, and waits for nobody.
 """
@@ -81,9 +83,9 @@ class Gate:
     async def _judged(
         self, resource: str, claims: Mapping[str, Claim], count: int, *, patient: bool
     ) -> dict[str, str]:
+        meant = await self._pods()
         for look in range(LOOKS):
-            pods = await self._pods()
-            found = candidates(pods, resource, count, await self._resources.owners())
+            found = candidates(meant, resource, count, await self._resources.owners())
             against, may_be = {}, False
             for device, claim in claims.items():
                 may = {pod.title: await self._may(pod, claim) for pod in found}
@@ -94,6 +96,8 @@ class Gate:
             if not (patient and may_be) or look == LOOKS - 1:
                 break
             await asyncio.sleep(LOOK_SECONDS)
+            before = {pod.uid for pod in meant}
+            meant = [pod for pod in await self._pods() if pod.uid in before]
         return against
 
     async def _pods(self) -> list[Pod]:
@@ -136,6 +140,7 @@ def _seen(pod: Asking) -> Pod:
     for container in (*spec.containers, *spec.init_containers):
         sizes.update(limits_of_container(container).items())
     return Pod(
+        uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
         phase=pod.status.phase,

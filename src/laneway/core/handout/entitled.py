@@ -24,6 +24,7 @@ _WAITING = ("", "Pending")
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on the node."""
 
+    uid: str
     namespace: str
     name: str
     phase: str

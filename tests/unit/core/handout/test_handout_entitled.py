@@ -15,7 +15,7 @@ NIC = "intel.com/NIC"
 
 def pod(name: str = "p", count: int = 1, **fields: Any) -> Pod:
     given = {"phase": "Pending", "limits": {NIC: count}, "sizes": {(NIC, count)}} | fields
-    return Pod(namespace="team", name=name, **given)
+    return Pod(uid=f"uid of {name}", namespace="team", name=name, **given)
 
 
 def had(*pods: str) -> dict[tuple[str, str], Owner]:
