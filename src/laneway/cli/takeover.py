@@ -42,9 +42,9 @@ def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None)
     """Take over from Harvester's PCI devices controller, before Laneway is installed.
 
     Its DaemonSet is parked and its webhook configurations are removed, both after they were saved
-    in the ConfigMap harvester-system/laneway-takeover. Devices, claims, machines and KubeVirt's
-    lists are left alone: Laneway's agents adopt what runs when they start. After an interruption
-    run the command again.
+    in the ConfigMap harvester-system/laneway-takeover. Devices, claims and KubeVirt's lists are
+    left alone, and machines that have devices get an annotation: Laneway's agents adopt what runs
+    when they start. After an interruption run the command again.
     """
 
     async def work(client: Client) -> int:

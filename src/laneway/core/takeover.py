@@ -374,6 +374,7 @@ def steps(harvester_hooks: Iterable[str], *, parked: bool) -> list[str]:
     """What a takeover does, in words and in this order."""
     hooks = list(harvester_hooks)
     found = ["save what is changed in the ConfigMap harvester-system/laneway-takeover"]
+    found.append("mark the virtual machines with devices as entitled to these")
     if not parked:
         found.append("keep the DaemonSet from every node by a node selector that none meets")
     found.append("wait until its pods are gone; devices stay as they are")

@@ -20,7 +20,7 @@ from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError, UnreachableError
-from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED, KUBEVIRTS, VIRTUAL_MACHINES, mark_of
 from laneway.kube.resource import Resource, served
 from laneway.simcluster.kubevirt.objects import MACHINES
 from support.commands import Laneway
@@ -87,6 +87,10 @@ async def test_a_running_machine_never_notices(
     for resource, name in HOOKS:
         with pytest.raises(NotFoundError):
             await world.client.get(resource, name)
+    assert "marked 1 virtual machine" in done.out
+    machine = await world.client.get(VIRTUAL_MACHINES, "vm1", "default")
+    devices = machine.spec.template.spec.domain.devices
+    assert machine.metadata.annotations[ANNOTATION_ADMITTED] == mark_of(devices)
     again = await laneway("takeover")
     assert again.out.startswith("Nothing to do")
 

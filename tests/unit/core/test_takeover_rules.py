@@ -197,5 +197,5 @@ def test_the_way_back_needs_something_to_go_back_to() -> None:
 def test_the_record_is_written_before_anything_else() -> None:
     first, *rest = steps(["MutatingWebhookConfiguration/pcidevices-mutator"], parked=False)
     assert first.startswith("save")
-    assert len(rest) == 4
-    assert len(steps([], parked=True)) == 3
+    assert len(rest) == 5
+    assert len(steps([], parked=True)) == 4

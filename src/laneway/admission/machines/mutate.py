@@ -191,10 +191,10 @@ def _put_mark(raw: Any, mark: str) -> Iterator[Operation]:
 
 
 def _keep_mark(raw: Any, old: Any, devices: Devices) -> Iterator[Operation]:
-    """Somebody who writes the whole object need not know of the annotation."""
-    mark = mark_of(devices)
-    if mark and at(old, _MARK) == mark:
-        yield from _put_mark(raw, mark)
+    """Who writes the whole object need not know of the annotation; who knows cannot forge it."""
+    mark, before = mark_of(devices), at(old, _MARK)
+    if mark == before or at(raw, _MARK) != before:
+        yield from _put_mark(raw, mark if mark == before else "")
 
 
 def _staying(mates: Mates, had: Devices | None) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """The steps of a takeover and of the way back. Each may be repeated, and ends in the same state.
 
-There: save, park the DaemonSet, wait for its pods, remove its webhook configurations, adopt
-KubeVirt's entries. The configurations come late, because its controller makes them anew whenever
-one of its pods starts. Back: disown the entries, let the DaemonSet run, make the configurations
-again, remove the record. No device, claim, machine or list of KubeVirt's is touched on either way.
+There: save, mark the machines, park the DaemonSet, wait for its pods, remove its webhook
+configurations, adopt KubeVirt's entries. The configurations come late, because its controller makes
+them anew whenever one of its pods starts. Back: disown the entries, let the DaemonSet run, make the
+configurations again, remove the record. No device, claim or list of KubeVirt's is touched on either
+way, and of machines only an annotation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from laneway.controllers.doctor.harvester import (
     is_parked,
 )
 from laneway.controllers.doctor.objects import DAEMON_SETS, WorkloadObject
-from laneway.controllers.takeover import adopting, record
+from laneway.controllers.takeover import admitting, adopting, record
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
 from laneway.kube.pods import PODS
@@ -50,6 +51,10 @@ async def take(client: Client, tell: Tell, *, seconds: float) -> None:
     else:
         raise KubeError(f"ConfigMap {NAMESPACE}/{RECORD}: somebody else keeps on changing it")
     tell(f"saved what is changed in ConfigMap {NAMESPACE}/{RECORD}")
+    # While Harvester's webhooks still answer, which judge writes of machines.
+    if admitted := await admitting.admit(client):
+        noun = "virtual machine" if admitted == 1 else "virtual machines"
+        tell(f"marked {admitted} {noun} as entitled to the devices that they have")
     if daemon_set is not None:
         if not is_parked(daemon_set):
             await _select(client, {PARKED: "parked"})

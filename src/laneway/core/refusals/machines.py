@@ -6,6 +6,7 @@ people search for.
 
 from __future__ import annotations
 
+from laneway.core import keys
 from laneway.core.phrases import few, quoted
 from laneway.core.refusals.base import Refusal
 
@@ -134,6 +135,13 @@ class VgpuDisabled(Refusal, frozen=True):
         )
 
 
+_NOBODY = (
+    "and nothing records who gave it to this VM, which was stored before Laneway's webhook ran. A "
+    "user with a right to all devices of the VM takes them over: kubectl annotate --overwrite vm "
+    f"NAME {keys.ANNOTATION_REQUESTERS}=me"
+)
+
+
 class DeviceOfAnother(Refusal, frozen=True):
     """A named device is claimed by another user.
 
@@ -146,6 +154,8 @@ class DeviceOfAnother(Refusal, frozen=True):
     @property
     def words(self) -> str:
         kind, _, name = self.device.rpartition("/")
+        if not self.user:
+            return f"device {self.device} is claimed by a user, {_NOBODY}"
         return (
             f"device {self.device} is claimed by another user, not by {quoted(self.user)}. Claim "
             "another device, or ask an administrator for the verb use on "
@@ -164,6 +174,8 @@ class PoolOfOthers(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        if not self.user:
+            return f"users have claimed devices of {self.resource}, {_NOBODY}"
         return (
             f"{self.resource}: {self.count} asked for on one node, where {quoted(self.user)} may "
             f"use {self.own}; other users have claimed the rest. Claim more devices, or ask an "

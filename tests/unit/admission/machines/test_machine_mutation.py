@@ -143,6 +143,19 @@ def test_the_annotation_tells_which_devices_were_looked_at(cluster: Any) -> None
     }
 
 
+@pytest.mark.parametrize("forged", ["right", "wrong"])
+def test_nobody_puts_the_annotation_on_a_machine_that_was_not_looked_at(
+    cluster: Any, forged: str
+) -> None:
+    gpu = cluster.pci("n1", "0000:08:00.0")
+    devices = decode(VirtualMachine, cluster.vm(gpu)).spec.template.spec.domain.devices
+    text = mark_of(devices) if forged == "right" else "made up"
+    after = cluster.mutated(
+        cluster.vm(gpu, annotations={ANNOTATION_ADMITTED: text}), cluster.vm(gpu)
+    )
+    assert after["metadata"]["annotations"] == {}
+
+
 def test_the_annotation_goes_with_the_last_device(cluster: Any) -> None:
     gpu, _ = card(cluster)
     with_devices = cluster.mutated(cluster.vm(gpu))

@@ -228,9 +228,9 @@ def test_the_instance_of_a_machine_that_nobody_judged_is_nobodys(cluster: Any) -
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     free = cluster.pci("n1", "0000:09:00.0", resource="x/y", claimed="")
     owning(cluster, gpu)
-    assert cluster.reasons(instance(cluster, gpu, owner=OWNED), user=CONTROLLER) == [
-        "DeviceOfAnother"
-    ]
+    (refusal,) = cluster.judge(instance(cluster, gpu, owner=OWNED), user=CONTROLLER).refusals
+    assert refusal.reason == "DeviceOfAnother"
+    assert f"kubectl annotate --overwrite vm NAME {keys.ANNOTATION_REQUESTERS}=me" in refusal.words
     owning(cluster, free)
     assert cluster.judge(instance(cluster, free, owner=OWNED), user=CONTROLLER).allowed
 
