@@ -33,11 +33,11 @@ from laneway.cli import (
 from laneway.cli import gpu as gpu_commands
 from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import Failure, one_line
+from laneway.controllers.devices.gpu import profile_names as profile_names_of
 from laneway.controllers.devices.layout import claimant, claims, selection
 from laneway.core.gpu.modes import Mode
 from laneway.core.layout.wish import owner, selects_gpu, selects_node
 from laneway.core.refusals import ClaimedWhole
-from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
@@ -123,22 +123,9 @@ class _Asked(NamedTuple):
     seconds: int
 
 
-def named_by_driver(gpu: fleet.Gpu) -> set[str]:
-    """The profiles that the driver of a GPU is known to name, by its objects."""
-    status = gpu.device.status
-    found = {*status.fits, *status.configured}
-    for function in gpu.vgpus:
-        found.update(function.status.available_types)
-        found.update(filter(None, (function.spec.vgpu_type_name,)))
-    return found
-
-
-def catalogue(gpu: fleet.Gpu) -> set[str]:
-    """The profiles of a GPU's model."""
-    if gpu.pci is None:
-        return set()
-    card = gpu.pci.status
-    return {one.name for one in profiles_on(card.device_id, card.subsystem_device_id)}
+def known(gpu: fleet.Gpu) -> tuple[set[str], set[str]]:
+    """The profiles of a GPU as its driver names them, and as the catalogue does."""
+    return profile_names_of(gpu.device, gpu.pci.status if gpu.pci else None, gpu.vgpus)
 
 
 def wish(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
@@ -192,7 +179,7 @@ async def _layouts(client: Client) -> list[VGPULayout]:
 async def _fulfil(client: Client, asked: _Asked) -> None:
     meant = await target.find(client, asked.which)
     wishing.reachable(meant)
-    full = profile_names.in_full(asked.wanted, named_by_driver(meant), catalogue(meant))
+    full = profile_names.in_full(asked.wanted, *known(meant))
     mine = foremost(meant, await _layouts(client))
     spec = wish(meant, full, asked.mode)
     # What is not named stays as it is in the layout, so the trial has to name it.

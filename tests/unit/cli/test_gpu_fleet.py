@@ -36,7 +36,7 @@ from laneway.cli import asking, fleet, gpus, table
 from laneway.cli.errors import Failure
 from laneway.cli.gpu import against, changes
 from laneway.cli.progress import answer_of
-from laneway.cli.vgpu import catalogue, foremost, named_by_driver
+from laneway.cli.vgpu import foremost, known
 
 ADDRESS = "0000:08:00.0"
 NAME = "node1-000008000"
@@ -326,7 +326,8 @@ def test_an_older_layout_keeps_its_gpu() -> None:
 
 
 def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:
-    gpu = one(vgpu(4, "NVIDIA A2-99Q"), of=device(fits={"NVIDIA A2-98Q": 1}), cards=[card()])
-    assert {"NVIDIA A2-99Q", "NVIDIA A2-98Q"} <= named_by_driver(gpu)
-    assert Q4 in catalogue(gpu)
-    assert named_by_driver(one(of=device())) == set()
+    fits = {"NVIDIA A2-98Q": 1, "NVIDIA A2-97Q": 0}
+    driver, catalogue = known(one(vgpu(4, "NVIDIA A2-99Q"), of=device(fits=fits), cards=[card()]))
+    assert driver == {"NVIDIA A2-99Q", "NVIDIA A2-98Q"}
+    assert Q4 in catalogue
+    assert known(one(of=device())) == (set(), set())

@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from laneway.admission.rules.common import Case, Findings, Parts, rules
-from laneway.admission.rules.owning import Selected, owned_by_others, profile_names, selected
+from laneway.admission.rules.owning import Selected, owned_by_others, selected
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPULayout
 from laneway.controllers.devices import layout as projection
+from laneway.controllers.devices.gpu import profile_names
 from laneway.core.decision import refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.layout.wish import LayoutWish, plan_wish
@@ -77,8 +78,8 @@ def _known(gpus: Selected) -> tuple[set[str], set[str]]:
     driver: set[str] = set()
     catalogue: set[str] = set()
     # GPUs of one model that carry the same offer the same.
-    for one in {_offer(gpu, device): (gpu, device) for gpu, device in gpus}.values():
-        told, listed = profile_names(*one)
+    for gpu, device in {_offer(gpu, device): (gpu, device) for gpu, device in gpus}.values():
+        told, listed = profile_names(gpu, device.status)
         driver |= told
         catalogue |= listed
     return driver, catalogue

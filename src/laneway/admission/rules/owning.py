@@ -13,10 +13,10 @@ from laneway.admission.rules.common import Findings
 from laneway.admission.world import PARENT, World
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPULayout
 from laneway.controllers.devices import layout as projection
+from laneway.controllers.devices.gpu import profile_names
 from laneway.core.layout.wish import LayoutWish, owner, replaces, selects_gpu, selects_node
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import OtherLayout, OwnedByLayout, OwnedByVgpuDevices
-from laneway.core.vgpu.profiles import profiles_on
 
 _ANY = PciAddress(0, 0, 0, 0)
 Selected = list[tuple[SRIOVGPUDevice, PCIDevice]]
@@ -49,15 +49,6 @@ def owned_by_layout(world: World, gpu: str) -> Findings:
         yield OwnedByLayout(gpu, first)
 
 
-def profile_names(gpu: SRIOVGPUDevice, device: PCIDevice) -> tuple[set[str], set[str]]:
-    """The profiles of a GPU as its driver names them, and as the catalogue does."""
-    status = device.status
-    catalogue = profiles_on(status.device_id, status.subsystem_device_id)
-    # Those of which none fits now may be the catalogue's alone.
-    driver = {name for name, left in gpu.status.fits.items() if left} | {*gpu.status.configured}
-    return driver, {one.name for one in catalogue}
-
-
 def owned_by_others(world: World, name: str, new: VGPULayout, gpus: Selected) -> Findings:
     """The GPUs that a layout would have to take from another owner.
 
@@ -84,7 +75,7 @@ def owned_by_others(world: World, name: str, new: VGPULayout, gpus: Selected) ->
         elif not (me.owns or new.spec.take_over):
             vgpus = [vgpu for vgpu in world.vgpus.by(PARENT, one) if vgpu.spec.enabled]
             asked = Counter(vgpu.spec.vgpu_type_name for vgpu in vgpus)
-            wish = projection.wish(new, _ANY, profile_names(gpu, device))
+            wish = projection.wish(new, _ANY, profile_names(gpu, device.status))
             if isinstance(wish, LayoutWish) and replaces(wish, asked):
                 names = tuple(sorted(vgpu.metadata.name for vgpu in vgpus))
                 yield OwnedByVgpuDevices(one, tuple(sorted(asked.items())), names)

@@ -10,9 +10,11 @@ import msgspec
 from laneway.api import (
     ObjectMeta,
     PCIDeviceClaim,
+    PCIDeviceStatus,
     SRIOVGPUDevice,
     SRIOVGPUDeviceSpec,
     SRIOVGPUDeviceStatus,
+    VGPUDevice,
     find_condition,
 )
 from laneway.controllers.devices.family import ready, unreadable
@@ -25,6 +27,7 @@ from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.refusals import ClaimedWhole
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.capacity import still_fits
+from laneway.core.vgpu.profiles import profiles_on
 
 MISSING, LEFT = "VgpuDevicesMissing", "VgpuDevicesLeft"
 """Of a GPU that is as its spec asks, while its VGPUDevices are still made or deleted."""
@@ -96,6 +99,20 @@ def wish(
         explicit=by_mig or explicit(stored, ANSWERS, asks=asks, seen=seen),
         as_booted=as_booted and current,
     )
+
+
+def profile_names(
+    gpu: SRIOVGPUDevice, card: PCIDeviceStatus | None, functions: Iterable[VGPUDevice] = ()
+) -> tuple[set[str], set[str]]:
+    """The profiles of a GPU as its driver names them, and as the catalogue does, by its objects."""
+    status = gpu.status
+    # Those of which none fits now may be the catalogue's alone.
+    driver = {name for name, left in status.fits.items() if left} | {*status.configured}
+    for one in functions:
+        driver.update(one.status.available_types)
+        driver |= {one.spec.vgpu_type_name} - {""}
+    known = profiles_on(card.device_id, card.subsystem_device_id) if card is not None else ()
+    return driver, {one.name for one in known}
 
 
 def claimed_whole(
