@@ -58,8 +58,8 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             done = "give the firmware framebuffer" if bound else "take the firmware framebuffer"
             return f"{done} {device} {'to' if bound else 'from'} driver {driver}"
         case SetAutoprobe(function, enabled):
-            how = "by themselves" if enabled else "only on demand"
-            return f"have new virtual functions of {function} find drivers {how}"
+            how = "on" if enabled else "off"
+            return f"switch automatic driver binding of new virtual functions of {function} {how}"
         case SetVfCount(function, 0, before):
             return f"remove the {before} virtual functions of {function}"
         case SetVfCount(function, count):
