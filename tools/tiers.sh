@@ -107,7 +107,7 @@ guest() {
   guests+=("$name")
   # PYTHONDONTWRITEBYTECODE: what the guest writes is kept in its memory
   {
-    GPUS=a2,gtx1080,a100 NVME=on USB=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 OUT=$scratch/$name \
+    GPUS=a2,gtx1080,a100 NVME=on USB=on NIC=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 OUT=$scratch/$name \
       rig/boot.sh "$cache/rig/$kernel" \
       "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} $python -m pytest -q \
         -p no:cacheprovider -p no:hypothesispytest -p no:schemathesis -p no:xdist --timeout 240 \
