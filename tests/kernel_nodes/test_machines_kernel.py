@@ -157,7 +157,7 @@ class Card:
                 "apiVersion": API_VERSION,
                 "kind": "PCIDeviceClaim",
                 "metadata": {"name": name},
-                "spec": {"address": address, "nodeName": self._guest.name, "userName": "admin"},
+                "spec": {"address": address, "nodeName": self._guest.name, "userName": ""},
             }
             await self._objects.client.create(served(PCIDeviceClaim), body)
         claims = [await self._until(name, says("Advertised", "True")) for name in self._claims]

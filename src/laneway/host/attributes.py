@@ -63,13 +63,17 @@ class Attributes:
 
     def text(self, name: str) -> str:
         """Content of an attribute, empty when it is absent."""
+        return self.content(name) or ""
+
+    def content(self, name: str) -> str | None:
+        """Content of an attribute, None when it is absent, has gone or cannot be read."""
         if name not in self.names and name.partition("/")[0] not in self.names:
-            return ""
+            return None
         try:
             return clean(self._host.read(f"{self.path}/{name}"))
         except OSError as error:
             self._unreadable(name, error)
-            return ""
+            return None
 
     def number(self, name: str) -> int | None:
         text = self.text(name)

@@ -51,9 +51,8 @@ def _parse(table: str) -> tuple[tuple[VgpuType, ...], tuple[str, ...]]:
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
     """The vGPU on this function; its name is empty where `names` has none."""
-    known = len(vf.errors)
-    type_id = vf.text(_CURRENT)
-    if type_id == _NONE or len(vf.errors) > known:
+    type_id = vf.content(_CURRENT)
+    if type_id in (None, _NONE):
         return None
     if decimal_id(type_id) is None:
         vf.fail(f"{_CURRENT}: not a type id: {shorten(type_id)}")
