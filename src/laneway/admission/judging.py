@@ -1,9 +1,10 @@
 """From a question to its answer: reads the objects, asks for rights, has the rules judge.
 
 Every question gets an answer, whatever is wrong with it. What cannot be read or judged is refused
-where the kind is Laneway's, because nothing but Laneway reads such an object. Where it is not, it
-is allowed with a warning: a virtual machine must not depend on what Laneway makes of it. An
-exception out of a rule is a defect, and treated the same way; its traceback goes to the log.
+where the kind is Laneway's, because nothing but Laneway reads such an object, and where it asks for
+devices (`unjudged`). Anything else is allowed with a warning: a virtual machine must not depend on
+what Laneway makes of it. An exception out of a rule is a defect, and treated the same way; its
+traceback goes to the log.
 
 Two exceptions let people mend what is broken. An object that cannot be read may be deleted, for
 Laneway has carried nothing of it out; and an update of one is judged as the creation that it is to
@@ -28,6 +29,7 @@ from laneway.admission.machines import number
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
+from laneway.admission.unjudged import is_guarded
 from laneway.admission.verdict import Rules, everything
 from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
@@ -68,7 +70,7 @@ class Kind:
     rules: Rules
     mutate: Mutate | None = None
     foreign: bool = False
-    """Whether it is somebody else's, and passes where Laneway cannot judge it."""
+    """Whether it is somebody else's, and passes where Laneway cannot judge it (`unjudged`)."""
     asks_for_devices: bool = False
     """Whether its objects ask for devices, in a number that is limited."""
     told_as: str = ""
@@ -144,7 +146,7 @@ class Judging:
             outcome = Outcome.UNREADABLE
         except Exception:
             log.exception("a rule of %s failed on %s", kind.name, _title(question))
-            answer, outcome = _failed(kind), Outcome.FAILED
+            answer, outcome = _failed(kind, question), Outcome.FAILED
         self._tell(kind, operation, question, answer)
         return Judged(answer, kind.name, operation, outcome)
 
@@ -239,16 +241,22 @@ def _there(cls: type[Any], raw: msgspec.Raw | None) -> msgspec.Raw:
 
 def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeError) -> Answer:
     words = f"{kind.name} {quoted(_title(question))} cannot be read: {error}."
-    if operation == Operation.DELETE or kind.foreign:
+    if operation == Operation.DELETE or _may_pass(kind, question):
         return Answer(warnings=(f"{words} Laneway has not judged it.",))
     words = f"{words} Correct it, or delete it and make it anew."
     causes = (Cause(UNREADABLE, words),)
     return Answer(Denial(HTTPStatus.BAD_REQUEST, "BadRequest", words, causes))
 
 
-def _failed(kind: Kind) -> Answer:
+def _may_pass(kind: Kind, question: Question) -> bool:
+    """Whether what was not judged may be written all the same."""
+    new, old = question.object, question.old_object
+    return kind.foreign and not is_guarded(new, old, devices=kind.asks_for_devices)
+
+
+def _failed(kind: Kind, question: Question) -> Answer:
     words = "Laneway failed to judge this, which is a defect of Laneway: the log of its webhook has"
-    if kind.foreign:
+    if _may_pass(kind, question):
         return Answer(warnings=(f"{words} more. It passed without being judged.",))
     words = f"{words} more. Nothing was written."
     return Answer(Denial(HTTPStatus.FORBIDDEN, "Forbidden", words, (Cause(FAILED, words),)))

@@ -6,8 +6,8 @@ Deployment or a Job: its account has no right to anything, and the workload's au
 Who may make pods in a namespace may run them as any account of the namespace, so what is granted to
 an account is granted to all of them.
 
-A pod that KubeVirt makes for an instance has what the instance may have, which was judged before;
-that it is one says who makes it and that the instance exists, not a label.
+A pod that KubeVirt makes for an instance has the devices that the instance lists, which were judged
+before; that it is one says who makes it and that the instance exists, not a label.
 
 Pods that ask for nothing that Laneway knows pass unseen, and so do those while nobody answers: the
 agent judges last, when the kubelet asks (`core.handout.entitled`). So it is noted on the pod on
@@ -23,7 +23,7 @@ import msgspec
 
 from laneway.admission import recording
 from laneway.admission.judging import Change, read_request
-from laneway.admission.machines.devices import is_known
+from laneway.admission.machines.devices import counted, is_known
 from laneway.admission.machines.owners import Askers, pool_rights, refused_pool
 from laneway.admission.request import Access, Operation, Request
 from laneway.admission.review import Question
@@ -43,8 +43,8 @@ def judge(request: Request[Pod], world: World, granted: Granted) -> Verdict:
         return judge_change(request, world, granted)
     title, annotations = _title(request), request.object.metadata.annotations
     found: list[Refusal] = [*recording.refused(title, annotations, _requesters(request, world))]
-    askers = _askers(request, world)
     for resource, count in _asked(request, world).items():
+        askers = _askers(request, resource, count, world)
         against = refused_pool(resource, count, askers, granted, world)
         if isinstance(against, PoolOfOthers):
             account = _account(request).username
@@ -58,8 +58,8 @@ def judge(request: Request[Pod], world: World, granted: Granted) -> Verdict:
 def asks(request: Request[Pod], world: World) -> Iterable[Access]:
     """The rights that matter for what a pod asks for."""
     if request.operation is Operation.CREATE:
-        askers = _askers(request, world)
         for resource, count in _asked(request, world).items():
+            askers = _askers(request, resource, count, world)
             yield from pool_rights(resource, count, askers, world)
 
 
@@ -94,10 +94,13 @@ def _requesters(request: Request[Pod], world: World) -> tuple[User, ...]:
     return (recording.user(request.requester),)
 
 
-def _askers(request: Request[Pod], world: World) -> Askers:
-    is_launcher, _ = recording.instance_of(request, world)
+def _askers(request: Request[Pod], resource: str, count: int, world: World) -> Askers:
+    is_launcher, instance = recording.instance_of(request, world)
     if is_launcher:
-        found = Askers.recorded(_requesters(request, world))
+        # KubeVirt also passes on the limits of instances and networks, for which nobody answers.
+        devices = counted(instance.spec.domain.devices.all) if instance is not None else {}
+        answers = count <= devices.get(resource, 0)
+        found = Askers.recorded(_requesters(request, world) if answers else ())
     else:
         found = Askers((request.requester,))
     return found.beside(_account(request))

@@ -92,6 +92,21 @@ def changed(
         yield RequestersForeign(title, KEY)
 
 
+def is_seen(devices: Devices, old: Asking | None) -> bool:
+    """Whether admission knows all of these devices once it has looked at those that are added."""
+    if old is None or len(list(added(devices, old.devices))) == len(devices.all):
+        return True
+    return old.annotations.get(ANNOTATION_ADMITTED) == mark_of(old.devices)
+
+
+def marked(title: str, asking: Asking, old: Asking | None) -> Iterator[Refusal]:
+    """That a mark says admission has looked at devices at which it has not."""
+    mark = mark_of(asking.devices)
+    is_marked = bool(mark) and asking.annotations.get(ANNOTATION_ADMITTED) == mark
+    if is_marked and not is_seen(asking.devices, old):
+        yield RequestersForeign(title, ANNOTATION_ADMITTED)
+
+
 def is_taken_over(requester: Requester, annotations: _Annotations, before: _Annotations) -> bool:
     """Whether devices are somebody's now who did not ask for all of them before."""
     said = annotations.get(KEY)

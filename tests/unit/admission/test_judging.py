@@ -18,7 +18,8 @@ from laneway.admission.request import Request
 from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
 from laneway.admission.wording import WARNING_LIMIT, WARNINGS_LIMIT, within_limits
 from laneway.admission.world import World
-from laneway.api import PCIDeviceClaim
+from laneway.api import CoreNode, PCIDeviceClaim
+from laneway.core import keys
 from laneway.core.refusals import FieldImmutable
 from laneway.kube.client import Client
 from laneway.kube.kubevirt import VirtualMachine
@@ -26,6 +27,7 @@ from support.reviewing import GROUP, SILENT, claim, machine, well_formed
 from support.reviewing import review as question
 
 CLAIMS, MACHINES = (GROUP, "pcideviceclaims"), ("kubevirt.io", "virtualmachines")
+NODES = ("", "nodes")
 
 
 def wrong(field: str = "") -> FieldImmutable:
@@ -45,7 +47,15 @@ class Stage:
         rules = Rules(self._judge)
         kinds = {
             CLAIMS: Kind("PCIDeviceClaim", PCIDeviceClaim, rules, self._mutate),
-            MACHINES: Kind("VirtualMachine", VirtualMachine, rules, self._mutate, foreign=True),
+            NODES: Kind("Node", CoreNode, rules, self._mutate, foreign=True),
+            MACHINES: Kind(
+                "VirtualMachine",
+                VirtualMachine,
+                rules,
+                self._mutate,
+                foreign=True,
+                asks_for_devices=True,
+            ),
         }
         access = AccessReviews(Client(SILENT), metrics)
         self.judging = Judging(kinds, World(), access, metrics)
@@ -131,7 +141,7 @@ async def test_a_defect_refuses_our_own_and_lets_machines_pass(
     assert not response["allowed"]
     assert response["status"]["code"] == 403
     assert stage.judged.outcome is Outcome.FAILED
-    response = await stage.ask(MACHINES, "CREATE", machine(), mutates=mutates)
+    response = await stage.ask(NODES, "CREATE", machine(), mutates=mutates)
     assert response["allowed"]
     assert "without being judged" in response["warnings"][0]
     assert stage.judged.outcome is Outcome.FAILED
@@ -149,10 +159,51 @@ async def test_what_cannot_be_read_is_refused_if_ours_and_passes_if_not(
     assert not response["allowed"]
     assert response["status"]["code"] == 400
     assert stage.judged.outcome is Outcome.UNREADABLE
-    response = await stage.ask(MACHINES, "CREATE", object=odd)
+    response = await stage.ask(NODES, "CREATE", object=odd)
     assert response["allowed"]
     assert "has not judged it" in response["warnings"][0]
     assert stage.shown == []
+
+
+def asking(devices: Any, **meta: Any) -> dict[str, Any]:
+    spec = {"template": {"spec": {"domain": {"devices": devices}}}}
+    return {"metadata": {"name": "vm", "namespace": "a", **meta}, "spec": spec}
+
+
+ASKS = asking({"gpus": [{"name": 5}]})
+LABELLED = asking({"gpus": [{"name": 5}]}, labels={"a": "b"})
+NOTED = asking({"gpus": [{"name": 5}]}, annotations={keys.ANNOTATION_REQUESTERS: "[]"})
+TYPED: dict[str, Any] = {"spec": {"instancetype": {"name": "gpu"}, "template": {"spec": {}}}}
+
+
+@pytest.mark.parametrize("mutates", [False, True])
+@pytest.mark.parametrize(
+    ("new", "old", "allowed"),
+    [
+        (ASKS, None, False),
+        (asking({"hostDevices": {"name": "a"}}), None, False),
+        (asking([]), None, False),
+        (TYPED, None, False),
+        ({"spec": {"virtualMachineTemplate": ASKS}}, None, False),
+        (ASKS, asking({}), False),
+        (NOTED, ASKS, False),
+        (asking({"gpus": []}), None, True),
+        (asking({}), ASKS, True),
+        (LABELLED, ASKS, True),
+    ],
+)
+async def test_what_asks_for_devices_never_passes_unjudged(
+    stage: Stage, new: Any, old: Any, *, allowed: bool, mutates: bool
+) -> None:
+    """Neither where it cannot be read nor where a rule fails; but it can be mended and deleted."""
+    stage.verdict = ZeroDivisionError()
+    operation = "CREATE" if old is None else "UPDATE"
+
+    response = await stage.ask(MACHINES, operation, new, old, mutates=mutates)
+
+    assert response["allowed"] is allowed
+    assert allowed or response["status"]["message"]
+    assert (await stage.ask(MACHINES, "DELETE", None, new, mutates=mutates))["allowed"]
 
 
 async def test_an_object_that_cannot_be_read_may_be_mended_and_deleted(stage: Stage) -> None:

@@ -29,7 +29,8 @@ from laneway.api import (
 from laneway.apiserver.patches import patch
 from laneway.core import keys
 from laneway.core.requesters import User, read, written
-from laneway.kube.kubevirt import KubeVirt, VirtualMachine, VirtualMachineInstance
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED as ADMITTED
+from laneway.kube.kubevirt import KubeVirt, VirtualMachine, VirtualMachineInstance, mark_of
 from laneway.kube.store import Store
 from support.reviewing import review as question
 
@@ -255,6 +256,9 @@ async def started(admission: Admission, machine: dict[str, Any], **more: Any) ->
     return stored
 
 
+NOBODYS = {"reasons": ["PoolOfOthers"], "then": ["PodDevicesClaimed"]}
+
+
 async def test_the_note_goes_from_the_machine_to_its_pod(admission: Admission) -> None:
     machine, reasons = await admission.write(vm(NIC, uid="m"), user="alice")
 
@@ -263,7 +267,7 @@ async def test_the_note_goes_from_the_machine_to_its_pod(admission: Admission) -
 
 
 async def test_a_machine_that_was_stored_unseen_gets_no_instance(admission: Admission) -> None:
-    await started(admission, vm(NIC, uid="m"), reasons=["PoolOfOthers"], then=["PodDevicesClaimed"])
+    await started(admission, vm(NIC, uid="m"), **NOBODYS)
 
 
 async def test_who_says_to_make_the_pod_of_an_instance_is_not_believed(
@@ -281,6 +285,64 @@ async def test_an_instance_without_a_machine_is_whoevers_makes_it(admission: Adm
 
     assert users(made) == ["bob"]
     assert reasons == ["PoolOfOthers"]
+
+
+@pytest.mark.parametrize("user", ["bob", CONTROLLER])
+async def test_an_instance_without_devices_brings_no_note(admission: Admission, user: str) -> None:
+    """KubeVirt would copy it to a pod, which its other limits may have ask for devices."""
+    forged = vm(kind="VirtualMachineInstance", annotations={KEY: FORGED})
+
+    found = await admission.write(forged, user=user, mutates=False)
+
+    assert found[1] == ["RequestersForeign"]
+
+
+async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
+    admission: Admission,
+) -> None:
+    """Whoever may edit a machine of alice's may have KubeVirt ask for more."""
+    alices = vm(FREE, kind="VirtualMachineInstance", annotations={KEY: FORGED}, uid="i")
+    admission.world.instances.put(decode(VirtualMachineInstance, alices))
+    launcher = pod(FREE, NIC, ownerReferences=[{**INSTANCE, "controller": True}])
+
+    assert (await admission.write(launcher, user=CONTROLLER))[1] == ["PodDevicesClaimed"]
+
+
+def seen(machine: dict[str, Any]) -> dict[str, Any]:
+    """A machine with the mark that admission has looked at its devices."""
+    mark = mark_of(decode(VirtualMachine, machine).spec.template.spec.domain.devices)
+    return {**machine, "metadata": {**machine["metadata"], "annotations": {ADMITTED: mark}}}
+
+
+def without_first(machine: dict[str, Any]) -> dict[str, Any]:
+    fewer = copy.deepcopy(machine)
+    del fewer["spec"]["template"]["spec"]["domain"]["devices"]["hostDevices"][0]
+    return fewer
+
+
+FEWER = without_first(vm(FREE, NIC))
+
+
+@pytest.mark.parametrize("written", [seen(vm(FREE, NIC)), seen(FEWER), FEWER])
+async def test_no_write_marks_devices_as_seen_that_were_not(
+    admission: Admission, written: dict[str, Any]
+) -> None:
+    """A machine from before Laneway, of which bob takes a device or writes the mark."""
+    unseen = vm(FREE, NIC)
+
+    stored, reasons = await admission.write(written, unseen, user="bob")
+
+    assert not reasons
+    assert ADMITTED not in (stored["metadata"].get("annotations") or {})
+    await started(admission, {**stored, "metadata": {**stored["metadata"], "uid": "m"}}, **NOBODYS)
+
+
+async def test_a_mark_of_ones_own_is_refused_where_nobody_took_it_away(
+    admission: Admission,
+) -> None:
+    found = await admission.write(seen(vm(NIC)), vm(NIC), user="bob", mutates=False)
+
+    assert found[1] == ["RequestersForeign"]
 
 
 async def test_whoever_adds_devices_is_noted_beside_the_others(admission: Admission) -> None:

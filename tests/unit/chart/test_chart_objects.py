@@ -15,6 +15,7 @@ from laneway.api.registry import KINDS
 from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
 from laneway.cli import cli
 from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 from support.chart import NAMESPACE, Object, find, render, templates
 
 KUBEVIRT = {
@@ -365,6 +366,45 @@ def test_which_pods_are_asked_about(
     rendered: list[Object], limits: Object, more: Any, asked: set[str]
 ) -> None:
     assert asks(rendered, limits, **more) == asked
+
+
+def reviewers(rendered: list[Object], resource: str, new: Any, old: Any) -> set[str]:
+    """The webhooks that validate a write and must not fail, whatever the values are."""
+    request = {"operation": "UPDATE" if old else "CREATE", "resource": {"resource": resource}}
+    scope = {"object": new, "oldObject": old, "request": request}
+    return {
+        webhook["name"].partition(".")[0]
+        for config, webhook in webhooks(rendered)
+        if config["kind"].startswith("Validating") and webhook["failurePolicy"] == "Fail"
+        if not webhook["name"].startswith("kept-")
+        for rule in webhook["rules"]
+        if resource in rule["resources"] and request["operation"] in rule["operations"]
+        if all(
+            program(one["expression"]).evaluate(scope, Budget(CALL_LIMIT))
+            for one in webhook["matchConditions"]
+        )
+    }
+
+
+@pytest.mark.parametrize("resource", ["virtualmachines", "virtualmachineinstances"])
+@pytest.mark.parametrize("key", [ANNOTATION_REQUESTERS, ANNOTATION_ADMITTED])
+@pytest.mark.parametrize("devices", [False, True])
+def test_nothing_of_kubevirts_is_stored_unseen_that_bears_a_note_of_laneways(
+    rendered: list[Object], resource: str, key: str, *, devices: bool
+) -> None:
+    spec: Any = {"domain": {"devices": {"hostDevices": [{"name": "a"}]} if devices else {}}}
+    spec = {"template": {"spec": spec}} if resource == "virtualmachines" else spec
+    plain = {"metadata": {}, "spec": {**spec, "a": 1}}
+    noted = {"metadata": {"annotations": {key: "x"}}, "spec": spec}
+    labelled = {**plain, "metadata": {"labels": {"a": "b"}}}
+    judged = {"machines"} if devices else {"requesters"}
+
+    assert reviewers(rendered, resource, noted, None) == judged
+    assert reviewers(rendered, resource, noted, {**noted, "metadata": {}}) == {"requesters"}
+    # With another specification.
+    on_update = judged if resource == "virtualmachines" else {"requesters"}
+    assert reviewers(rendered, resource, noted, plain) == on_update
+    assert reviewers(rendered, resource, labelled, plain) == set()
 
 
 def test_a_review_goes_to_the_service_and_changes_nothing(rendered: list[Object]) -> None:

@@ -23,6 +23,7 @@ from laneway.admission.machines.displays import with_displays
 from laneway.admission.machines.gpus import Lists, arranged, in_both
 from laneway.admission.machines.mates import Mates, mates_of
 from laneway.admission.machines.operations import Operation, at, put, remove
+from laneway.admission.recording import Asking, is_seen
 from laneway.admission.world import World
 from laneway.api import DecodeError, PCIDeviceClaim, decode
 from laneway.kube.kubevirt import (
@@ -80,12 +81,13 @@ def mutate(
         return Mutation((*_put_lists(raw, found), *_keep_mark(raw, old, had)))
     found, mates = _with_mates(found, stored, world, filled_in=filled_in)
     final = _as_devices(found)
+    old_asking = None if before is None or had is None else Asking(had, before.metadata)
     # What we said of the devices that it had, if somebody has not said more since.
     ours = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
     operations = [
         *_put_lists(raw, found),
         *(_reserve(raw, _quantity(final, world), ours) if features.reserved_overhead else ()),
-        *_put_mark(raw, mark_of(final)),
+        *_put_mark(raw, mark_of(final) if is_seen(final, old_asking) else ""),
     ]
     told = (*_staying(mates, had), *_warnings(mates, final, world, features))
     return Mutation(tuple(operations), told)

@@ -34,6 +34,8 @@ class _Spec(_Part, frozen=True):
 
     domain: _Domain | None = None
     template: _Template | None = None
+    instancetype: msgspec.Raw | None = None
+    """Which may have devices."""
     virtual_machine_template: _Template | None = None
 
 
@@ -69,6 +71,24 @@ def refused(new: msgspec.Raw | None, old: msgspec.Raw | None) -> Refusal | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return TooManyDevices(count, LIMIT)
+
+
+def asks_anew(new: msgspec.Raw, old: msgspec.Raw | None) -> bool:
+    """Whether a write asks for devices, or seems to, in another specification than before."""
+    try:
+        after = _object(new)
+        if old is not None and bytes(_object(old).spec) == bytes(after.spec):
+            return False
+        return _asks(_spec(after.spec))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return True
+
+
+def _asks(spec: _Spec | None) -> bool:
+    if spec is None:
+        return False
+    inner = (spec.template, spec.virtual_machine_template)
+    return bool(_count(spec) or spec.instancetype) or any(_asks(one.spec) for one in inner if one)
 
 
 def _count(spec: _Spec | None) -> int:

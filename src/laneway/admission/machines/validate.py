@@ -93,7 +93,8 @@ def judge(request: Request[VirtualMachine], world: World, granted: Granted) -> V
         asking, old = asking_of(request.new), asking_of(request.old) if request.old else None
         title = f"{request.namespace}/{request.name}"
         foreign = recording.changed(title, request.requester, asking, old, world)
-        verdict = Verdict((*foreign, *verdict.refusals), verdict.warnings)
+        marked = recording.marked(title, asking, old)
+        verdict = Verdict((*foreign, *marked, *verdict.refusals), verdict.warnings)
     if request.new is None or makers.copies(request, world):
         return verdict
     return with_unseen(verdict, request.new.spec, request.old.spec if request.old else None)

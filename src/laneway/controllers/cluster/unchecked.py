@@ -2,8 +2,8 @@
 
 Where nobody answers the API server, virtual machines pass unseen unless an administrator wants it
 otherwise, and so do those that were there before Laneway came. Each wears the mark of the devices
-that were looked at; without it, or with that of other devices, it is counted. Whoever edits the
-devices of such a machine has it looked at.
+that were looked at, or says on whose behalf it asks for them; without either it is counted. Whoever
+takes over the devices of such a machine has it looked at.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from laneway.core import requesters
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED, VirtualMachine, mark_of
 
@@ -40,6 +41,10 @@ class UncheckedCollector(Collector):
 
 
 def is_unchecked(machine: VirtualMachine) -> bool:
-    """Whether a machine has devices that admission has not looked at, as far as its mark tells."""
-    mark = mark_of(machine.spec.template.spec.domain.devices)
-    return bool(mark) and machine.metadata.annotations.get(ANNOTATION_ADMITTED) != mark
+    """Whether a machine has devices that admission has not looked at, as far as it tells."""
+    mark, annotations = (
+        mark_of(machine.spec.template.spec.domain.devices),
+        machine.metadata.annotations,
+    )
+    is_marked = annotations.get(ANNOTATION_ADMITTED) == mark
+    return bool(mark) and not is_marked and not requesters.read(annotations)

@@ -208,7 +208,7 @@ class PodDevicesClaimed(Refusal, frozen=True):
 
 
 class RequestersForeign(Refusal, frozen=True):
-    """Somebody else than admission says on whose behalf devices are asked for."""
+    """Somebody else than admission says for whom devices are, or that it has looked at them."""
 
     title: str
     annotation: str
@@ -217,8 +217,8 @@ class RequestersForeign(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.title}: only Laneway's webhook writes the annotation {self.annotation}, which "
-            "records on whose behalf devices are requested. Leave it out of what you write, and "
-            "unchanged in what is stored."
+            "records what it has checked. Leave it out of what you write, and unchanged in what is "
+            "stored."
         )
 
 

@@ -151,7 +151,8 @@ def test_a_mutated_machine_mutates_no_further(
     after = full.mutated(raw, None, offered)
     assert full.mutate(after, None, offered).operations == ()
     assert full.mutate(after, after, offered).operations == ()
-    assert full.mutate(after, raw, offered).operations == ()
+    over = full.mutated(after, raw, offered)  # without a mark of what was never looked at
+    assert full.mutate(over, raw, offered).operations == ()
 
 
 @examined

@@ -1,0 +1,37 @@
+"""Which writes must not pass where Laneway cannot judge them.
+
+A kind that is somebody else's must not depend on what Laneway makes of it, but a device must not
+be given away because a rule failed. So it is looked, with as little reading as can be, whether a
+write asks for devices anew, or changes what Laneway alone notes. Of pods the second is enough: one
+that nobody has judged gets nothing that is claimed (`core.handout.entitled`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from laneway.admission.machines import number
+from laneway.admission.machines.operations import at
+from laneway.core import keys
+from laneway.kube.kubevirt import ANNOTATION_ADMITTED
+
+_NOTES = (keys.ANNOTATION_REQUESTERS, ANNOTATION_ADMITTED)
+
+
+def is_guarded(new: msgspec.Raw | None, old: msgspec.Raw | None, *, devices: bool) -> bool:
+    """Whether a write must have been judged; `devices`: also one that asks for devices."""
+    if new is None:
+        return False
+    try:
+        if _notes(new) != _notes(old):
+            return True
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return devices
+    return devices and number.asks_anew(new, old)
+
+
+def _notes(raw: msgspec.Raw | None) -> list[Any]:
+    whole = None if raw is None else msgspec.json.decode(raw)
+    return [at(whole, ("metadata", "annotations", key)) for key in _NOTES]
