@@ -41,14 +41,17 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
 
 def renamed(instance: Any) -> Iterator[Operation]:
     """Give the devices of a VirtualMachineInstance, as JSON, names that libvirt accepts."""
-    lists = {part: at(instance, (*_DEVICES, part)) or () for part in _LISTS}
+    lists = {  # nulls count as absent, as where it is read
+        part: [one for one in at(instance, (*_DEVICES, part)) or () if one is not None]
+        for part in _LISTS
+    }
     found = aliases(entry.get("name") or "" for entries in lists.values() for entry in entries)
     for part, entries in lists.items():
         changed = [
             {**entry, "name": found[name]} if (name := entry.get("name")) in found else entry
             for entry in entries
         ]
-        if changed != [*entries]:
+        if changed != entries:
             yield put(instance, (*_DEVICES, part), changed)
 
 
