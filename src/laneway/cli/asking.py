@@ -10,6 +10,7 @@ import click
 from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
 from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial, wishing
 from laneway.cli.errors import one_line
+from laneway.controllers.devices.layout import NOT_LATER
 from laneway.core.layout.wish import USED
 from laneway.core.refusals import GpuPreparing, UsersUnknown
 from laneway.kube.client import Client
@@ -59,12 +60,21 @@ async def agreed(
     entry = entry_of(layout, gpu.name, generation)
     if answer.kind != "refused" and entry is not None:
         return entry
-    reasons = [answer.words]
+    reasons = told(answer, advise=not dry_run)
     if fits and entry is not None and (room := profile_names.room(entry.fits)):
-        reasons.append(f"What would fit beside what is there, each for itself: {room}.")
-    if answer.reason in _PASSING and not dry_run:
-        reasons.append("To have it applied as soon as it becomes possible, add --when-possible.")
+        reasons.insert(1, f"What would fit beside what is there, each for itself: {room}.")
     raise wishing.refused(reasons, dry_run=dry_run)
+
+
+def told(answer: progress.Answer, *, advise: bool) -> list[str]:
+    """A refusal, and how to ask a command for the change all the same.
+
+    A layout's own advice is about its object, which the command leaves as it was.
+    """
+    words = [answer.words.removesuffix(NOT_LATER)]
+    if advise and answer.reason in _PASSING:
+        words.append("To have it applied as soon as it becomes possible, add --when-possible.")
+    return words
 
 
 def entry_of(layout: VGPULayout, name: str, generation: int) -> LayoutGpu | None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from laneway.cli import fleet, gpus, interrupts, progress
+from laneway.cli import asking, fleet, gpus, interrupts, progress
 from laneway.cli.errors import Failure, Unfinished, one_line
 from laneway.cli.profile_names import counts
 from laneway.kube.client import Client, PatchType
@@ -104,7 +104,8 @@ async def applied(
         raise Unfinished(f"{error}. {_going_on(change)}") from None
     if given.kind != "refused":
         return given
-    click.echo(one_line(given.words), err=True)
+    for words in asking.told(given, advise=change.changes and not waiting.when_possible):
+        click.echo(one_line(words), err=True)
     if waiting.when_possible:
         words = f"Not possible yet; applied as soon as it becomes possible. {_cancelling(change)}"
         click.echo(one_line(words))

@@ -35,8 +35,9 @@ from laneway.api import (
 from laneway.cli import asking, fleet, gpus, table
 from laneway.cli.errors import Failure
 from laneway.cli.gpu import against, changes
-from laneway.cli.progress import answer_of
+from laneway.cli.progress import Answer, answer_of
 from laneway.cli.vgpu import foremost, known
+from laneway.controllers.devices.layout import NOT_LATER
 
 ADDRESS = "0000:08:00.0"
 NAME = "node1-000008000"
@@ -253,6 +254,15 @@ def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
         assert "node1-000008004" in reason
         assert "node1-000008005" not in reason
     assert list(against(gpu, {"enabled": True, "mode": "SameSize"})) == []
+
+
+def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> None:
+    answer = Answer("refused", "WriteRefused", f"VM default/vm has it.{NOT_LATER}")
+    assert asking.told(answer, advise=True) == [
+        "WriteRefused: VM default/vm has it.",
+        "To have it applied as soon as it becomes possible, add --when-possible.",
+    ]
+    assert asking.told(answer, advise=False) == ["WriteRefused: VM default/vm has it."]
 
 
 def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> None:

@@ -54,7 +54,7 @@ _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
 
 _LATER = " The layout is applied as soon as that has ended."
-_NOT_LATER = (
+NOT_LATER = (
     " The layout stays refused, also once that has ended. To have it applied then, set its "
     "spec.whenPossible to true."
 )
@@ -247,7 +247,7 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
         applied = entry.accepted_generation == layout.metadata.generation
         final = not (layout.spec.when_possible or applied)
         if not owned:
-            words += _NOT_LATER if final else _LATER
+            words += NOT_LATER if final else _LATER
     said = _said(entry, LAYOUT_REFUSED, refusals[0].reason, words)
     return msgspec.structs.replace(said, final=final)
 
