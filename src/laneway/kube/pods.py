@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -100,3 +101,22 @@ def is_ready(pod: Pod) -> bool:
     """Whether a pod can be worked with: Ready, and not on its way out."""
     ready = find_condition(pod.status.conditions, "Ready")
     return ready is not None and ready.status == "True" and not pod.metadata.deletion_timestamp
+
+
+def together(
+    containers: Iterable[Counter[str]], first: Iterable[tuple[Counter[str], bool]]
+) -> Counter[str]:
+    """What a pod asks for, as the scheduler counts it.
+
+    What runs beside each other counts together, and what runs before by itself: of init containers,
+    in their order, it is told whether they run on (`restartPolicy: Always`).
+    """
+    most: Counter[str] = Counter()
+    beside: Counter[str] = Counter()
+    for asked, stays in first:
+        if stays:
+            beside += asked
+            most |= beside
+        else:
+            most |= beside + asked
+    return most | sum(containers, beside)

@@ -9,7 +9,7 @@ import msgspec
 
 from laneway.api import Condition, ObjectMeta, find_condition
 from laneway.core import quantity
-from laneway.kube.pods import Container, Pod
+from laneway.kube.pods import Container, Pod, together
 from laneway.kube.resource import Resource
 
 ENDED = frozenset({"Succeeded", "Failed"})
@@ -66,10 +66,12 @@ def requests(container: Container) -> Counter[str]:
 
 def requested(pod: Pod) -> Counter[str]:
     """What a pod takes of its node, itself included."""
-    total = Counter({"pods": quantity.NANO})
-    for container in pod.spec.containers:
-        total.update(requests(container))
-    return total
+    spec = pod.spec
+    total = together(
+        map(requests, spec.containers),
+        ((requests(one), one.restart_policy == "Always") for one in spec.init_containers),
+    )
+    return total + Counter({"pods": quantity.NANO})
 
 
 def devices(container: Container) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,30 @@ def test_what_others_have_is_not_to_be_had() -> None:
         f"0/2 nodes are available: 2 Insufficient {VGPU}.",
     )
     assert choose(pod({VGPU: "1"}), nodes, taken)[0] == "a"
+
+
+@pytest.mark.parametrize(
+    ("first", "needs"),
+    [
+        ([("1", "")], 1),
+        ([("3", ""), ("2", "")], 3),
+        ([("1", "Always")], 2),
+        ([("1", "Always"), ("2", "")], 3),
+        ([("2", ""), ("1", "Always")], 2),
+    ],
+)
+def test_init_containers_count_beside_what_runs_with_them(
+    first: list[tuple[str, str]], needs: int
+) -> None:
+    containers = [
+        {"name": "i", "restartPolicy": policy, "resources": {"limits": {VGPU: count}}}
+        for count, policy in first
+    ]
+    plain = msgspec.to_builtins(pod({VGPU: "1"}))
+    spec = {**plain["spec"], "initContainers": containers}
+    asking = PODS.decode(msgspec.json.encode({**plain, "spec": spec}))
+    assert choose(asking, [with_devices("a", needs)], {})[0] == "a"
+    assert choose(asking, [with_devices("a", needs - 1)], {})[0] == ""
 
 
 def test_the_emptier_of_two_nodes_is_chosen() -> None:

@@ -22,6 +22,7 @@ from laneway.kube.kubevirt import (
     VirtualMachine,
     VirtualMachineInstance,
 )
+from laneway.kube.pods import together
 from laneway.kube.resource import Key, key_of
 
 _ENDED = ("Succeeded", "Failed")
@@ -76,21 +77,15 @@ def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
 
 
 def limits_of(pod: Pod) -> Mapping[str, int]:
-    """As the scheduler counts: what runs beside each other together, what runs before by itself."""
-    total: Counter[str] = Counter()
-    for container in pod.spec.containers:
-        total.update(limits_of_container(container))
-    beside: Counter[str] = Counter()
-    first: dict[str, int] = {}
-    for container in pod.spec.init_containers:
-        asked = limits_of_container(container)
-        if container.restart_policy == "Always":
-            beside.update(asked)
-            asked = Counter()
-        for name in (*asked, *beside):
-            first[name] = max(first.get(name, 0), asked[name] + beside[name])
-    total.update(beside)
-    return {name: max(total[name], first.get(name, 0)) for name in (*total, *first)}
+    """As the scheduler counts (`together`)."""
+    spec = pod.spec
+    return together(
+        map(limits_of_container, spec.containers),
+        (
+            (limits_of_container(one), one.restart_policy == "Always")
+            for one in spec.init_containers
+        ),
+    )
 
 
 def limits_of_container(container: Container) -> Counter[str]:
