@@ -60,8 +60,8 @@ class Cluster:
         database: Path,
     ) -> None:
         self.client = client
-        self.own = client
-        """What agents and managers use, who are other users where a webhook looks at that."""
+        self.own = self.kubevirts = client
+        """What agents and managers use, and KubeVirt: other users where a webhook looks at that."""
         self.server = server
         self.families = MetricFamilies()
         self._stack = stack
@@ -389,6 +389,7 @@ async def _reviewed(folder: Path) -> AsyncIterator[Cluster]:
         client = await stack.enter_async_context(Client(load(serving.kubeconfig)))
         found = Cluster(client, serving.server, stack, folder / DATABASE)
         found.own = await stack.enter_async_context(Client(serving.own))
+        found.kubevirts = await stack.enter_async_context(Client(serving.kubevirts))
         async with reviewing(serving, found.families.registry):
             yield found
 

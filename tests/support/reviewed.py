@@ -23,7 +23,7 @@ from laneway.kube.cluster import ClusterConfig
 from laneway.kube.config import load
 from laneway.roles.admitting import ACCOUNT, admission
 from laneway.roles.manager import NAMESPACE
-from laneway.roles.up import Staff
+from laneway.roles.up import KUBEVIRT, Staff
 from laneway.roles.webhook import AGENT, Webhook
 
 TOKEN = "person"
@@ -39,6 +39,8 @@ class Served:
     server: ApiServer
     own: ClusterConfig
     """How Laneway's own parts reach it."""
+    kubevirts: ClusterConfig
+    """How KubeVirt's controller does."""
     asking: ClusterConfig
     """How its webhook does."""
     pki: Pki
@@ -60,7 +62,8 @@ async def served(directory: Path) -> AsyncIterator[Served]:
     kubeconfig.write(path, server=server.url, ca_pem=pki.ca_pem, token=TOKEN)
     config = load(path)
     try:
-        yield Served(path, server, staff.config(config, AGENT), staff.config(config, ACCOUNT), pki)
+        own, kubevirts, asking = (staff.config(config, one) for one in (AGENT, KUBEVIRT, ACCOUNT))
+        yield Served(path, server, own, kubevirts, asking, pki)
     finally:
         await server.stop()
 

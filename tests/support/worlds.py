@@ -93,7 +93,7 @@ class World:
 
     def start_kubernetes(self) -> None:
         """Scheduler and KubeVirt: what is there before anything of Laneway's."""
-        for part in (Scheduler(self.client), KubeVirt(self.client, self.runtimes)):
+        for part in (Scheduler(self.client), KubeVirt(self.cluster.kubevirts, self.runtimes)):
             self._tasks.append(asyncio.create_task(part.run()))
 
     async def start_manager(self) -> None:

@@ -68,7 +68,7 @@ class Load:
                 "apiVersion": LAYOUTS.api_version,
                 "kind": "VGPULayout",
                 "metadata": {"name": name},
-                "spec": {},
+                "spec": {"takeOver": True},
             }
             try:
                 await self._client.create(LAYOUTS, body)
