@@ -142,7 +142,7 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
         await cluster.answer(name, "Configured")
     fifth = await cluster.answer(names[4], "ProfileExhausted")
 
-    words = "NVIDIA A2-4Q: 0 of 4 left: the GPU carries 4 x NVIDIA A2-4Q."
+    words = "no room for another NVIDIA A2-4Q (an empty one takes 4): it has 4 x NVIDIA A2-4Q."
     assert words in cluster.message(fifth)
     assert len(cluster.carried(host)) == 4
     await cluster.disable(names[1])

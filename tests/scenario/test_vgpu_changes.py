@@ -72,7 +72,10 @@ async def test_more_than_fit_together_all_stay_as_they_are(cluster, simulated):
         await cluster.ask(name, f"{A2}-8Q")
     for name in names:
         vgpu = await cluster.answer(name, "ProfileExhausted")
-        assert f"{A2}-8Q: 0 of 2 left: the GPU carries 4 x {A2}-4Q." in cluster.message(vgpu)
+        assert (
+            f"no room for another {A2}-8Q (an empty one takes 2): it has 4 x {A2}-4Q."
+            in cluster.message(vgpu)
+        )
     await cluster.quiet(agent)
 
     assert host.faults.count == writes

@@ -198,7 +198,10 @@ async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
 
     refused = await cluster.answer(one, "ProfileExhausted")
     await cluster.quiet(agent)
-    assert f"{other}: 0 of 2 left: the GPU carries 2 x {first}." in cluster.message(refused)
+    assert (
+        f"no room for another {other} (an empty one takes 2): it has 2 x {first}."
+        in cluster.message(refused)
+    )
     assert refused.status.configure_vgpu_type_name == first
     assert refused.status.uuid == before
     assert list(cluster.carried(host).values()) == [first, first]

@@ -17,7 +17,7 @@ COLUMNS = ("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY
 _HOW = {
     State.HELD: "held by",
     State.RESERVED: "reserved by the stopped",
-    State.WANTED: "wanted by",
+    State.WANTED: "requested by",
 }
 
 

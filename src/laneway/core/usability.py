@@ -182,7 +182,7 @@ def _occupied(function: PciFunction, index: _Index) -> list[Reason]:
         return []
     if function.vfs or function.num_vfs:
         profiles = tuple(
-            f"{vgpu.address} carries {vgpu.configured.type_name or vgpu.configured.type_id}"
+            f"{vgpu.address} has {vgpu.configured.type_name or vgpu.configured.type_id}"
             for vgpu in index.carriers[function.address]
             if vgpu.configured is not None
         )
@@ -227,8 +227,8 @@ def _displays(function: PciFunction, index: _Index) -> list[Reason]:
 
 _TEXTS = {
     ReasonKind.CRITICAL: "critical to the node: {details}",
-    ReasonKind.BRIDGE: "it is a bridge, a part of the machine itself",
-    ReasonKind.USB_HUB: "it is a hub; what is plugged into it can be given instead",
+    ReasonKind.BRIDGE: "it is a bridge, which belongs to the node itself",
+    ReasonKind.USB_HUB: "it is a hub; the devices plugged into it can be passed to VMs instead",
     ReasonKind.NO_IOMMU_GROUP: "it has no IOMMU group, so the node cannot isolate it",
     ReasonKind.GROUP_CRITICAL: (
         "it shares IOMMU group {group} with {devices}, which is critical to the node: {details}"
@@ -239,11 +239,9 @@ _TEXTS = {
     ReasonKind.VFS_ENABLED: "virtual functions are enabled on it: {count}{details}",
     ReasonKind.VGPU_CONFIGURED: "a vGPU is configured on it: {details}",
     ReasonKind.VGPU_FUNCTION: "it is a virtual function of the vGPU card {devices}",
-    ReasonKind.GROUP_MATES: "the rest of IOMMU group {group} comes along: {devices}",
-    ReasonKind.DISPLAY: (
-        "the node's console goes dark until the next boot, because {devices} {details}"
-    ),
-    ReasonKind.NO_RESET: "the kernel knows no way to reset it between two virtual machines",
+    ReasonKind.GROUP_MATES: "other devices of IOMMU group {group} leave the node too: {devices}",
+    ReasonKind.DISPLAY: ("the node's console stays blank until the next boot: {devices} {details}"),
+    ReasonKind.NO_RESET: "the kernel has no method to reset it between two VMs",
     ReasonKind.ON_VFIO: "it is already on vfio-pci",
 }
 
@@ -261,19 +259,17 @@ _REMEDIES = {
         "Free that device first, or move the card to a slot with a group of its own."
     ),
     ReasonKind.VFS_ENABLED: (
-        "Give VMs its virtual functions or the vGPUs on them, or disable these to give it as a"
-        " whole."
+        "Use its virtual functions or the vGPUs on them in VMs, or disable these to pass it to a"
+        " VM as a whole."
     ),
-    ReasonKind.VGPU_CONFIGURED: "Give the VM the vGPU instead of the function.",
+    ReasonKind.VGPU_CONFIGURED: "Use the vGPU in the VM instead of the function.",
     ReasonKind.VGPU_FUNCTION: (
-        "Configure a vGPU on it through the VGPUDevice of the same name, and give that to the VM;"
+        "Configure a vGPU on it through the VGPUDevice of the same name, and use that in the VM;"
         " or disable the card's virtual functions and claim the whole card."
     ),
     ReasonKind.GROUP_MATES: "",
-    ReasonKind.DISPLAY: "Make sure that the node can be reached over network or a serial line.",
-    ReasonKind.NO_RESET: (
-        "Expect it to need a reboot of the node after use; test before relying on it."
-    ),
+    ReasonKind.DISPLAY: "Make sure that you can reach the node over the network or a serial line.",
+    ReasonKind.NO_RESET: ("It may need a reboot of the node after use; test it first."),
     ReasonKind.ON_VFIO: "",
 }
 

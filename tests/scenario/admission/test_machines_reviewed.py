@@ -36,7 +36,7 @@ async def test_from_wrong_to_running(
     assert f"'{NIC}' is listed more than once" in said
     two = [("a", I350), ("b", I350)]
     said = await admin.not_applied(make_machine("desk", "Always", hosts=two))
-    assert f"{I350}: 2 asked for on one node" in said
+    assert f"{I350}: 2 requested on one node" in said
 
     # A dry run is judged and changed like any other write, and is none.
     right = make_machine("desk", "Always", hosts=[(NIC, I350)])
@@ -66,9 +66,7 @@ async def test_a_machine_that_is_to_rest_is_told_what_it_lacks(
     await world.vgpu("node1-000008004", "NVIDIA A2-8Q")
     two = [("one", SMALL), ("two", SMALL)]
     said = await admin.warned("create", "-f", "-", stdin=json.dumps(make_machine("desk", gpus=two)))
-    assert said.startswith(
-        f"Warning: The virtual machine cannot start now: {SMALL}: 2 asked for on one node"
-    )
+    assert said.startswith(f"Warning: The VM cannot start now: {SMALL}: 2 requested on one node")
     assert SMALL in await admin.not_applied(make_machine("other", "Always", gpus=two))
 
 
@@ -170,7 +168,7 @@ async def test_one_display_for_a_machine(world: World, admin: Kubectl, make_mach
     for one in gpus:
         one["virtualGPUOptions"] = {"display": {"enabled": True, "ramFB": {"enabled": True}}}
     said = await admin.not_applied(raw)
-    assert "Only one display of a virtual machine can have ramFB, and 'one', 'two' all have" in said
+    assert "Only one display of a VM can have ramFB, and 'one', 'two' all have" in said
 
 
 async def test_a_machine_whose_device_is_gone_can_be_changed_and_deleted(

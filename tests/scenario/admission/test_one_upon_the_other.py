@@ -43,7 +43,7 @@ async def test_two_machines_ask_for_the_last_device_in_one_moment(
     admitted = [name for name in names if name not in refused]
     for error in refused.values():
         assert isinstance(error, ForbiddenError)
-        assert f"{RESOURCE}: 1 asked for on one node" in str(error)
+        assert f"{RESOURCE}: 1 requested on one node" in str(error)
     states = {
         (await world.status(name, "Running", "ErrorUnschedulable")).status.printable_status: name
         for name in admitted

@@ -40,8 +40,8 @@ async def test_a_layout_takes_no_device_that_a_machine_at_rest_names(
     stored = await world.until(served(VGPULayout), "desktops", refused)
     [gpu] = stored.status.gpus
     assert gpu.message.startswith(
-        f"VGPUDevice {VGPU} is not changed as the layout asks: device {VGPU} is in use with VM "
-        "default/desk"
+        f"VGPUDevice {VGPU} cannot be changed as the layout requests: device {VGPU} is in use with "
+        "VM default/desk"
     )
     assert (await admin.get("vgpudevice", VGPU))["spec"]["enabled"] is True
 

@@ -14,7 +14,7 @@ LABEL = "harvesterhci.io/gpu-baremetal-workloads"
 async def test_gpus_that_are_shared_do_not_go_to_containers(world: World, admin: Kubectl) -> None:
     await world.add("node1", "a2")
     said = await admin.refused("label", "node", "node1", f"{LABEL}=true")
-    assert f"GPUs of node node1 are shared by virtual machines: {GPU}" in said
+    assert f"GPUs of node node1 are enabled for vGPUs: {GPU}" in said
     await admin.ok("label", "node", "node1", "anything=else")
 
     await admin.patch("sriovgpudevice", GPU, enabled=False)

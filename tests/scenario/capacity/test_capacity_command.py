@@ -34,7 +34,7 @@ async def test_every_device_is_shown_with_who_has_it(objects: Any, laneway: Lane
         "2 held by VM default/runs",
         "n2 (the node is cordoned)",
         "nvidia.com/AD104GL_L4 1 0 0 0 0 1",
-        "1 not to be had: the node is cordoned",
+        "1 unavailable: the node is cordoned",
         "all 2 nodes",
         "kubevirt.io/n1-stick 1 0 0 0 1 0",
         "nvidia.com/AD104GL_L4 3 1 1 0 0 1",
@@ -85,7 +85,7 @@ async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name
     await objects.vm("rests", [objects.small])
     done = await laneway("capacity", "A2-2Q", status=3)
     assert done.lines[0] == ("No: there is no room for 1 machine with 1 x nvidia.com/NVIDIA_A2-2Q.")
-    assert "DevicesShort: nvidia.com/NVIDIA_A2-2Q: 1 asked for on one node; " in done.lines[1]
+    assert "DevicesShort: nvidia.com/NVIDIA_A2-2Q: 1 requested on one node; " in done.lines[1]
     assert "(1 reserved by the stopped VM default/rests)" in done.lines[1]
     assert done.err == ""
 

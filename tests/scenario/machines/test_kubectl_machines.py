@@ -153,7 +153,7 @@ def test_machine_with_devices_outlives_laneway_and_gives_them_back(
 
     # One more is one too many: refused where it is to run, and else it waits and says so.
     said = kubectl("apply", "-f", "-", stdin=machine("vm2", 1), status=1)
-    assert f"{VGPU}: 1 asked for on one node; node sim-a2-1 has 0 free of 2" in said
+    assert f"{VGPU}: 1 requested on one node; node sim-a2-1 has 0 free of 2" in said
     rests = machine("vm2", 1).replace("runStrategy: Always", "runStrategy: Halted")
     kubectl("apply", "-f", "-", stdin=rests)
     kubectl("patch", "vm", "vm2", "--type", "merge", "-p", '{"spec":{"runStrategy":"Always"}}')

@@ -49,7 +49,7 @@ def test_page_names_the_group_mates_and_what_they_are(capsys: pytest.CaptureFixt
     assert "with 0000:08:00.1 NVIDIA Corporation Device ffff (Audio device)" in out
     assert "driver snd_hda_intel" in out
     assert "Yes, as nvidia.com/AD104GL_L4." in out
-    assert "- the rest of IOMMU group 42 comes along: 0000:08:00.1" in out
+    assert "- other devices of IOMMU group 42 leave the node too: 0000:08:00.1" in out
 
 
 def test_refusal_comes_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_warning_is_no_refusal(capsys: pytest.CaptureFixture[str]) -> None:
     stuck = gpu(reset_methods=())
     out = page_of(capsys, Inventory(functions=(stuck,)), stuck)
     assert "Yes, as" in out
-    assert "- warning: the kernel knows no way to reset it" in out
+    assert "- warning: the kernel has no method to reset it" in out
 
 
 def test_memory_counts_every_bar_but_ports(capsys: pytest.CaptureFixture[str]) -> None:

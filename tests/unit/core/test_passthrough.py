@@ -208,7 +208,7 @@ def test_a_device_without_iommu_group_or_with_vfs_or_vgpus_is_refused_with_the_r
     )
     served = function(vf, driver="nvidia", physfn=GPU, iommu_group=9)
     assert "NVIDIA A2-4Q" in words(bind(GPU, of(card, served, vgpus=(vgpu,))))
-    assert "Give the VM the vGPU instead" in words(bind(vf, of(card, served, vgpus=(vgpu,))))
+    assert "Use the vGPU in the VM instead" in words(bind(vf, of(card, served, vgpus=(vgpu,))))
     idle = replace(vgpu, configured=None)
     assert "virtual function of the vGPU card" in words(bind(vf, of(card, served, vgpus=(idle,))))
 

@@ -91,7 +91,7 @@ def test_harmless_group_mates_come_along_and_are_named() -> None:
     reasons = judge(function(), Inventory(functions=(function(), audio)))
     assert usable(reasons)
     assert [text(reason) for reason in reasons] == [
-        "the rest of IOMMU group 42 comes along: 0000:08:00.1"
+        "other devices of IOMMU group 42 leave the node too: 0000:08:00.1"
     ]
 
 
@@ -125,7 +125,7 @@ def test_pf_with_vfs_cannot_be_given_whole_and_names_the_vgpus_on_them() -> None
     [reason] = judge(card, Inventory(functions=(card,), vgpus=(configured,)))
     assert reason.kind is ReasonKind.VFS_ENABLED
     assert text(reason) == (
-        "virtual functions are enabled on it: 1 (0000:08:00.4 carries NVIDIA A2-4Q)"
+        "virtual functions are enabled on it: 1 (0000:08:00.4 has NVIDIA A2-4Q)"
     )
 
 
@@ -179,7 +179,7 @@ def test_console_display_warns_whether_it_is_given_or_comes_along(subject: PciAd
     assert usable(reasons)
     [warning] = [reason for reason in reasons if reason.effect is Effect.WARNS]
     assert text(warning) == (
-        "the node's console goes dark until the next boot, because 0000:08:00.0 is the boot display"
+        "the node's console stays blank until the next boot: 0000:08:00.0 is the boot display"
     )
     assert "serial line" in remedy(warning)
 

@@ -52,9 +52,9 @@ from laneway.kube.kubevirt import (
 )
 
 NO_DEVICES = Devices()
-_STOPPED = "The virtual machine cannot start now: "
-_WAITS = "The virtual machine waits: "
-_COMING = "The virtual machine waits for a device that is not ready yet: "
+_STOPPED = "The VM cannot start now: "
+_WAITS = "The VM waits: "
+_COMING = "The VM waits for a device that is not ready yet: "
 _MOST = 16
 """So many refusals are told, and so many warnings: who has more begins with these."""
 
@@ -273,7 +273,7 @@ def _shared(
     for resource in sorted(counts):
         if owners.shared(resource, askers, granted, world):
             yield (
-                f"Other users have claimed devices of the pool {resource}, too, which the machine "
-                "does not get: on a node where no others are free it fails to start. Claim with "
-                "disableResourcePooling to have a resource of your own."
+                f"Other users have claimed devices of {resource}, too, which the VM cannot use: it "
+                "does not start on a node where only those are free. Claim your devices with "
+                "disableResourcePooling to give them a resource name of their own."
             )

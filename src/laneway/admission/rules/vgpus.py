@@ -140,12 +140,12 @@ def _taken(case: Case[VGPUDevice], gpu: SRIOVGPUDevice, profile: str) -> str:
         sizes = {name for name in wished if framebuffer_mib(name) != framebuffer_mib(profile)}
         if sizes and framebuffer_mib(profile):
             return (
-                f"{counted(sorted((name, wished[name]) for name in sizes))} is asked for on the "
-                "GPU, which carries one size at a time in mode SameSize."
+                f"{counted(sorted((name, wished[name]) for name in sizes))} is requested on the "
+                "GPU, whose vGPUs all have one size in mode SameSize."
             )
     most = status.configured.get(profile, 0) + status.fits.get(profile, 0)
     if profile in status.fits and wished[profile] >= most:
-        return f"{wished[profile]} x {profile} are asked for on the GPU, which takes {most}."
+        return f"{wished[profile]} x {profile} are requested on the GPU, which has room for {most}."
     return ""
 
 
@@ -188,7 +188,7 @@ def _why(
     if gpu is not None and not gpu.spec.enabled:
         return f"SRIOVGPUDevice {gpu.metadata.name} is not enabled."
     if current := known.status.configure_vgpu_type_name:
-        return f"The function carries a {current}."
+        return f"The function already has a {current}."
     if gpu is not None and (odd := _other_mode(gpu, profile)):
         return odd
     if gpu is not None and profile in of_gpu:
@@ -196,7 +196,7 @@ def _why(
     if of_gpu or known.status.available_types:
         return "The driver has no profile of that name for this GPU."
     if not known.status.observed_generation:
-        return "Nothing is known of the function yet: its agent has not answered."
+        return "The agent of its node has not reported on the function yet."
     return "The driver offers no profile there."
 
 
@@ -229,12 +229,13 @@ def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None)
         framebuffer_mib(name) != size for name in status.configured
     ):
         return (
-            f"The GPU carries {counted(sorted(status.configured.items()))}, and one size at a "
-            "time in mode SameSize. Ask for that size, or have the GPU in mode MixedSize."
+            f"The GPU has {counted(sorted(status.configured.items()))}, and all of its vGPUs have "
+            "one size in mode SameSize. Request that size, or set the GPU's spec.mode to MixedSize."
         )
     left = status.fits.get(profile, 0)
     carries = counted(sorted(status.configured.items()))
-    return f"The GPU carries {carries}, and takes {left} more of it."
+    room = f"room for {left} more" if left else "no room for another of this profile"
+    return f"The GPU has {carries}, and {room}."
 
 
 def _delete(case: Case[VGPUDevice], _old: VGPUDevice) -> Findings:
@@ -242,8 +243,8 @@ def _delete(case: Case[VGPUDevice], _old: VGPUDevice) -> Findings:
     yield from used
     if not used and case.world.pci_devices.get(case.name) is not None:
         yield (
-            f"{KIND} {case.name}: as long as its function is there its agent makes the object "
-            "anew, with the vGPU that is there."
+            f"{KIND} {case.name}: the agent creates the object again, with the vGPU that it "
+            "finds, as long as the function exists."
         )
 
 

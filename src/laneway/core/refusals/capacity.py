@@ -31,8 +31,8 @@ class NodeDevices(msgspec.Struct, frozen=True):
         parts = (
             _taken("held by", self.held),
             _taken("reserved by the stopped", self.reserved),
-            _taken("wanted by", self.wanted),
-            _taken("not to be had:", self.unhealthy),
+            _taken("requested by", self.wanted),
+            _taken("unavailable:", self.unhealthy),
         )
         return "; ".join(filter(None, parts))
 
@@ -72,9 +72,9 @@ class ResourceUnknown(Refusal, frozen=True):
     @property
     def words(self) -> str:
         if not self.known:
-            there = "No node has any device for VMs yet: claim one, or configure a vGPU."
+            there = "No node has a device for VMs yet: claim one, or configure a vGPU."
         else:
-            there = f"Claim such a device, configure such a vGPU, or ask for: {listed(self.known)}."
+            there = f"Claim such a device, configure such a vGPU, or request: {listed(self.known)}."
         return f"{self.resource}: no node has such a device. {there}"
 
 
@@ -88,8 +88,8 @@ class NodeUnknown(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The cluster has no node {self.node}. Nodes with devices: {listed(self.known)}. Name "
-            "one that there is."
+            f"The cluster has no node {self.node}. Name one of the nodes with devices: "
+            f"{listed(self.known)}."
         )
 
 
@@ -101,7 +101,7 @@ class NoNodeSelected(Refusal, frozen=True):
     @property
     def words(self) -> str:
         asked = listed(f"{key}={value}" for key, value in self.labels)
-        return f"No node that may be used has {asked}. Label a node so, or ask for other labels."
+        return f"No usable node has {asked}. Label a node, or select other labels."
 
 
 class DevicesShort(Refusal, frozen=True):
@@ -125,20 +125,20 @@ class DevicesShort(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        asked = f"{self.resource}: {self.count} asked for on one node"
+        asked = f"{self.resource}: {self.count} requested on one node"
         if self.machines != 1:
             asked = (
-                f"{self.resource}: {self.count} asked for by each of {self.machines} machines, "
-                f"and there is enough for {self.possible}"
+                f"{self.resource}: {self.count} requested by each of {self.machines} VMs, and "
+                f"there is enough for {self.possible}"
             )
-        usable = "node that may be used" if self.chosen else "node"
+        usable = "usable node" if self.chosen else "node"
         if not self.nodes:
             rest = f"no {usable} has any"
         elif not self.others:
             rest = f"{_sites(self.nodes)}; no other {usable} has any"
         else:
             rest = f"{_sites(self.nodes)}; {_nodes(self.others)} {self.others_free} free"
-        return f"{asked}; {rest}. Free some, make more of them, or ask for less."
+        return f"{asked}; {rest}. Free some, configure more, or request fewer."
 
 
 class DevicesApart(Refusal, frozen=True):
@@ -159,9 +159,9 @@ class DevicesApart(Refusal, frozen=True):
         )
         more = f"; {_nodes(self.others)} not all of it either" if self.others else ""
         return (
-            "A machine needs all of its devices on one node, and there is room for "
-            f"{self.possible} of {self.machines}: {told}{more}. Free what is missing, or ask for "
-            "less."
+            "A VM needs all of its devices on one node, and there is room for "
+            f"{self.possible} of {self.machines}: {told}{more}. Free what is missing, or request "
+            "fewer."
         )
 
 
@@ -181,7 +181,7 @@ class RollOutStuck(Refusal, frozen=True):
         each = listed(f"{count} x {resource}" for resource, count in self.resources)
         old = "1 old one keeps its" if self.running == 1 else f"{self.running} old ones keep their"
         return (
-            f"The roll-out stops after {self.replaced} of {self.machines} machines: {old} devices "
-            f"until a new one runs beside (surge {self.surge}), which needs {each} more. Free that "
-            "much, or let one be unavailable meanwhile."
+            f"The rollout stops after {self.replaced} of {self.machines} VMs: {old} devices until "
+            f"a new one runs (surge {self.surge}), which needs {each} more. Free that many, or "
+            "allow one VM to be unavailable meanwhile."
         )

@@ -1,4 +1,4 @@
-"""Why a GPU is not shared, or not in the mode that is wished."""
+"""Why a GPU is not shared, or not in the desired mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GpuUnreadable(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"The driver tells nothing about {self.device}: {self.error}."
+        return f"The driver reports nothing about {self.device}: {self.error}."
 
 
 class NotAVgpuCard(Refusal, frozen=True):
@@ -24,9 +24,7 @@ class NotAVgpuCard(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return (
-            f"{self.device} is no NVIDIA GPU that can carry vGPUs. laneway devices shows which can."
-        )
+        return f"{self.device} is not an NVIDIA GPU with vGPU support; laneway devices lists those."
 
 
 class NoProfiles(Refusal, frozen=True):
@@ -72,7 +70,7 @@ class MigUnsupported(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.device} has no MIG mode. Ask for a mode and profiles that need none."
+        return f"{self.device} has no MIG mode. Choose another mode and time-sliced profiles."
 
 
 class MigOnly(Refusal, frozen=True):
@@ -109,8 +107,8 @@ class MixedSizeUnsupported(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} cannot carry vGPUs of different sizes at once: card or driver lack the "
-            "mode. Ask for one size only."
+            f"{self.device} cannot have vGPUs of different sizes at once: the card or its driver "
+            "does not support mixed sizes. Request one size only."
         )
 
 
@@ -121,7 +119,7 @@ class ModeUnknown(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.mode!r} is no mode of a GPU: use {', '.join(Mode)}, or leave it empty."
+        return f"{self.mode!r} is not a mode of a GPU: use {', '.join(Mode)}, or leave it empty."
 
 
 class ModeWithoutVfs(Refusal, frozen=True):
@@ -133,7 +131,7 @@ class ModeWithoutVfs(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Mode {self.mode} has no virtual functions, and spec.enabled asks for them: "
+            f"Mode {self.mode} has no virtual functions, but spec.enabled requests them, so "
             f"{self.device} is left as it is. Set spec.enabled to false, or choose SameSize, "
             "MixedSize or MIGBacked."
         )
@@ -149,14 +147,14 @@ class ModeElsewhere(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} is in mode {self.found}, which it was not given through this object, "
-            f"so it does not change to {self.wanted}. To keep it, ask for {self.found}; to have "
-            f"{self.wanted}, ask for {self.wanted} after that."
+            f"{self.device} is in mode {self.found}, which was not set through this object, so it "
+            f"does not change to {self.wanted}. To take it over, set the mode to {self.found}; to "
+            f"change it, set {self.wanted} after that."
         )
 
 
 class GpuPreparing(Refusal, frozen=True):
-    """The GPU itself is not yet as it is wished, so nothing is made on it."""
+    """The GPU itself is not yet in its desired state, so nothing is made on it."""
 
     device: str
     what: str
@@ -165,4 +163,4 @@ class GpuPreparing(Refusal, frozen=True):
     @property
     def words(self) -> str:
         first = self.what.rstrip(".")
-        return f"{self.device} is not ready for it yet: {first}. This goes on by itself afterwards."
+        return f"{self.device} is not ready yet: {first}. This continues by itself afterwards."

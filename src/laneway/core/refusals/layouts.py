@@ -66,8 +66,8 @@ class PossibleNow(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            "It was refused when it was written, and nothing was changed. It is possible now. To "
-            f"apply it: kubectl patch vgpulayout {self.layout} --type merge "
+            "The layout was refused when it was written, and nothing was changed. It is possible "
+            f"now. To apply it: kubectl patch vgpulayout {self.layout} --type merge "
             '-p \'{"spec":{"whenPossible":true}}\''
         )
 
@@ -81,8 +81,8 @@ class CountTooSmall(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.count} x {shown(self.profile)} is no number of vGPUs: ask for one at least, "
-            "or leave it."
+            f"{self.count} x {shown(self.profile)} is not a number of vGPUs: request at least 1, "
+            "or leave the profile out."
         )
 
 
@@ -97,7 +97,7 @@ class TooFewFunctions(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.count} vGPUs need {self.count} virtual functions of {self.device}, and "
-            f"{self.functions} of them can carry one. Ask for fewer."
+            f"{self.functions} of them can have one. Request fewer."
         )
 
 
@@ -110,9 +110,8 @@ class SizesMixed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{listed(self.profiles)} differ in size, and {self.device} carries one size at a "
-            "time. Ask for one size, or for mixed sizes (mode MixedSize; of laneway host: "
-            "--mixed-size)."
+            f"{listed(self.profiles)} differ in size, and all vGPUs of {self.device} must have one "
+            "size. Request one size, or mode MixedSize (laneway host: --mixed-size)."
         )
 
 
@@ -127,7 +126,7 @@ class ModesExclusive(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{listed(self.sliced)} share all of {self.device} by time, {listed(self.mig_backed)} "
-            "need MIG mode, and a card is in one mode only. Ask for one kind."
+            "need MIG mode, and a card is in one mode only. Request one kind."
         )
 
 
@@ -140,8 +139,9 @@ class ModeExcludes(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"In mode {self.mode} a GPU carries no {listed(self.profiles)}. Ask for another mode, "
-            "leave it empty to have what the profiles need, or ask for other profiles."
+            f"A GPU in mode {self.mode} cannot have {listed(self.profiles)}. Choose another mode, "
+            "leave spec.mode empty to use the mode that the profiles need, or choose other "
+            "profiles."
         )
 
 
@@ -178,4 +178,4 @@ class WriteRefused(Refusal, frozen=True):
     @property
     def words(self) -> str:
         why = self.why.rstrip(".")
-        return f"{self.changed} is not changed as the layout asks: {why}."
+        return f"{self.changed} cannot be changed as the layout requests: {why}."

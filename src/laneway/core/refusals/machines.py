@@ -25,8 +25,8 @@ class ResourceNotFound(Refusal, frozen=True):
         closest = f" Closest: {few(self.closest)}." if self.closest else ""
         return (
             f"No device has the resource {quoted(self.resource)}, which device "
-            f"{quoted(self.entry)} of the virtual machine asks for.{closest} 'laneway capacity' "
-            "lists all resources."
+            f"{quoted(self.entry)} of the VM requests.{closest} 'laneway capacity' lists all "
+            "resources."
         )
 
 
@@ -39,8 +39,8 @@ class TooManyDevices(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The virtual machine has {self.count} entries in hostDevices and gpus; at most "
-            f"{self.limit} are accepted. Remove the entries that it does not need."
+            f"The VM has {self.count} entries in hostDevices and gpus; at most {self.limit} are "
+            "accepted. Remove the entries that it does not need."
         )
 
 
@@ -60,8 +60,8 @@ class DevicesOnSeveralNodes(Refusal, frozen=True):
         return (
             f"device {self.device} is not on the same node in "
             "VirtualMachine.Spec.Template.Spec.Domain.Devices.HostDevices of "
-            f"{self.machine}: it is on {self.node}, and {self.other} on {self.other_node}. A "
-            "virtual machine needs all of its devices on one node; name devices of one node."
+            f"{self.machine}: it is on {self.node}, and {self.other} on {self.other_node}. A VM "
+            "needs all of its devices on one node; name devices of one node."
         )
 
 
@@ -177,7 +177,7 @@ class PoolOfOthers(Refusal, frozen=True):
         if not self.user:
             return f"users have claimed devices of {self.resource}, {_NOBODY}"
         return (
-            f"{self.resource}: {self.count} asked for on one node, where {quoted(self.user)} may "
+            f"{self.resource}: {self.count} requested on one node, where {quoted(self.user)} may "
             f"use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
             "administrator for the verb use on their claims."
         )
@@ -234,16 +234,15 @@ class VgpusPerMachine(Refusal, frozen=True):
     @property
     def words(self) -> str:
         allowed = (
-            f"is supported only as the one vGPU of a virtual machine, and this one asks for "
-            f"{self.count}"
+            f"is supported only as the single vGPU of a VM, and this VM requests {self.count}"
             if self.maximum == 1
-            else f"is supported in virtual machines with up to {self.maximum} vGPUs, and this one "
-            f"asks for {self.count}"
+            else f"is supported in VMs with up to {self.maximum} vGPUs, and this VM requests "
+            f"{self.count}"
         )
         instead = (
             f"Several vGPUs of these profiles are supported: {few(self.instead)}."
             if self.instead
-            else "Give each virtual machine fewer vGPUs."
+            else "Request fewer vGPUs for each VM."
         )
         return f"{self.profile} {allowed}. {instead}"
 
@@ -256,7 +255,7 @@ class SeveralDisplays(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            "Only one display of a virtual machine can have ramFB, and "
+            "Only one display of a VM can have ramFB, and "
             f"{few(map(quoted, self.names))} all have it. Set virtualGPUOptions.display.enabled, "
             "or ramFB.enabled, to false on all but one."
         )
@@ -274,7 +273,7 @@ class ResourceInBothLists(Refusal, frozen=True):
         return (
             f"{self.resource} is listed in hostDevices ({few(map(quoted, self.hosts))}) and in "
             f"gpus ({few(map(quoted, self.gpus))}). KubeVirt would pass the same device twice, and "
-            "the virtual machine would not start. Move all entries of this resource to one list: "
+            "the VM would not start. Move all entries of this resource to one list: "
             "to gpus if one of them has virtualGPUOptions, else to hostDevices."
         )
 
@@ -288,7 +287,7 @@ class UsbInGpus(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"gpus entry {quoted(self.entry)} asks for {self.resource}, which is a USB device. "
+            f"gpus entry {quoted(self.entry)} requests {self.resource}, which is a USB device. "
             "KubeVirt passes USB devices only from hostDevices; move the entry there, without "
             "virtualGPUOptions."
         )
@@ -303,7 +302,7 @@ class ResourcesConfused(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{few(self.resources)} differ only in case, dots or slashes, which KubeVirt does not "
-            "tell apart when it passes devices to a virtual machine. Ask for one of them, or give "
+            "tell apart when it passes devices to a VM. Request one of them, or give "
             "the devices another resource name (annotation "
             "pcidevice.harvesterhci.io/override-resource-name of their claims)."
         )

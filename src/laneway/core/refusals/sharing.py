@@ -1,4 +1,4 @@
-"""Why admission refuses what is wished of cards that are shared: network cards, GPUs, vGPUs.
+"""Why admission refuses what is requested of cards that are shared: network cards, GPUs, vGPUs.
 
 As for claims, the words begin with Harvester's.
 """
@@ -21,7 +21,8 @@ class VfsClaimed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcideviceclaims {few(self.claims, ',')} related to sriovnetworkdevice {self.name} in "
-            "use. Another number of virtual functions begins with none: delete these claims first."
+            "use. Changing the number of virtual functions removes all of them first: delete these "
+            "claims."
         )
 
 
@@ -44,7 +45,7 @@ class GpusShared(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"GPUs of node {self.node} are shared by virtual machines: {few(self.gpus)}. Set "
+            f"GPUs of node {self.node} are enabled for vGPUs: {few(self.gpus)}. Set "
             "spec.enabled of these SRIOVGPUDevices to false before the node gets the label "
             "harvesterhci.io/gpu-baremetal-workloads."
         )
@@ -59,8 +60,8 @@ class GpuPodsRunning(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Pods on node {self.node} have its GPUs: {few(self.pods)}. End them before the label "
-            "harvesterhci.io/gpu-baremetal-workloads is taken off."
+            f"Pods on node {self.node} use its GPUs: {few(self.pods)}. Delete them before you "
+            "remove the label harvesterhci.io/gpu-baremetal-workloads."
         )
 
 
@@ -74,7 +75,7 @@ class ProfileNotNamed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"VGPUTypeName cannot be empty for vGPU device {self.name}. Possible there now: "
+            f"VGPUTypeName cannot be empty for vGPU device {self.name}. Possible now: "
             f"{listed(self.offered)}."
         )
 
@@ -95,7 +96,7 @@ class ProfileNotOffered(Refusal, frozen=True):
         hint = f"Closest: {listed(meant)}. " if meant else ""
         return (
             f"VGPUTypeName {shown(self.profile)} is not a valid profile for vGPU device "
-            f"{self.name}. {line(self.why)} {hint}Possible there now: {few(self.offered)}."
+            f"{self.name}. {line(self.why)} {hint}Possible now: {few(self.offered)}."
         )
 
 
@@ -111,7 +112,7 @@ class TooManyInstances(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"MIGConfiguration {self.name} has more than {self.most} instances defined: "
-            f"{self.count}. A GPU has {self.most} at the most."
+            f"{self.count}. A GPU can have at most {self.most}."
         )
 
 

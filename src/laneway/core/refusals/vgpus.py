@@ -15,7 +15,7 @@ class ProfileMissing(Refusal, frozen=True):
     def words(self) -> str:
         return (
             "spec.vGPUTypeName is empty: name the profile to configure. "
-            f"Possible here now: {listed(self.offered)}."
+            f"Possible now: {listed(self.offered)}."
         )
 
 
@@ -30,7 +30,7 @@ class ProfileUnknown(Refusal, frozen=True):
         text = f"The driver offers no profile named {quoted(self.profile)} on this GPU."
         if meant := closest(self.profile, self.offered):
             return f"{text} Closest: {listed(meant)}."
-        return f"{text} Possible here now: {few(self.offered)}." if self.offered else text
+        return f"{text} Possible now: {few(self.offered)}." if self.offered else text
 
 
 class ProfileExhausted(Refusal, frozen=True):
@@ -45,23 +45,26 @@ class ProfileExhausted(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        left = f"0 of {self.of} left" if self.of else "none left"
+        most = f" (an empty one takes {self.of})" if self.of else ""
+        advice = "Disable one of its vGPUs first"
+        if self.offered:
+            advice += f", or set spec.vGPUTypeName to one that fits: {listed(self.offered)}"
         return (
-            f"{self.profile}: {left}: the GPU carries {counted(self.configured)}. "
-            f"Possible here now: {listed(self.offered)}."
+            f"The GPU has no room for another {self.profile}{most}: it has "
+            f"{counted(self.configured)}. {advice}."
         )
 
 
 class FunctionMissing(Refusal, frozen=True):
-    """The VF is not on the bus, although its GPU is wished to have VFs."""
+    """The VF is not on the bus, although its GPU is to have VFs."""
 
     address: str
 
     @property
     def words(self) -> str:
         return (
-            f"{self.address} is not on the PCI bus: the GPU's virtual functions do not exist. "
-            "They come back when SR-IOV is enabled on the GPU again."
+            f"{self.address} is not on the PCI bus: the GPU's virtual functions do not exist. Set "
+            "spec.enabled of its SRIOVGPUDevice to true."
         )
 
 
@@ -74,7 +77,7 @@ class GpuDisabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            "The GPU has no virtual functions and is not meant to. Enable the GPU first: set "
+            "The GPU is not enabled, so it has no virtual functions. Enable the GPU first: set "
             f"spec.enabled of SRIOVGPUDevice {self.gpu} to true."
         )
 
@@ -87,9 +90,9 @@ class NoGpuInstances(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} is in MIG mode and has no GPU instance, so there is nothing that a "
-            "vGPU could be in. Ask for GPU instances in the MigConfiguration of the same name, "
-            "and set its spec.enabled to true."
+            f"{self.device} is in MIG mode and has no GPU instance, which a vGPU needs there. "
+            "Request GPU instances in the MigConfiguration of the same name, and set its "
+            "spec.enabled to true."
         )
 
 
@@ -102,13 +105,14 @@ class ConfiguredElsewhere(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The driver has a {self.profile or 'vGPU of an unknown profile'} here that was not "
-            "configured through this object. It is left alone. To take it over, set "
-            "spec.enabled to true with this vGPUTypeName; to remove it, disable it afterwards."
+            "configured through this object, so it is left alone. To take it over, set "
+            "spec.enabled to true with this vGPUTypeName; to remove it, set spec.enabled to false "
+            "after that."
         )
 
 
 class OtherProfileRunning(Refusal, frozen=True):
-    """The function carries another vGPU than wished, and not because of this object."""
+    """The function carries another vGPU than desired, and not because of this object."""
 
     profile: str
     running: str
@@ -131,6 +135,6 @@ class ParametersMalformed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.parameters!r} are no vGPU parameters: write name=value, several of them "
-            "separated by commas, such as frame_rate_limiter=0."
+            f"{self.parameters!r} are not vGPU parameters: write name=value, separated by commas, "
+            "such as frame_rate_limiter=0."
         )

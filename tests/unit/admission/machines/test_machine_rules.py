@@ -142,7 +142,7 @@ def test_a_machine_may_be_stored_before_its_claim_and_not_started(
     stored = cluster.vm(device(cluster), strategy="Halted")
     verdict = cluster.judge(stored)
     assert verdict.allowed
-    assert verdict.warnings[0].startswith("The virtual machine cannot start now: ")
+    assert verdict.warnings[0].startswith("The VM cannot start now: ")
     started = copy.deepcopy(stored)
     started["spec"]["runStrategy"] = "Always"
     assert cluster.reasons(started, stored) == [reason]
@@ -159,7 +159,7 @@ def test_what_a_start_has_to_wait_for_is_a_warning(cluster: Any) -> None:
     stored, started = cluster.vm(("any", GPU), strategy="Halted"), cluster.vm(("any", GPU))
     verdict = cluster.judge(started, stored)
     assert verdict.allowed
-    assert verdict.warnings[0].startswith(f"The virtual machine waits: {GPU}: 1 asked for")
+    assert verdict.warnings[0].startswith(f"The VM waits: {GPU}: 1 requested")
     gone = cluster.vm(("any", "nvidia.com/GONE"))
     assert cluster.judge(gone, {**gone, "spec": {**gone["spec"], "runStrategy": "Halted"}}).allowed
 
@@ -245,12 +245,12 @@ def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster
     cluster.pci("n1", "0000:09:00.0", claimed="bob")
     one = cluster.judge(cluster.vm(("a", GPU)))
     assert one.allowed
-    assert "Other users have claimed devices of the pool" in one.warnings[0]
+    assert "Other users have claimed devices of" in one.warnings[0]
     assert "bob" not in one.warnings[0]
     both = cluster.vm(("a", GPU), ("b", GPU))
     verdict = cluster.judge(both)
     assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
-    assert "2 asked for on one node, where 'alice' may use 1" in words(verdict)
+    assert "2 requested on one node, where 'alice' may use 1" in words(verdict)
     cluster.granted.add(("pcideviceclaims", ""))
     verdict = cluster.judge(both)
     assert verdict.allowed
@@ -413,7 +413,7 @@ def test_several_vgpus_in_one_machine_by_series_and_board(
     verdict = cluster.judge(cluster.vm(*asked))
     assert [one.reason for one in verdict.refusals] == (["VgpusPerMachine"] if refused else [])
     if refused:
-        assert words(verdict).startswith(f"NVIDIA {refused} is supported only as the one vGPU")
+        assert words(verdict).startswith(f"NVIDIA {refused} is supported only as the single vGPU")
     if refused == "A2-4A":
         assert "profiles are supported: NVIDIA A2-4Q" in words(verdict)
 
@@ -536,9 +536,7 @@ def test_a_machine_that_is_applied_together_with_its_claim_waits_for_it(
     verdict = cluster.judge(cluster.vm((gpu if named else "any", GPU)))
 
     assert verdict.allowed
-    assert verdict.warnings[0].startswith(
-        "The virtual machine waits for a device that is not ready yet: "
-    )
+    assert verdict.warnings[0].startswith("The VM waits for a device that is not ready yet: ")
 
 
 @pytest.mark.parametrize(("reason", "allowed"), [("NotPermitted", True), ("Unhealthy", False)])

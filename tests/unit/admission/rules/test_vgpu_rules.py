@@ -102,7 +102,7 @@ def test_what_the_driver_offers_now_decides_not_what_it_did(scene: Any, reasons:
 def test_the_reason_is_that_the_gpu_is_full(scene: Any) -> None:
     gpu(scene, fits={Q2: 0, Q4: 0}, configured={Q4: 4})
     verdict = update(scene, vgpu(types=()), vgpu(Q4, enabled=True))
-    assert f"The GPU carries 4 x {Q4}, and takes 0 more of it." in words(verdict)
+    assert f"The GPU has 4 x {Q4}, and no room for another of this profile." in words(verdict)
 
 
 def test_the_reason_is_that_the_gpu_is_disabled(scene: Any) -> None:
@@ -113,7 +113,7 @@ def test_the_reason_is_that_the_gpu_is_disabled(scene: Any) -> None:
 
 def test_the_reason_is_that_nobody_has_looked_yet(scene: Any) -> None:
     verdict = update(scene, vgpu(types=(), observedGeneration=0), vgpu(Q4, enabled=True))
-    assert "its agent has not answered" in words(verdict)
+    assert "The agent of its node has not reported" in words(verdict)
 
 
 def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons) -> None:
@@ -121,7 +121,7 @@ def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons
     assert update(scene, there, vgpu(Q4, enabled=True)).allowed
     verdict = update(scene, there, vgpu(Q2, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert f"The function carries a {Q4}." in words(verdict)
+    assert f"The function already has a {Q4}." in words(verdict)
 
 
 BUSY = {"generation": 2}
@@ -308,7 +308,7 @@ def test_the_object_of_a_function_that_is_there_comes_again(scene: Any) -> None:
     scene.pci(FUNCTION)
     verdict = scene.judge(RULES, "DELETE", old=vgpu())
     assert verdict.allowed
-    assert "anew" in verdict.warnings[0]
+    assert "creates the object again" in verdict.warnings[0]
 
 
 # ------------------------------------------------------------------- what was admitted just now
@@ -332,7 +332,7 @@ def test_what_was_admitted_takes_room_before_anybody_observes_it(
     others(scene, 4)
     verdict = update(scene, vgpu(), vgpu(Q4, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert f"4 x {Q4} are asked for on the GPU, which takes 4." in words(verdict)
+    assert f"4 x {Q4} are requested on the GPU, which has room for 4." in words(verdict)
     gpu(scene, mode="SameSize", fits={Q2: 0, Q4: 1}, configured={Q4: 4})
     assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
 
@@ -349,8 +349,8 @@ def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> Non
     others(scene, 1)
     verdict = update(scene, vgpu(), vgpu(Q2, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert "one size at a time" in words(verdict)
-    assert words(verdict).endswith(f"Possible there now: {Q4}.")
+    assert "have one size" in words(verdict)
+    assert words(verdict).endswith(f"Possible now: {Q4}.")
     gpu(scene, mode="MixedSize", fits={Q2: 8, Q4: 4})
     assert update(scene, vgpu(), vgpu(Q2, enabled=True)).allowed
 
@@ -371,7 +371,7 @@ def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> Non
         (
             {"mode": "SameSize", "fits": {Q4: 0}, "configured": {"NVIDIA A2-8Q": 1}},
             Q4,
-            "The GPU carries 1 x NVIDIA A2-8Q, and one size at a time in mode SameSize.",
+            "The GPU has 1 x NVIDIA A2-8Q, and all of its vGPUs have one size in mode SameSize.",
         ),
     ],
 )

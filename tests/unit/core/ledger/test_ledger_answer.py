@@ -44,9 +44,9 @@ def test_a_refusal_names_numbers_and_holders(write: Any) -> None:
     assert answer.started == 0
     [refusal] = answer.refusals
     assert refusal.words == (
-        "nvidia.com/NVIDIA_A2-2Q: 2 asked for on one node; node n1 has 1 free of 5 (3 held by "
+        "nvidia.com/NVIDIA_A2-2Q: 2 requested on one node; node n1 has 1 free of 5 (3 held by "
         "VM default/a (2), pod default/p (1); 1 reserved by the stopped VM default/b); no other "
-        "node has any. Free some, make more of them, or ask for less."
+        "node has any. Free some, configure more, or request fewer."
     )
 
 
@@ -54,13 +54,13 @@ def test_a_refusal_says_why_a_device_cannot_be_had(write: Any) -> None:
     devices = [*write.devices("n1", 1, unhealthy="it fell off the bus"), *write.devices("n2", 1)]
     ledger = made(devices, write.pending("c"), nodes=write.nodes("n1", n2="the node is cordoned"))
     [refusal] = asked(ledger, {write.small: 1}).refusals
-    assert "node n1 has 0 free of 1 (1 not to be had: it fell off the bus)" in refusal.words
-    assert "node n2 has 0 free of 1 (1 not to be had: the node is cordoned)" in refusal.words
+    assert "node n1 has 0 free of 1 (1 unavailable: it fell off the bus)" in refusal.words
+    assert "node n2 has 0 free of 1 (1 unavailable: the node is cordoned)" in refusal.words
 
 
 def test_whoever_waits_for_a_device_is_named(write: Any) -> None:
     [refusal] = asked(made(write.devices("n1", 1), write.pending("c")), {write.small: 1}).refusals
-    assert "(1 wanted by VM default/c)" in refusal.words
+    assert "(1 requested by VM default/c)" in refusal.words
 
 
 def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
@@ -70,7 +70,7 @@ def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
     [refusal] = answer.refusals
     assert isinstance(refusal, DevicesShort)
     assert (refusal.machines, refusal.possible) == (3, 2)
-    assert "2 asked for by each of 3 machines, and there is enough for 2" in refusal.words
+    assert "2 requested by each of 3 VMs, and there is enough for 2" in refusal.words
 
 
 def test_of_many_nodes_those_with_the_most_are_told_and_the_others_counted(write: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_node_that_is_asked_for_is_kept_to(write: Any) -> None:
     ledger = made([*write.devices("n1", 1), *write.devices("n2", 5)])
     assert asked(ledger, {write.small: 1}, nodes=("n1",)).room == (("n1", 1),)
     [refusal] = asked(ledger, {write.small: 2}, nodes=("n1",)).refusals
-    assert "no other node that may be used has any" in refusal.words
+    assert "no other usable node has any" in refusal.words
     assert "n2" not in refusal.words
 
 
@@ -175,7 +175,7 @@ def test_an_ill_device_that_is_given_back_is_not_free(write: Any) -> None:
     devices = write.devices("n1", 2, owners=old, unhealthy="Xid 79")
     ledger = made(devices, write.running("a", "n1"), write.running("b", "n1"))
     [refusal] = asked(ledger, {write.small: 2}, replacing=old).refusals
-    assert "node n1 has 0 free of 2 (2 not to be had: Xid 79)" in refusal.words
+    assert "node n1 has 0 free of 2 (2 unavailable: Xid 79)" in refusal.words
 
 
 def test_a_machine_that_moves_to_another_node_is_no_one_that_stays(write: Any) -> None:
@@ -229,7 +229,7 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
     assert isinstance(stuck, RollOutStuck)
     assert isinstance(short, DevicesShort)
     assert (stuck.replaced, stuck.running) == (0, 3)
-    assert "stops after 0 of 3 machines: 3 old ones keep their devices" in stuck.words
+    assert "stops after 0 of 3 VMs: 3 old ones keep their devices" in stuck.words
     assert "1 free of 4 (3 held by VM default/web-0 (1), VM default/web-1 (1)" in short.words
 
 
