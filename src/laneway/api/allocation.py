@@ -13,8 +13,8 @@ class Allocation(
 ):
     """The pod to which the kubelet gave a device, and the virtual machine that it runs."""
 
-    namespace: Annotated[str, Meta(description="Of the pod and its virtual machine.")] = ""
+    namespace: Annotated[str, Meta(description="Of the pod and its VM.")] = ""
     pod: Annotated[str, Meta(description="The pod that has the device.")] = ""
     virtual_machine: Annotated[
-        str, Meta(description="The virtual machine in the pod; empty where it runs none.")
+        str, Meta(description="The VM in the pod; empty where it runs none.")
     ] = ""

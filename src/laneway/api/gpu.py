@@ -67,11 +67,11 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     vgpu_devices: Annotated[
         Sequence[str], Meta(description="Names of the VGPUDevices, in the same order.")
     ] = field(default_factory=list, name="vGPUDevices")
-    mode: Annotated[str, Meta(description="Mode that the GPU is in; empty while nobody knows.")] = (
-        ""
-    )
+    mode: Annotated[
+        str, Meta(description="Mode that the GPU is in; empty while it is unknown.")
+    ] = ""
     configured: Annotated[
-        Mapping[str, int], Meta(description="vGPUs that the GPU carries, by profile.")
+        Mapping[str, int], Meta(description="vGPUs that the GPU has, by profile.")
     ] = {}
     fits: Annotated[
         Mapping[str, int],
@@ -129,7 +129,8 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     ] = ""
     resource_name: ResourceName = ""
     allocation: Annotated[
-        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+        Allocation | None,
+        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
     ] = None
     placement: Annotated[
         int | None,

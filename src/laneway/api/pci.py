@@ -151,7 +151,8 @@ class PCIDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
         str, Meta(description="IOMMU group that the claim took as a whole, as text.")
     ] = ""
     allocation: Annotated[
-        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+        Allocation | None,
+        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
     ] = None
 
 

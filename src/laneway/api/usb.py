@@ -76,7 +76,8 @@ class USBDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     serial: Annotated[str, Meta(description="Serial number of the claimed device, if any.")] = ""
     device_path: Annotated[str, Meta(description="Device node: /dev/bus/usb/BBB/DDD.")] = ""
     allocation: Annotated[
-        Allocation | None, Meta(description="Who has it now; absent while nobody has.")
+        Allocation | None,
+        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
     ] = None
 
 

@@ -211,7 +211,7 @@ class VSphereHostStatus(_Part, frozen=True, kw_only=True):
     ] = False
     shared_direct: Annotated[bool, Meta(description="Whether vGPUs are its default.")] = False
     devices: Annotated[
-        Sequence[HostDevice], Meta(description="PCI devices that whole machines may have.")
+        Sequence[HostDevice], Meta(description="PCI devices that VMs may use whole.")
     ] = []
     boards: Annotated[Sequence[HostBoard], Meta(description="GPUs that vGPUs share.")] = []
     device_groups: Annotated[
@@ -248,13 +248,11 @@ class VSphereReservationSpec(_Part, frozen=True, kw_only=True):
     vcenter: Annotated[
         str, Meta(description="Name that the VCenter object of the server has now.")
     ] = field(default="", name="vCenter")
-    server: Annotated[
-        str, Meta(description="Host name or address of the vCenter, whatever its object is called.")
-    ] = ""
+    server: Annotated[str, Meta(description="Host name or address of the vCenter.")] = ""
     host: Annotated[str, Meta(description="Managed object of the host, host-21.")] = ""
     host_name: Annotated[str, Meta(description="Name of the host.")] = ""
     seats: Annotated[
-        Sequence[PromisedSeat], Meta(description="What each item of the list is promised.")
+        Sequence[PromisedSeat], Meta(description="What is reserved for each item of the list.")
     ] = []
 
 

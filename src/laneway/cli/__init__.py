@@ -29,26 +29,26 @@ class _Entry(NamedTuple):
 
 
 COMMANDS = {
-    "up": _Entry("laneway.cli.up:up", "Run all of Laneway on this machine, for trying it out."),
+    "up": _Entry("laneway.cli.up:up", "Run all of Laneway on this host, to try it out."),
     "devices": _Entry("laneway.cli.devices:devices", "Show this host's devices."),
     "explain": _Entry(
-        "laneway.cli.explain:explain", "Say everything about one device, and if a VM can have it."
+        "laneway.cli.explain:explain", "Explain one device: its state, and whether a VM can use it."
     ),
     "gpus": _Entry("laneway.cli.gpus:gpus", "Show a cluster's GPUs and what still fits on them."),
     "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, and set its mode."),
     "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Choose the vGPUs of a GPU of a cluster."),
     "capacity": _Entry(
         "laneway.cli.capacity:capacity",
-        "Show who has which device of a cluster, and what could start.",
+        "Show how a cluster's devices are allocated, and what could start.",
     ),
     "vsphere": _Entry(
-        "laneway.cli.vsphere:vsphere", "Show the GPUs of vCenters, who has them and what is free."
+        "laneway.cli.vsphere:vsphere", "Show the GPUs of vCenters, their users and what is free."
     ),
     "host": _Entry(
         "laneway.cli.host.commands:host", "Change this host's devices, without any cluster."
     ),
     "doctor": _Entry(
-        "laneway.cli.doctor:doctor", "Say what is wrong with this machine or the cluster."
+        "laneway.cli.doctor:doctor", "Find what is wrong with this host or the cluster."
     ),
     "takeover": _Entry(
         "laneway.cli.takeover:takeover", "Take over from Harvester's controller, or go back to it."

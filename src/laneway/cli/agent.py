@@ -67,8 +67,8 @@ Example: in a pod of a DaemonSet.
     default=KUBELET_FOLDER,
     show_default=True,
     metavar="PATH",
-    help="Folder of the node's kubelet, which hands devices to pods; where there is none, devices "
-    "are looked after but not handed out.",
+    help="Folder of the node's kubelet, which allocates devices to pods; without one, devices are "
+    "managed but not advertised.",
 )
 @click.option(
     "--driver-namespace",
@@ -93,8 +93,8 @@ Example: in a pod of a DaemonSet.
 @click.option(
     "--dra",
     is_flag=True,
-    help="Also say in ResourceSlices (Kubernetes 1.34 or newer) what is handed out, for those who "
-    "choose devices by what they are.",
+    help="Also publish the devices in ResourceSlices (Kubernetes 1.34 or newer), for claims that "
+    "select devices by their attributes.",
 )
 @level_option()
 def agent(

@@ -55,14 +55,14 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     help="Only this node; may be given several times.",
 )
 @click.option(
-    "--devices", is_flag=True, help="List every device, with who has it or why nobody can."
+    "--devices", is_flag=True, help="List every device, with its user or why it is unavailable."
 )
 @output_option("Text to read, or JSON.")
 @click.option(
     "--machines",
     metavar="NUMBER",
     type=click.IntRange(1, question.MOST),
-    help="How many machines there are to be; otherwise one, or as many as are replaced.",
+    help="How many VMs are to start; otherwise one, or as many as are replaced.",
 )
 @click.option(
     "--selector",
@@ -77,8 +77,8 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     metavar="NAMESPACE/NAME",
     multiple=True,
     help=(
-        "A virtual machine whose place they take; NAMESPACE/KEY=VALUE means all with that label. "
-        "May be given several times."
+        "A VM that they replace; NAMESPACE/KEY=VALUE means all with that label. May be given "
+        "several times."
     ),
 )
 @click.option(
@@ -86,14 +86,14 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     metavar="NUMBER",
     type=click.IntRange(0, question.MOST),
     default=0,
-    help="Replace them one by one: so many more machines may run meanwhile.",
+    help="Replace them one by one: so many more VMs may run meanwhile.",
 )
 @click.option(
     "--unavailable",
     metavar="NUMBER",
     type=click.IntRange(0, question.MOST),
     help=(
-        "Replace them one by one: so many fewer machines may run meanwhile. Otherwise all are "
+        "Replace them one by one: so many fewer VMs may run meanwhile. Otherwise all are "
         "replaced at once, or with --surge none may be missing."
     ),
 )
@@ -111,15 +111,15 @@ def capacity(
     unavailable: int | None,
     kubeconfig: str | None,
 ) -> int:
-    """Show who has which device of the cluster, and what is free; or ask what could start.
+    """Show how the cluster's devices are allocated, and what is free; or ask what could start.
 
-    HELD are devices of virtual machines that run, RESERVED those kept for stopped ones, WANTED
-    those of machines about to start, UNHEALTHY those that nobody has and nobody can get. Together
-    with FREE they are TOTAL.
+    HELD are devices of running VMs, RESERVED those of stopped VMs, WANTED those of VMs about to
+    start, UNHEALTHY those that are not allocated and unavailable. Together with FREE they are
+    TOTAL.
 
-    With RESOURCE, the question is whether machines that each ask for that much can start. A vGPU's
-    profile may be written short, A2-2Q. With --replacing only what the new machines ask for beyond
-    the old ones counts.
+    With RESOURCE, the question is whether VMs that each request that much can start. A vGPU's
+    profile may be written short, A2-2Q. With --replacing, only what the new VMs request beyond the
+    old ones counts.
     """
     asking = (machines, labels, replacing, surge, unavailable)
     if not wanted and any(asking):
@@ -179,8 +179,7 @@ def _show(ledger: Ledger, nodes: tuple[str, ...], output: str, *, devices: bool)
         table.echo(tables.COLUMNS, sections)
     else:
         click.echo(
-            "No devices that virtual machines can ask for. Claim one, or make vGPUs: 'laneway vgpu "
-            "set'."
+            "No device is available to VMs. Claim one, or configure vGPUs: 'laneway vgpu set'."
         )
     if not nodes:
         for line in tables.shortages(ledger):

@@ -89,8 +89,7 @@ def machines(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
             meant = (who,) if who in ledger.demands else ()
         if not meant:
             raise Failure(
-                f"there is no virtual machine {value}; 'kubectl get virtualmachines -A "
-                "--show-labels' lists them"
+                f"there is no VM {value}; 'kubectl get virtualmachines -A --show-labels' lists them"
             )
         found += meant
     return tuple(dict.fromkeys(found))
@@ -125,7 +124,7 @@ def _short(request: Request, answer: Answer) -> str:
 
 
 def _machines(count: int) -> str:
-    return f"{count} machine{'s' if count != 1 else ''}"
+    return f"{count} VM{'s' if count != 1 else ''}"
 
 
 def _room(answer: Answer) -> str:

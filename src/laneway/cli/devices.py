@@ -29,7 +29,7 @@ Examples:
     "--all", "everything", is_flag=True, help="Also list bridges, hubs, chipset parts and every VF."
 )
 def devices(simulate: str | None, output: str, *, everything: bool) -> None:
-    """Show this host's devices, and which of them a virtual machine can be given.
+    """Show this host's devices, and which of them VMs can use.
 
     GPUs come first, each with its vGPUs, then network cards with SR-IOV, other devices and USB.
     Without root some details are missing. What could not be read is told on standard error.

@@ -33,7 +33,7 @@ Exit status: 0 no problem, 3 there is a problem, 1 nothing could be found out.
 """
 )
 def doctor() -> None:
-    """Say what is wrong with this machine or with the cluster, why it matters, and what to do.
+    """Find what is wrong with this host or with the cluster, why it matters, and what to do.
 
     A finding is ok, advice (look at it), or a problem (something does not work).
     """
@@ -76,7 +76,7 @@ def node(
     state_dir: str | None,
     node_root: str,
 ) -> int:
-    """Examine this machine: IOMMU, firmware, drivers, groups, kubelet, what competes.
+    """Examine this host: IOMMU, firmware, drivers, groups, kubelet, what competes.
 
     Nothing is changed. Without root some things cannot be read; which is said. The pod of an agent
     has the variables, so that what is examined there is what its agent sees.
@@ -89,7 +89,7 @@ def node(
         raise Failure(f"--node-root: there is no folder {node_root[:80]!r}")
     host, executor, state = opened(simulate, state_dir, node_root)
     facts = asyncio.run(examine(host, executor, state, kubelet=kubelet_dir or KUBELET))
-    about = "this machine" if simulate is None else f"simulated {simulate}"
+    about = "this host" if simulate is None else f"simulated {simulate}"
     return findings.told(judge(facts), output, about)
 
 

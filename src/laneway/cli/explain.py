@@ -35,7 +35,7 @@ Examples:
     help="How to reach the API server, for objects; otherwise as kubectl finds it.",
 )
 def explain(object_: str, simulate: str | None, kubeconfig: str | None) -> None:
-    """Say everything about one device, and why a virtual machine can or cannot have it.
+    """Explain one device: its state, and why a VM can or cannot use it.
 
     OBJECT is a PCI address (0000:08:00.0, or short 08:00.0) or a USB port (1-4.2) of this host,
     or an object of the cluster: NODE/ADDRESS of a device, KIND/NAME, or NAME alone where only one

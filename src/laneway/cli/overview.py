@@ -55,7 +55,7 @@ def overview(inventory: Inventory, *, everything: bool = False) -> list[Section]
         Section("Network cards with SR-IOV", tuple(view.rows(nics))),
         Section("Other devices", tuple(view.rows(others))),
         Section("USB devices", tuple(view.usb_rows())),
-        Section("Parts of the machine", tuple(view.rows(parts)) if everything else ()),
+        Section("Parts of the host", tuple(view.rows(parts)) if everything else ()),
     ]
     return [section for section in sections if section.rows]
 

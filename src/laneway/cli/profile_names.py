@@ -77,7 +77,7 @@ def wishes(values: Iterable[str]) -> dict[str, int]:
     if nothing and wanted:
         raise click.BadParameter("none stands for no vGPU at all; leave it, or the profiles, out")
     if any(count > MOST for count in wanted.values()):
-        raise click.BadParameter(f"a GPU carries no more than {MOST} vGPUs of one profile")
+        raise click.BadParameter(f"a GPU has at most {MOST} vGPUs of one profile")
     return dict(wanted)
 
 

@@ -52,7 +52,7 @@ def one_simulated(text: str) -> Spec:
     except SpecError as error:
         raise Failure(f"--simulate: {error}") from None
     if spec.count != 1:
-        raise Failure(f"--simulate {text}: this command looks at one host; leave the count out")
+        raise Failure(f"--simulate {text}: this command reads one host; leave the count out")
     return spec
 
 

@@ -98,7 +98,7 @@ Example: this machine and a simulated server with an NVIDIA A2.
 @click.option(
     "--dra",
     is_flag=True,
-    help="Also say in ResourceSlices what agents hand out: kubectl get resourceslices.",
+    help="Also publish devices in ResourceSlices: kubectl get resourceslices.",
 )
 @click.option(
     "--vsphere",

@@ -97,7 +97,7 @@ def set_(
     timeout: int,
     kubeconfig: str | None,
 ) -> None:
-    """Have a GPU carry exactly these vGPUs; "none" stands for no vGPU at all.
+    """Configure exactly these vGPUs on a GPU; "none" stands for no vGPU at all.
 
     vGPUs that it has and that are asked for stay as they are. Others are removed, unless a VM has
     them. What the profiles need (virtual functions, the mode, GPU instances) is made as well. A

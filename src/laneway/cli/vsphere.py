@@ -32,7 +32,7 @@ Example:
 """
 )
 def vsphere() -> None:
-    """Look at the vCenters whose GPUs Laneway looks after."""
+    """Show the vCenters whose GPUs Laneway manages."""
 
 
 @vsphere.command(
@@ -48,7 +48,7 @@ Examples:
 @output_option("Text to read, or JSON.")
 @connection.kubeconfig_option
 def gpus(vcenter: str | None, cluster: str | None, output: str, kubeconfig: str | None) -> None:
-    """Show the GPUs of vCenters' hosts, who has them, and what is free.
+    """Show the GPUs of vCenters' hosts, their users, and what is free.
 
     USED BY names the machine, or the VM where no machine of this cluster is known for it. RESERVED
     is what machines are promised that are not on yet. "Room for" tells how many more vGPUs of each
@@ -85,7 +85,7 @@ def _show(site: Site) -> None:
         click.echo()
         table.echo(tables.CAPACITY, list(tables.capacities(site)))
     else:
-        click.echo("  No host with GPUs or other devices for machines is known.")
+        click.echo("  No host with GPUs or other devices for Machines is known.")
 
 
 async def _look(client: Client) -> list[Site]:

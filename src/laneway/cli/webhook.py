@@ -85,7 +85,7 @@ def webhook(
     health_address: str,
     log_level: str,
 ) -> None:
-    """Judge what is to be written about devices and virtual machines.
+    """Answer admission reviews about devices and VMs.
 
     The API server asks it, by the webhook configurations that Laneway's manifests have. It writes
     nothing itself, and any number of them may run. A webhook that is told to stop goes on answering

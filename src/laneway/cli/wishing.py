@@ -65,8 +65,8 @@ def mode_option(modes: Iterable[Mode], text: str) -> Callable[[Command], Command
         other = next((mode for mode in Mode if mode.value.lower() == given.lower()), None)
         if other is not None:
             raise click.BadParameter(
-                f"a GPU in mode {other} has no virtual functions, so it carries no vGPU; it is one "
-                f"of {values}. For mode {other}: laneway gpu disable NODE/ADDRESS --mode {other}"
+                f"a GPU in mode {other} has no virtual functions for vGPUs; choose one of "
+                f"{values}. For mode {other}: laneway gpu disable NODE/ADDRESS --mode {other}"
             )
         raise click.BadParameter(f"there is no mode {given[:60]!r}; it is one of {values}")
 

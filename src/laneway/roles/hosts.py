@@ -39,7 +39,7 @@ def this_machine(data: DataDir) -> NodeHost:
     node, real = label(socket.gethostname()), RealHost()
     hardware = Hardware(real, LocalExecutor(), open_state(data.node_state(node), real))
     kubelet = _KUBELET if os.path.isdir(_KUBELET) else ""
-    return NodeHost(node, hardware, "this machine", kubelet)
+    return NodeHost(node, hardware, "this host", kubelet)
 
 
 def simulated(specs: Sequence[Spec], data: DataDir) -> list[NodeHost]:

@@ -304,7 +304,7 @@ async def test_a_card_with_vfs_and_its_vfs_are_refused_with_the_remedy(
     function, kind = gpu.functions()[0], gpu.profile("-4Q")
     gpu.create(function, kind)
     assert f"{function.address} carries {kind.name}" in await card.refusal(bind)
-    assert "Give the VM the vGPU" in await card.refusal(bind, function.address)
+    assert "Use the vGPU in the VM" in await card.refusal(bind, function.address)
 
 
 async def test_a_device_that_is_not_there_is_refused(disk: Scene) -> None:

@@ -84,7 +84,7 @@ async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name
     await objects.vgpus("n1", 1)
     await objects.vm("rests", [objects.small])
     done = await laneway("capacity", "A2-2Q", status=3)
-    assert done.lines[0] == ("No: there is no room for 1 machine with 1 x nvidia.com/NVIDIA_A2-2Q.")
+    assert done.lines[0] == ("No: there is no room for 1 VM with 1 x nvidia.com/NVIDIA_A2-2Q.")
     assert "DevicesShort: nvidia.com/NVIDIA_A2-2Q: 1 requested on one node; " in done.lines[1]
     assert "(1 reserved by the stopped VM default/rests)" in done.lines[1]
     assert done.err == ""
@@ -127,7 +127,7 @@ async def test_without_kubevirt_there_are_pods_only(bare: Any, laneway: Laneway)
 
 async def test_a_cluster_without_devices_says_so(bare: Any, laneway: Laneway) -> None:
     done = await laneway("capacity")
-    assert done.out.startswith("No devices that virtual machines can ask for.")
+    assert done.out.startswith("No device is available to VMs.")
     done = await laneway("capacity", "nvidia.com/X", status=3)
     assert "ResourceUnknown" in done.out
 

@@ -103,13 +103,13 @@ def read(answer: Answer) -> list[str]:
 def test_yes_and_no_come_first() -> None:
     yes = Answer(machines=1, kept=0, started=1, room=(("n1", 2),))
     assert read(yes) == [
-        "Yes: there is room for 1 machine with 2 x a.com/L4.",
+        "Yes: there is room for 1 VM with 2 x a.com/L4.",
         "  room on n1 for 2",
     ]
     refusal = NodeUnknown("n9", ())
     no: dict[str, Any] = {"kept": 1, "refusals": (refusal,), "change": (("a.com/L4", -1),)}
     assert read(Answer(machines=3, started=1, **no)) == [
-        "No: of 3 machines each with 2 x a.com/L4 there is room for 2.",
+        "No: of 3 VMs each with 2 x a.com/L4 there is room for 2.",
         f"  NodeUnknown: {refusal.words}",
         "  1 of 3 stays as it is",
         "  asks for 1 x a.com/L4 less than now",

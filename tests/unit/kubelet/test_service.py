@@ -211,7 +211,7 @@ async def test_a_mate_of_what_another_pod_just_got_is_refused(
     plugins.offer(gpus(1, 2, group=7))
     (answer,) = await allocate(plugin, [ONE])
     assert answer.envs == {"PCI_RESOURCE_NVIDIA_COM_GA100_A100": f"{ONE},{TWO}"}
-    with pytest.raises(GRPCError, match="handed out a moment ago"):
+    with pytest.raises(GRPCError, match="allocated a moment ago"):
         await allocate(plugin, [TWO])
     plugins.confirm([(GPU, ONE)])
     assert await allocate(plugin, [TWO]), "who has the group is now for health to say"

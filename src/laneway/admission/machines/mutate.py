@@ -205,8 +205,8 @@ def _staying(mates: Mates, had: Devices | None) -> Iterator[str]:
     again = [(mate.name, device) for mate, device in mates.claimed if mate.name in before]
     for name, device in again[:_MOST]:
         yield (
-            f"pcidevice/{name} stays in the machine, because {device} of its IOMMU group does, and "
-            "a group goes to one machine as a whole. Take all of the group out, or list all of it."
+            f"pcidevice/{name} stays in the VM, because {device} of the same IOMMU group does, and "
+            "a group belongs to one VM. Remove all devices of the group, or list all of them."
         )
 
 
@@ -214,8 +214,7 @@ def _warnings(mates: Mates, devices: Devices, world: World, features: Features) 
     for mate, device in mates.unclaimed[:_MOST]:
         yield (
             f"pcidevice/{mate} is in the IOMMU group of {device} and is not claimed: it leaves the "
-            "node with it, but the virtual machine does not get it. To have both, claim it, and "
-            "apply the virtual machine again."
+            "node too, but the VM does not get it. To use both, claim it and apply the VM again."
         )
         if command := _claiming(mate, world):
             yield command

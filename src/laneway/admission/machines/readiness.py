@@ -15,9 +15,9 @@ from laneway.api import Condition, VGPUDevice, find_condition
 from laneway.core.refusals import DeviceNotReady, DeviceUnclaimed, Refusal, VgpuDisabled
 
 _LEAVING = DeviceNotReady(
-    "", "Releasing", "It is being given back. Wait until that is done, then claim it again."
+    "", "Releasing", "It is being released. Wait until that is done, then claim it again."
 )
-_UNANSWERED = "No agent has answered. Look whether the agent of its node runs."
+_UNANSWERED = "No agent has answered. Check that the agent of its node runs."
 
 
 def missing(found: Found) -> Refusal | None:

@@ -24,8 +24,8 @@ def misnamed(requests: Sequence[DeviceRequest], world: World) -> Iterator[str]:
             continue
         if one.device_name not in found.resources:
             yield (
-                f"{found.title} goes by {found.resources[0]}, and hostdevice {one.name} asks for "
-                f"{quoted(one.device_name)}: the machine gets any device of that resource."
+                f"{found.title} has the resource {found.resources[0]}, and hostdevice {one.name} "
+                f"requests {quoted(one.device_name)}: the VM gets any device of that resource."
             )
 
 
@@ -38,10 +38,10 @@ def taken(requests: Sequence[DeviceRequest], world: World, itself: Sequence[Who]
         for use in users_of(world, found.name):
             if use.who in itself or use.standing is Standing.NEVER_STARTED:
                 continue
-            has = "has" if use.standing is Standing.RUNS else "is stopped and keeps"
+            has = "uses" if use.standing is Standing.RUNS else "is stopped and reserves"
             yield (
-                f"{use.who} {has} {found.title}: the machine gets another {one.device_name}, if "
-                "there is one."
+                f"{use.who} {has} {found.title}: the VM gets another {one.device_name}, if one is "
+                "free."
             )
             break
 
@@ -55,9 +55,9 @@ def unseen(spec: VirtualMachineSpec, old: VirtualMachineSpec | None) -> Iterator
     name = spec.instancetype.name
     if name and (old is None or old.instancetype.name != name):
         yield (
-            f"Devices of instancetype {quoted(name)} are not looked at here. If it has some, "
-            "KubeVirt asks for them in its own name once the machine starts, and is refused what "
-            "is claimed for somebody: list such devices in the machine."
+            f"Devices of instancetype {quoted(name)} are not checked. If it has some, KubeVirt "
+            "requests them itself when the VM starts, and claimed ones are refused: list them in "
+            "the VM."
         )
     name = spec.preference.name
     silent = [one for one in devices.gpus if one.virtual_gpu_options is None]
@@ -66,9 +66,8 @@ def unseen(spec: VirtualMachineSpec, old: VirtualMachineSpec | None) -> Iterator
     before = None if old is None else (old.preference.name, old.template.spec.domain.devices)
     if before != (name, devices):
         yield (
-            f"Displays that preference {quoted(name)} gives to gpus are not looked at here. Say "
-            "yourself in virtualGPUOptions which one is to have one: no more than one can have "
-            "ramFB."
+            f"Displays that preference {quoted(name)} gives to gpus are not checked. Set them in "
+            "virtualGPUOptions: only one display can have ramFB."
         )
 
 
@@ -83,7 +82,7 @@ def unwise(spec: InstanceSpec) -> Iterator[str]:
         )
     if spec.eviction_strategy == "LiveMigrate":
         yield (
-            "evictionStrategy LiveMigrate has no effect with passed-through devices: the machine "
+            "evictionStrategy LiveMigrate has no effect with passed-through devices: the VM "
             "cannot migrate, so it blocks the drain of its node. Use None or External."
         )
 

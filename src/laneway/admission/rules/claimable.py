@@ -96,12 +96,12 @@ def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findin
     name, status = device.metadata.name, device.status
     if not binds:
         yield (
-            f"The annotation {keys.ANNOTATION_SKIP_BINDING} leaves {name} on its driver: virtual "
-            "machines can use it only if that is a driver for VFIO."
+            f"The annotation {keys.ANNOTATION_SKIP_BINDING} leaves {name} on its driver: VMs can "
+            "use it only if that is a VFIO driver."
         )
         return
     if status.boot_vga:
-        yield f"The node's console is on {name}, and goes dark until the next boot."
+        yield f"The node's console is on {name}, and stays blank until the next boot."
     others, unclaimed = [], []
     for mate in mates_of(world, device):
         claim = world.claims.get(mate.metadata.name)
@@ -112,13 +112,13 @@ def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findin
     group = status.iommu_group
     if unclaimed:
         yield (
-            f"{few(sorted(unclaimed))} of the same iommuGroup {group} leaves the node as well: "
-            "claim it too if a virtual machine is to have it."
+            f"{few(sorted(unclaimed))} of the same iommuGroup {group} leaves the node too: "
+            "claim it as well to use it in a VM."
         )
     if others:
         yield (
-            f"{few(sorted(others))} of the same iommuGroup {group} is claimed by somebody else: "
-            "only one virtual machine at a time can have devices of the group."
+            f"{few(sorted(others))} of the same iommuGroup {group} is claimed by another user: "
+            "only one VM at a time can use devices of the group."
         )
 
 

@@ -109,13 +109,13 @@ def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
     users = users_of(case.world, case.name)
     if resource and users:
         yield (
-            f"{case.name} goes by another resource name from now on, not {resource}: edit "
+            f"The resource name of {case.name} changes from {resource} to another one: edit "
             f"{told(users)}."
         )
     elif resource:
         yield (
-            f"{case.name} goes by another resource name from now on: who asks for {resource} does "
-            "not get it."
+            f"The resource name of {case.name} changes: VMs that request {resource} do not get it "
+            "any more."
         )
 
 

@@ -41,9 +41,7 @@ def _to_containers(case: Case[CoreNode]) -> Findings:
         if (device := world.pci_devices.get(one.metadata.name)) is not None and is_gpu(device)
     ]
     if claimed:
-        yield (
-            f"{few(sorted(claimed))} stays claimed for virtual machines: containers do not get it."
-        )
+        yield (f"{few(sorted(claimed))} stays claimed for VMs: containers cannot use it.")
 
 
 def _for_containers(node: CoreNode) -> bool:

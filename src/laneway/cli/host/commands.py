@@ -153,7 +153,10 @@ Examples:
     @group.command("vfs", short_help="Set the number of virtual functions of a device.")
     @click.argument("address", metavar="ADDRESS", type=wishes.address)
     @click.option(
-        "--count", required=True, type=click.IntRange(0, 65535), help="How many there shall be."
+        "--count",
+        required=True,
+        type=click.IntRange(0, 65535),
+        help="The number of virtual functions.",
     )
     @dry_run_option
     @_host_options

@@ -74,6 +74,6 @@ def _ready(say: Say, *, holds: bool) -> Condition:
     return ready(say.reason, say.message, status=holds)
 
 
-_NOT_BOUND = Say("NotBound", "The claim is not carried out.")
+_NOT_BOUND = Say("NotBound", "The claim is not bound.")
 NOWHERE = Standing("", False, _NOT_BOUND, False, _NOT_BOUND, None)
 """Of what no device is."""

@@ -319,7 +319,7 @@ class ClaimController(ActingController[C, W]):
 
 
 _RELEASING = ready(
-    RELEASING, "The claim is deleted and nobody has the device: it is given back.", status=False
+    RELEASING, "The claim is being deleted: the device is being released.", status=False
 )
 
 

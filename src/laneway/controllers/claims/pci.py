@@ -302,5 +302,5 @@ def _group(function: PciFunction | None) -> str:
 def _words(function: PciFunction | None, wish: ClaimWish) -> str:
     """What it means that the claim is carried out as far as hardware goes."""
     if function is None or not wish.binds:
-        return "The device is as virtual machines can use it; its driver was left alone."
+        return "VMs can use the device as it is; its driver was left alone."
     return f"{VFIO_DRIVER} has the device, with its IOMMU group {_group(function)}."

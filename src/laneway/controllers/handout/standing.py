@@ -24,23 +24,23 @@ class Standing(NamedTuple):
     owner: Allocation | None
 
 
-NO_KUBELET = Say("NoKubelet", "The node has no kubelet that could hand the device out.")
-WITHDRAWN = Say("Withdrawn", "Nobody gets the device any more.")
+NO_KUBELET = Say("NoKubelet", "The node has no kubelet to allocate the device.")
+WITHDRAWN = Say("Withdrawn", "The device is not advertised any more.")
 NOT_TO_BE_PERMITTED = Permitted(
-    False, Say("Withdrawn", "KubeVirt has no entry for the device, which nobody is to get now.")
+    False, Say("Withdrawn", "KubeVirt has no entry for the device, which is being withdrawn.")
 )
-WAITING = Say("NotPermitted", "The kubelet is told of the device once KubeVirt permits it.")
+WAITING = Say("NotPermitted", "The device is advertised once KubeVirt permits it.")
 
 NOT_READY = Standing(
     resource="",
     permitted=False,
-    permitted_why=Say("NotReady", "The hardware comes first, and is not ready."),
+    permitted_why=Say("NotReady", "The device itself is not ready yet."),
     advertised=False,
-    advertised_why=Say("NotReady", "The hardware comes first, and is not ready."),
+    advertised_why=Say("NotReady", "The device itself is not ready yet."),
     owner=None,
 )
 
-_IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to hand out.")
+_IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to advertise.")
 NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 
@@ -64,6 +64,6 @@ def standing(
         permitted=permitted.allowed,
         permitted_why=permitted.why,
         advertised=why is None,
-        advertised_why=why or Say("Advertised", f"The kubelet hands it out as {offer.resource}."),
+        advertised_why=why or Say("Advertised", f"The kubelet advertises it as {offer.resource}."),
         owner=owner,
     )

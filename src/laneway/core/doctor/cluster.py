@@ -93,7 +93,7 @@ def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[F
                 "Definitions",
                 f"{one.name} has {few(one.adds)}, which this Laneway does not know",
                 why="Bringing the definition up to date drops what is stored there.",
-                remedy="Use a Laneway that is as new as whoever wrote it.",
+                remedy="Use the Laneway release that wrote it, or a newer one.",
             )
     for release in sorted({one.release for one in found if one.release}):
         held = [one.name for one in found if one.release == release]
@@ -127,7 +127,7 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
         else:
             yield advice(
                 "HarvesterController",
-                f"Harvester's controller ({version}) looks after the devices",
+                f"Harvester's controller ({version}) manages the devices",
                 why="Only one can.",
                 remedy="Before Laneway is installed: laneway takeover --dry-run, then laneway "
                 "takeover.",
@@ -138,7 +138,7 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
         yield problem(
             "HarvesterWebhooks",
             f"{few(harvester.hooks)} of Harvester's controller, which does not run",
-            why="The API server asks them in vain at every change of a device or machine.",
+            why="The API server calls them in vain at every change of a device or VM.",
             remedy="laneway takeover saves and removes them.",
         )
     if harvester.parked and harvester.seen and not harvester.saved:
@@ -156,8 +156,8 @@ def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
         yield advice(
             "KubeVirt",
             "the cluster has no KubeVirt",
-            why="Pods can have devices, and there are no virtual machines.",
-            remedy="Install KubeVirt where machines are wanted.",
+            why="Pods can use devices, but there are no VMs.",
+            remedy="Install KubeVirt to run VMs.",
         )
     for one in facts.kubevirts:
         gates = {gate.lower() for gate in one.gates}
@@ -168,7 +168,7 @@ def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
                 "KubeVirt",
                 f"KubeVirt {one.title} {one.version}".rstrip() + " lacks the feature gate "
                 "HostDevices",
-                why="It refuses machines with devices.",
+                why="It refuses VMs with devices.",
                 remedy="Add HostDevices (and GPU) to spec.configuration.developerConfiguration."
                 "featureGates of the KubeVirt.",
             )
@@ -179,7 +179,7 @@ def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
         if one.internal:
             yield problem(
                 "PermittedDevices",
-                f"KubeVirt {one.title} hands out {few(one.internal)} by itself, too",
+                f"KubeVirt {one.title} advertises {few(one.internal)} by itself, too",
                 why="A kubelet takes only one plugin for a resource.",
                 remedy="Set externalResourceProvider to true in these entries of "
                 "permittedHostDevices, or remove them.",
@@ -196,7 +196,7 @@ def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
         yield problem(
             "Nodes",
             f"nodes with GPUs and no agent: {few(without)}",
-            why="Nobody looks after their devices.",
+            why="No agent manages their devices.",
             remedy="Look at the agent's node selector and tolerations, and at: kubectl get pods -A "
             f"-o wide --field-selector spec.nodeName={without[0]}",
         )
@@ -213,12 +213,12 @@ def _stuck(one: Stuck) -> Finding:
             return advice(
                 "Deletion",
                 f"{title}; {who} says: {one.answer}",
-                remedy="It goes by itself once that is over.",
+                remedy="It is deleted by itself once that is over.",
             )
         return problem(
             "Deletion",
             f"{title}, and {who} does not answer",
-            why="Its device is given back by that agent alone.",
+            why="Only that agent releases its device.",
             remedy="See whether the agent runs there. Of a node that has left the cluster the "
             "manager removes what is left.",
         )

@@ -48,24 +48,24 @@ def _kubelet(facts: NodeFacts) -> Finding:
             return advice(
                 "Kubelet",
                 f"there is no kubelet at {facts.kubelet}",
-                why="Devices reach virtual machines of a cluster through the node's kubelet.",
+                why="The node's kubelet allocates devices to the VMs of a cluster.",
                 remedy=(
                     "On a node of a cluster: laneway doctor node --kubelet-dir DIR, and the same "
-                    "for the agent. On a machine without one: nothing."
+                    "for the agent. On a host without a cluster: nothing."
                 ),
             )
         case "no folder":
             return problem(
                 "Kubelet",
                 f"{facts.kubelet} has no folder device-plugins",
-                why="Laneway registers there what it hands out.",
+                why="Laneway registers its device plugins there.",
                 remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
         case "no socket":
             return problem(
                 "Kubelet",
                 f"{facts.kubelet}/device-plugins has no kubelet.sock",
-                why="Laneway registers there what it hands out.",
+                why="Laneway registers its device plugins there.",
                 remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
         case _:
@@ -79,7 +79,7 @@ def _on_vfio(facts: NodeFacts) -> Iterator[Finding]:
         yield problem(
             "VfioNodes",
             f"{_addresses(lost)} on vfio-pci without a node /dev/vfio/GROUP",
-            why="A virtual machine that gets such a device does not start.",
+            why="A VM with such a device does not start.",
             remedy=(
                 "In a container: mount the node's /dev. On the node: udevadm trigger; see the "
                 "kernel log."
@@ -95,10 +95,10 @@ def _on_vfio(facts: NodeFacts) -> Iterator[Finding]:
     yield advice(
         "OnVfio",
         f"{_addresses(others)} on vfio-pci, by {who} and not by Laneway",
-        why="Laneway leaves it there until a claim asks for it; the node itself cannot use it.",
+        why="Laneway leaves it there until a claim requests it; the node itself cannot use it.",
         remedy=(
-            "Where a PCIDeviceClaim has it: nothing, a claim adopts it. Else claim it, or give it "
-            f"back: laneway host release {others[0].address}"
+            "If a PCIDeviceClaim names it: nothing, the claim adopts it. Else claim it, or release "
+            f"it: laneway host release {others[0].address}"
         ),
     )
 
@@ -120,10 +120,10 @@ def _others(facts: NodeFacts) -> Iterator[Finding]:
             yield advice(
                 "OtherPlugins",
                 f"{who} registers with the kubelet, too ({name})",
-                why="Two plugins that hand out one device give it to two users.",
+                why="Two device plugins that advertise one device allocate it twice.",
                 remedy=(
-                    "Keep it off the GPUs that virtual machines get: leave this node out of its "
-                    "DaemonSet, or see that it offers other devices."
+                    "Keep it off the GPUs for VMs: exclude this node from its DaemonSet, or "
+                    "have it advertise other devices."
                 ),
             )
     for name, count in sorted(facts.programs.items()):

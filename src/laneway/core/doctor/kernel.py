@@ -27,7 +27,7 @@ def judge(facts: NodeFacts) -> Iterator[Finding]:
 def _iommu(facts: NodeFacts) -> Finding:
     if facts.iommu_groups:
         return ok("Iommu", f"the IOMMU is on: {facts.iommu_groups} groups")
-    why = "Without it no device can be isolated, so none can be given to a virtual machine."
+    why = "Without it no device can be isolated, so VMs cannot use any."
     off = [word for word in facts.arguments if word in _OFF]
     if off:
         return problem(
@@ -91,7 +91,7 @@ def _vfio(facts: NodeFacts) -> Finding:
         return problem(
             "VfioModules",
             f"the kernel {facts.kernel or 'that runs'} has no {', '.join(missing)}",
-            why="These drivers hand devices to virtual machines.",
+            why="These drivers pass devices to VMs.",
             remedy=(
                 "Install the package with the modules of this kernel (Ubuntu: "
                 "linux-modules-extra-$(uname -r)), or boot a kernel that has them "
@@ -104,7 +104,7 @@ def _vfio(facts: NodeFacts) -> Finding:
         return problem(
             "VfioModules",
             "vfio is loaded, and there is no /dev/vfio/vfio",
-            why="Virtual machines open their devices through it.",
+            why="VMs open their devices through it.",
             remedy=(
                 "On the node: modprobe vfio && ls -l /dev/vfio. In a container: mount the node's "
                 "/dev."

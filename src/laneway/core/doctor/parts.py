@@ -32,7 +32,7 @@ def _components(facts: ClusterFacts) -> Iterator[Finding]:
         yield advice(
             "Laneway",
             "Laneway is not installed in this cluster",
-            why="Nobody carries out what objects ask for.",
+            why="No agent applies what objects request.",
             remedy=_INSTALL,
         )
         return

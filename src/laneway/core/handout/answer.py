@@ -85,11 +85,11 @@ def _obstacle(resource: str, offers: Mapping[str, Offer], one: str) -> Denied | 
     if offer is None:
         return Denied(f"{one[:80]!r} is no device of {resource} on this node", senseless=True)
     if offer.unhealthy:
-        return Denied(f"{one} cannot be handed out: {offer.unhealthy}")
+        return Denied(f"{one} cannot be allocated: {offer.unhealthy}")
     if offer.form is Form.PCI and offer.group is None:
-        return Denied(f"{one} cannot be handed out: it is in no IOMMU group")
+        return Denied(f"{one} cannot be allocated: it is in no IOMMU group")
     if offer.form is Form.USB and offer.usb is None:
-        return Denied(f"{one} cannot be handed out: its bus and number are not known")
+        return Denied(f"{one} cannot be allocated: its bus and device numbers are unknown")
     return None
 
 
@@ -110,9 +110,9 @@ def _mate_obstacle(
         if one in asked or group in again:
             continue
         if one in given:
-            return Denied(f"{one} of the same IOMMU group {group} was handed out a moment ago")
+            return Denied(f"{one} of the same IOMMU group {group} was allocated a moment ago")
         if why := offers[one].unhealthy:
-            return Denied(f"{one} of the same IOMMU group {group} cannot be handed out: {why}")
+            return Denied(f"{one} of the same IOMMU group {group} cannot be allocated: {why}")
     return None
 
 

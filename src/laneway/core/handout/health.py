@@ -148,14 +148,14 @@ class _Users:
             return ""
         if offer.id in self._by_id:
             resource, owner = self._by_id[offer.id]
-            return f"pod {owner.namespace}/{owner.pod} has it as {resource}"
+            return f"it is allocated to pod {owner.namespace}/{owner.pod} as {resource}"
         if offer.group is not None:
             for pod, one in self._pods.get(offer.group, {}).items():
                 if (*pod, offer.resource) not in self._wanting:
                     return _mate(offer.group, one, f"with pod {pod[0]}/{pod[1]}")
             for resource, one in self._fresh.get(offer.group, ()):
                 if resource == offer.resource:
-                    return _mate(offer.group, one, "handed out to a pod that is just starting")
+                    return _mate(offer.group, one, "allocated to a pod that is just starting")
         return self._open(offer)
 
     def _open(self, offer: Offer) -> str:

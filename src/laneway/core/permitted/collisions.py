@@ -23,13 +23,13 @@ class Collision(NamedTuple):
         """What it means, and what to do."""
         if self.internal:
             return (
-                f"KubeVirt itself hands out {', '.join(self.internal)} as {self.resource}, and "
+                f"KubeVirt itself advertises {', '.join(self.internal)} as {self.resource}, and "
                 "Laneway other devices of that name: a node's kubelet takes only one of them; "
                 "remove the entry from the permitted devices, or set its "
                 f"{EXTERNAL} to true"
             )
         return (
-            f"{self.resource} stands for different devices: {', '.join(self.selectors)}; a "
+            f"{self.resource} selects different devices: {', '.join(self.selectors)}; a "
             "virtual machine that asks for it gets any of them. Claim a device with "
             "disableResourcePooling to give it a name of its own"
         )

@@ -97,7 +97,7 @@ def test_a_device_that_its_mate_brings_back_is_told_of(cluster: Any) -> None:
         edit = cluster.vm(left)
         assert names(cluster.devices(cluster.mutated(edit, stored))) == [left, gone]
         (warning,) = cluster.mutate(edit, stored).warnings
-        assert warning.startswith(f"pcidevice/{gone} stays in the machine, because {left} of its")
+        assert warning.startswith(f"pcidevice/{gone} stays in the VM, because {left} of the same")
         assert len(warning) <= 256
     assert cluster.devices(cluster.mutated(cluster.vm(), stored)) == []
     assert cluster.mutate(cluster.vm(), stored).warnings == ()

@@ -312,7 +312,7 @@ def test_a_named_device_that_is_kept_for_another_is_told(cluster: Any) -> None:
     cluster.there(cluster.vm(gpu, name="other", strategy="Halted", annotations=noted))
     verdict = cluster.judge(cluster.vm(gpu))
     assert verdict.allowed
-    assert f"default/other is stopped and keeps pcidevice/{gpu}" in verdict.warnings[0]
+    assert f"default/other is stopped and reserves pcidevice/{gpu}" in verdict.warnings[0]
 
 
 def test_a_named_device_puts_the_others_on_its_node(cluster: Any) -> None:
@@ -342,7 +342,7 @@ def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) 
     assert (
         cluster.judge(cluster.vm((gpu, GPU), name="third"), None)
         .warnings[0]
-        .startswith(f"VM default/vm has pcidevice/{gpu}")
+        .startswith(f"VM default/vm uses pcidevice/{gpu}")
     )
     renamed = cluster.vm({"name": gpu, "deviceName": GPU, "requestName": "r"}, usb)
     assert cluster.judge(renamed, old).warnings == ()
@@ -476,7 +476,7 @@ def test_a_name_that_belongs_to_a_device_of_another_resource(cluster: Any) -> No
     cluster.pci("n1", "0000:09:00.0", "nvidia.com/OTHER")
     verdict = cluster.judge(cluster.vm((gpu, "nvidia.com/OTHER")))
     assert verdict.allowed
-    assert f"pcidevice/{gpu} goes by {GPU}" in verdict.warnings[0]
+    assert f"pcidevice/{gpu} has the resource {GPU}" in verdict.warnings[0]
 
 
 def test_memory_that_is_overcommitted(cluster: Any) -> None:

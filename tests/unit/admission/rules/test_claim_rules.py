@@ -392,7 +392,7 @@ def test_a_group_that_two_users_share(scene: Any) -> None:
     scene.pci(MATE)
     scene.claimed(MATE, "bob")
     (warning,) = scene.judge(RULES, "CREATE", new=scene.claim(GPU)).warnings
-    assert f"{MATE_NAME} of the same iommuGroup 10 is claimed by somebody else" in warning
+    assert f"{MATE_NAME} of the same iommuGroup 10 is claimed by another user" in warning
 
 
 def test_the_nodes_console(scene: Any) -> None:
@@ -430,7 +430,7 @@ def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
     alone = scene.claim(GPU, spec={"disableResourcePooling": True})
     old = scene.claimed(GPU, status={"resourceName": "nvidia.com/X"})
     (warning,) = scene.judge(RULES, "UPDATE", old=old, new=alone).warnings
-    assert "who asks for nvidia.com/X does not get it" in warning
+    assert "VMs that request nvidia.com/X do not get it" in warning
     scene.machine("vm-a", NAME)
     unnamed = scene.claim(GPU)
     assert scene.judge(RULES, "UPDATE", old=unnamed, new=alone).warnings == ()

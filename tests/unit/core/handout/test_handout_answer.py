@@ -118,7 +118,7 @@ def test_what_is_told_follows_the_form_whatever_else_is_known() -> None:
 
 def test_a_usb_device_without_place_is_refused() -> None:
     offer = Offer(resource="kubevirt.io/u", id="u", form=Form.USB, kind="USBDevice", name="u")
-    assert "not known" in denied(answer("kubevirt.io/u", by_id(offer), [["u"]])).why
+    assert "unknown" in denied(answer("kubevirt.io/u", by_id(offer), [["u"]])).why
 
 
 def test_a_mate_of_what_was_just_handed_out_is_refused_but_not_the_device_itself() -> None:

@@ -98,7 +98,7 @@ def test_what_was_just_handed_out_keeps_its_like_from_others() -> None:
 
 def test_what_a_pod_has_by_another_name_is_not_offered_by_this() -> None:
     facts = Facts(owners={("acme.com/old", str(GPU)): POD})
-    assert why(facts, CARD) == ["pod default/launcher has it as acme.com/old"]
+    assert why(facts, CARD) == ["it is allocated to pod default/launcher as acme.com/old"]
 
 
 def test_a_process_that_is_no_pods_is_named_once_it_is_known_who_has_what() -> None:
