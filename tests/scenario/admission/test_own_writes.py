@@ -21,7 +21,11 @@ def layout(profile: str, count: int) -> dict[str, Any]:
         "apiVersion": "devices.harvesterhci.io/v1beta1",
         "kind": "VGPULayout",
         "metadata": {"name": "desktops"},
-        "spec": {"vgpus": [{"profile": profile, "count": count}]},
+        "spec": {
+            "takeOver": True,
+            "whenPossible": True,
+            "vgpus": [{"profile": profile, "count": count}],
+        },
     }
 
 
