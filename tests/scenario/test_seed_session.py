@@ -102,9 +102,8 @@ async def test_the_session(session):
 
     await cluster.ask(left[0], eight)
     refused = await cluster.answer(left[0], "ProfileExhausted")
-    assert f"{eight}: 0 of {most} left: the GPU carries {most} x {eight}." in cluster.message(
-        refused
-    )
+    full = f"no room for another {eight} (an empty one takes {most}): it has {most} x {eight}."
+    assert full in cluster.message(refused)
     await cluster.disable(left[0])
 
     for name in names:
