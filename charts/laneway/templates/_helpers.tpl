@@ -120,11 +120,6 @@ installing; else what its version has, as when rendering without a cluster.
 {{- else if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}yes{{ end }}
 {{- end }}
 
-{{/* Whether the cluster evaluates matchConditions of webhooks, which it does unless told otherwise. */}}
-{{- define "laneway.hasMatchConditions" -}}
-{{- if semverCompare ">=1.28.0-0" .Capabilities.KubeVersion.Version }}yes{{ end }}
-{{- end }}
-
 {{/* The definitions of Laneway's kinds. */}}
 {{- define "laneway.definitions" -}}
 - migconfigurations.devices.harvesterhci.io

@@ -26,8 +26,8 @@ NAMESPACE = f"chart-{uuid.uuid4().hex[:8]}"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
 AGENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/laneway-agent"
-OLDEST = 27
-"""The Kubernetes that the chart is for, as the 27 of 1.27."""
+OLDEST = 28
+"""The Kubernetes that the chart is for, as the 28 of 1.28."""
 FOREIGN = {"Certificate", "Issuer", "PrometheusRule", "ServiceMonitor"}
 """Kinds of others, which a cluster need not have."""
 

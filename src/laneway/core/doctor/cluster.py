@@ -10,7 +10,7 @@ from laneway.core.doctor.cluster_facts import ClusterFacts, Definition, Stuck
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.phrases import few
 
-OLDEST = (1, 27)
+OLDEST = (1, 28)
 """The first Kubernetes that Laneway is made for."""
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
