@@ -40,4 +40,5 @@ def test_what_is_left_over_is_told() -> None:
 
 
 def test_every_user_is_named() -> None:
-    assert DeviceHeld("x", ("one", "two")).words == "x is in use: one; two. End that use first."
+    words = DeviceHeld("x", ("one", "two")).words
+    assert words == "x is in use: one; two. Stop the VM or end the process first."

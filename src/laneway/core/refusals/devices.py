@@ -104,7 +104,8 @@ class DeviceHeld(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.device} is in use: {'; '.join(self.holders)}. End that use first."
+        users = "; ".join(self.holders)
+        return f"{self.device} is in use: {users}. Stop the VM or end the process first."
 
 
 class UsersUnknown(Refusal, frozen=True):
