@@ -86,7 +86,9 @@ class Pods:
         async with Client(self._config) as client:
             await install_kubevirt(client)
             families = MetricFamilies()
-            cluster = SimpleNamespace(client=client, own=client, families=families)
+            cluster = SimpleNamespace(
+                client=client, own=client, kubevirts=client, families=families
+            )
             world = World(cluster, self._folder / "world")
             try:
                 world.start_kubernetes()

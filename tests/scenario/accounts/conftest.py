@@ -63,7 +63,8 @@ async def chart(kubeconfig: str, free_port: Callable[[], int]) -> AsyncIterator[
 @pytest.fixture
 def cluster(chart: Installed) -> Any:
     """As `World` wants it."""
-    return SimpleNamespace(client=chart.client, own=chart.client, families=MetricFamilies())
+    client = chart.client
+    return SimpleNamespace(client=client, own=client, kubevirts=client, families=MetricFamilies())
 
 
 async def _names(client: Client, path: str) -> set[str]:

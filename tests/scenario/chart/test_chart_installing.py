@@ -6,6 +6,7 @@ No kubelet runs the pods here, so nothing waits for them.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,10 @@ DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
 AGENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/laneway-agent"
 OLDEST = 28
 """The Kubernetes that the chart is for, as the 28 of 1.28."""
+CONDITIONS = re.compile(
+    r"^ *matchConditions:\n.*?(?=^ *rules:|^\{\{- end -\}\})", re.MULTILINE | re.DOTALL
+)
+"""Of a webhook, in the template."""
 FOREIGN = {"Certificate", "Issuer", "PrometheusRule", "ServiceMonitor"}
 """Kinds of others, which a cluster need not have."""
 
@@ -52,6 +57,8 @@ def chart(api: Administrator, tmp_path: Path) -> Path:
         about = yaml.safe_load((folder / "Chart.yaml").read_text())
         del about["kubeVersion"]
         (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
+        webhooks = folder / "templates" / "webhooks.yaml"
+        webhooks.write_text(CONDITIONS.sub("", webhooks.read_text()))
         for path in (folder / "crds").iterdir():
             text = yaml.safe_dump_all(map(_without_rules, yaml.safe_load_all(path.read_text())))
             path.write_text(text)
