@@ -97,7 +97,7 @@ def test_a_pool_that_is_not_to_run_is_warned(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0")
     stopped = cluster.judge(pool([ANY], 2, "Halted"))
     assert stopped.allowed
-    assert "2 machines" in stopped.warnings[0]
+    assert "2 VMs" in stopped.warnings[0]
     for paused in (pool([ANY], 2), replica_set([ANY], 2)):
         paused["spec"]["paused"] = True
         assert cluster.judge(paused).allowed
