@@ -303,7 +303,7 @@ async def test_a_card_with_vfs_and_its_vfs_are_refused_with_the_remedy(
     assert "Configure a vGPU" in await card.refusal(bind, vf)
     function, kind = gpu.functions()[0], gpu.profile("-4Q")
     gpu.create(function, kind)
-    assert f"{function.address} carries {kind.name}" in await card.refusal(bind)
+    assert f"{function.address} has {kind.name}" in await card.refusal(bind)
     assert "Use the vGPU in the VM" in await card.refusal(bind, function.address)
 
 

@@ -96,7 +96,7 @@ async def test_another_profile_waits_for_the_pod(cluster, node, simulated, frame
     uid, _ = await node.pod("launcher", **{RESOURCE: 1})
     await cluster.ask(NAMES[FIRST], "NVIDIA A2-8Q")
     refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
-    assert "pod default/launcher has" in cluster.message(refused).lower()
+    assert "allocated to pod default/launcher" in cluster.message(refused).lower()
     await node.end("launcher", uid)
     await cluster.answer(NAMES[FIRST], "Configured")
     assert cluster.carried(host) == {FIRST: "NVIDIA A2-8Q"}
