@@ -99,7 +99,7 @@ async def test_an_object_that_is_being_deleted_moves_nothing(cluster, simulated,
     await cluster.quiet(agent)
 
     # The GPU tells that one of its vGPUs goes.
-    assert set(requests) <= {("PATCH", GPU_STATUS)}
+    assert requests in ([], [("PATCH", GPU_STATUS)])
     assert cluster.carried(host) == {}
     await cluster.patch(VGPUDevice, VGPU, {"metadata": {"finalizers": None}})
     vgpu = await cluster.until(
