@@ -1,4 +1,4 @@
-"""The sessions in docs/, typed again as they stand there, with what they say comes.
+"""The sessions in docs/tutorials/, typed again as they stand there, with what they say comes.
 
 Lines that a command prints while it waits are left out on both sides. Where the document has `...`,
 any lines may stand, and none. What is only looked at is looked at until it is as written: the rest
@@ -22,7 +22,7 @@ import pytest
 from support.pods import Pods
 from support.processes import Laneway, environment
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs/tutorials"
 SECONDS = 60
 PROGRESS = re.compile(r" +[0-9]+\.[0-9] s  ")
 LOOKS = ("kubectl get", "laneway gpus", "laneway capacity", "laneway doctor")
@@ -106,14 +106,14 @@ def cluster(tmp_path: Path) -> Iterator[Terminal]:
 
 
 @pytest.mark.timeout(300)  # A hundred processes one after the other; much slower on a busy machine.
-@pytest.mark.parametrize("name", ["session.md", "virtual-machines-session.md"])
+@pytest.mark.parametrize("name", ["gpus.md", "virtual-machines.md"])
 def test_a_session_goes_as_it_is_written(name: str, terminal: Terminal) -> None:
     _goes_as_written(name, terminal)
 
 
 @pytest.mark.timeout(300)  # As above.
 def test_laneway_is_installed_and_removed_as_it_is_written(cluster: Terminal) -> None:
-    _goes_as_written("install-session.md", cluster)
+    _goes_as_written("installation.md", cluster)
 
 
 def _goes_as_written(name: str, terminal: Terminal) -> None:

@@ -13,7 +13,7 @@ from laneway.sim.models import MODELS
 
 DOCS = Path(__file__).parents[2] / "docs"
 TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text()
-SIMULATION = (DOCS / "simulation.md").read_text()
+SIMULATION = (DOCS / "explanation/simulation.md").read_text()
 
 
 @pytest.mark.parametrize("reason", [kind.__name__ for kind in Refusal.__subclasses__()])
@@ -33,7 +33,7 @@ def test_every_model_is_described(model: str) -> None:
     assert f"| `{model}` |" in SIMULATION
 
 
-PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "vsphere.md").read_text())
+PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "how-to/vsphere.md").read_text())
 
 
 def test_every_test_that_proves_a_promise_for_vsphere_is_there() -> None:
