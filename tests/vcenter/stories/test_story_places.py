@@ -1,8 +1,8 @@
 """Where machines with GPUs are: failure domains, clusters without DRS, hosts in maintenance.
 
-Cases of the tables in docs/how-to/vsphere.md: a failure domain must have the devices (the proposal's
-promise), a host is chosen where nobody else does (CAPV#941, #586, #873), and machines with
-passthrough devices are never moved (vm-operator#353).
+Cases of the tables in docs/explanation/vsphere.md: a failure domain must have the devices (the
+proposal's promise), a host is chosen where nobody else does (CAPV#941, #586, #873), and machines
+with passthrough devices are never moved (vm-operator#353).
 """
 
 from __future__ import annotations
