@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import Backing, DynamicBacking, VgpuBacking, VmState
+from laneway.core.vsphere.inventory.vms import Backing, DynamicBacking, VgpuBacking, VmState
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.kube import capv
 from laneway.kube.errors import KubeError
 from laneway.vsphere.port import (

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import DynamicBacking
+from laneway.core.vsphere.inventory.vms import DynamicBacking
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.port import (
     Addition,
     Clone,

@@ -14,14 +14,13 @@ from laneway.api.vsphere import VCenter
 from laneway.cli.labels import natural
 from laneway.cli.table import Row, Section
 from laneway.controllers.ledger.vsphere import type_of
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.board import still_fits
-from laneway.core.vsphere.capacity import Capacity, capacity, domains
-from laneway.core.vsphere.domain import why_closed
-from laneway.core.vsphere.inventory import Board, Device, Host
-from laneway.core.vsphere.promise import Promise
-from laneway.core.vsphere.promises import by_host
-from laneway.core.vsphere.shelf import Shelf, owed, shelf
+from laneway.core.vsphere.inventory.hosts import Board, Device, Host
+from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains
+from laneway.core.vsphere.placement.domain import why_closed
+from laneway.core.vsphere.placement.free import Shelf, owed, shelf
+from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.placement.vgpu_fit import still_fits
+from laneway.core.vsphere.spec.requests import Wanted
 
 DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
 CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")

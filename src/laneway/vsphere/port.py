@@ -12,9 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from laneway.core.vsphere.allocation import Allocation
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.machine import Attached, Backing, Fault, TaskState, VmState
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import Attached, Backing, Fault, TaskState, VmState
+from laneway.core.vsphere.spec.resources import Allocation
 
 
 class VCenterError(Exception):

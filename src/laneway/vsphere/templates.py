@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from laneway.controllers.cluster.leading import Leading
-from laneway.core.vsphere import spelling
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.scaling import RESOURCE, gpus_of
+from laneway.core.vsphere.inventory.gpu_count import RESOURCE, gpus_of
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.spec import parsing as spelling
 from laneway.kube.capv import VSPHERE_TEMPLATES, VSphereMachineTemplate
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from laneway.api import Condition, ConditionStatus, find_condition, set_condition, timestamp
 from laneway.controllers.cluster.leading import Leading
 from laneway.core import quantity
-from laneway.core.vsphere.asked import AskedDevice, AskedGroup, AskedVgpu, Wanted
-from laneway.core.vsphere.spelling import read
+from laneway.core.vsphere.spec.parsing import read
+from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, Wanted
 from laneway.kube.capv import VSPHERE_MACHINES, MachineSpec, VSphereMachine
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER

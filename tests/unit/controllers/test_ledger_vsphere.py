@@ -26,9 +26,9 @@ from laneway.controllers.ledger.vsphere import (
     spec_of,
     vcenter_of,
 )
-from laneway.core.vsphere.asked import AskedDevice, AskedGroup, AskedVgpu, PciIds
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.promise import Promise, Seat
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds
 
 PATTERNS = st.builds(
     PciIds,

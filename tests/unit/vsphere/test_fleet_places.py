@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from laneway.api import ObjectMeta, OwnerReference
-from laneway.core.vsphere.domain import Domain
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.domain import Domain
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.refusals.vsphere import NoRoom, Supply
-from laneway.core.vsphere.asked import AskedDevice, AskedVgpu, PciIds, Wanted
-from laneway.core.vsphere.machine import Attached, DynamicBacking, Fault, VgpuBacking, VmState
-from laneway.core.vsphere.promise import Promise, Seat
+from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, Fault, VgpuBacking, VmState
+from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.spec.requests import AskedDevice, AskedVgpu, PciIds, Wanted
 from laneway.vsphere.fleet.standing import Standing, standing
 
 T4 = PciIds(0x10DE, 0x1EB8)

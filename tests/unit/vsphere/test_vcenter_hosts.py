@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.inventory import BoardUser, DeviceGroup, GroupPart, Host
+from laneway.core.vsphere.inventory.hosts import BoardUser, DeviceGroup, GroupPart, Host
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.hosts import Around, Facts, assembled
 from laneway.vsphere.vcenter.inventory import Inventory
 from laneway.vsphere.vcenter.pyvmomi import vim, vmodl

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from laneway.core.vsphere.allocation import Allocation
+from laneway.core.vsphere.spec.resources import Allocation
 from laneway.vsphere.port import Clone, FaultError, NotFoundInVCenterError, Place
 from laneway.vsphere.vcenter.orders import clone_spec
 from laneway.vsphere.vcenter.places import Target

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.inventory import BoardUser, Device, Host, Profile
-from laneway.core.vsphere.machine import DynamicBacking, VgpuBacking
+from laneway.core.vsphere.inventory.hosts import BoardUser, Device, Host, Profile
+from laneway.core.vsphere.inventory.vms import DynamicBacking, VgpuBacking
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.port import (
     Addition,
     Changed,

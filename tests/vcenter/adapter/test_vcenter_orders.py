@@ -10,8 +10,14 @@ import msgspec
 import pytest
 from pyVmomi import vim
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import Attached, DynamicBacking, TaskState, VgpuBacking, VmState
+from laneway.core.vsphere.inventory.vms import (
+    Attached,
+    DynamicBacking,
+    TaskState,
+    VgpuBacking,
+    VmState,
+)
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.port import (
     Addition,
     Clone,

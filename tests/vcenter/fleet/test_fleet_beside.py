@@ -8,8 +8,8 @@ from typing import Any
 
 from laneway.api import find_condition
 from laneway.api.vsphere import VSphereReservation
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import DynamicBacking, VgpuBacking
+from laneway.core.vsphere.inventory.vms import DynamicBacking, VgpuBacking
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.kube import capv
 
 VGPU = {"vGPUProfile": "grid_t4-8q"}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from laneway.api.vsphere import VSphereHost, VSphereReservation
-from laneway.core.vsphere.machine import VgpuBacking
+from laneway.core.vsphere.inventory.vms import VgpuBacking
 from laneway.kube import capv
 
 VGPU = {"vGPUProfile": "grid_t4-8q"}

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere.asked import AskedDevice, PciIds, Wanted
-from laneway.core.vsphere.domain import ANYWHERE
-from laneway.core.vsphere.machine import DynamicBacking
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.inventory.vms import DynamicBacking
+from laneway.core.vsphere.placement.domain import ANYWHERE
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.spec.requests import AskedDevice, PciIds, Wanted
 
 IDS = PciIds(0x10DE, 0x1EB8)
 WANTED = Wanted((AskedDevice((IDS,)),))

@@ -10,9 +10,9 @@ import pytest
 from pyVmomi import vim
 
 from laneway.core.refusals.vsphere import PoolUnclear
-from laneway.core.vsphere.asked import AskedDevice, PciIds, Wanted
-from laneway.core.vsphere.domain import ANYWHERE
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.placement.domain import ANYWHERE
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.spec.requests import AskedDevice, PciIds, Wanted
 from laneway.vsphere.vcenter import places
 from support.vcenter import Simulator
 

@@ -10,9 +10,9 @@ import pytest
 
 from laneway.api.vsphere import VCenter, VSphereReservation
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere.asked import AskedVgpu, Wanted
-from laneway.core.vsphere.domain import ANYWHERE
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.placement.domain import ANYWHERE
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.spec.requests import AskedVgpu, Wanted
 from laneway.kube import capv
 from laneway.kube.resource import served
 from laneway.vsphere.fleet import promises

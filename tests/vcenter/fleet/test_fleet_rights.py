@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from laneway.api import CoreNode, find_condition
 from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
-from laneway.core.vsphere.machine import VgpuBacking
+from laneway.core.vsphere.inventory.vms import VgpuBacking
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.config import load

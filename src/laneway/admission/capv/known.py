@@ -13,8 +13,8 @@ import msgspec
 
 from laneway.api import ObjectMeta, VSphereHost, VSphereReservation, decode
 from laneway.controllers.ledger.vsphere import host_of, promise_of
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.reservation import Promise
 from laneway.kube.clusterapi import Machine
 from laneway.kube.resource import Resource, served
 

@@ -19,11 +19,11 @@ from laneway.admission.capv.zones import Anywhere, Zones, of_control_plane
 from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.world import World
 from laneway.core.phrases import listed
-from laneway.core.vsphere import spelling
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.offer import shown
-from laneway.core.vsphere.spelling import Problem
-from laneway.core.vsphere.validate import TEMPLATE
+from laneway.core.vsphere.inventory.offers import shown
+from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.validation import TEMPLATE
 from laneway.kube.capv import GROUP, VSphereMachineTemplate
 from laneway.kube.clusterapi import Reference
 

@@ -21,8 +21,8 @@ from laneway.admission.machines.operations import Operation, put, remove
 from laneway.admission.review import Question
 from laneway.admission.world import World
 from laneway.api import DecodeError
-from laneway.core.vsphere import spelling
-from laneway.core.vsphere.changes import DEFAULTS
+from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec.immutability import DEFAULTS
 
 _ALIASES = ("pcidevices", "vgpudevices")
 

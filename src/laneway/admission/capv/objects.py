@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from laneway.api import ObjectMeta
-from laneway.core.vsphere.validate import MACHINE, TEMPLATE, VM
+from laneway.core.vsphere.spec.validation import MACHINE, TEMPLATE, VM
 
 
 class Written(msgspec.Struct, frozen=True):

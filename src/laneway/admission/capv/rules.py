@@ -22,9 +22,11 @@ from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
 from laneway.admission.world import World
 from laneway.core.refusals import FieldInvalid, Refusal
 from laneway.core.refusals.vsphere import is_terminal
-from laneway.core.vsphere import changes, spelling, validate
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.spelling import Problem
+from laneway.core.vsphere.spec import immutability as changes
+from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import validation as validate
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.clusterapi import LABEL_CLUSTER
 
 TOPOLOGY_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"

@@ -20,12 +20,12 @@ from laneway.controllers.ledger.vsphere import server_of, vcenter_of
 from laneway.core.phrases import listed, shown
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.vsphere import is_terminal
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.capacity import fits
-from laneway.core.vsphere.domain import ANYWHERE, Domain
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.placing import place
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.capacity import fits
+from laneway.core.vsphere.placement.domain import ANYWHERE, Domain
+from laneway.core.vsphere.placement.placing import place
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.capv import VSphereCluster
 from laneway.kube.clusterapi import LABEL_CLUSTER
 

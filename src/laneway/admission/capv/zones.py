@@ -15,7 +15,7 @@ from laneway.admission.capv.supply import Supply, Whose, cluster_of, of_machines
 from laneway.admission.world import World
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.vsphere import is_terminal
-from laneway.core.vsphere.asked import Wanted
+from laneway.core.vsphere.spec.requests import Wanted
 
 
 class Zone(NamedTuple):

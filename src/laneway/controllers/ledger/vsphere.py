@@ -27,8 +27,7 @@ from laneway.api.vsphere import (
     VSphereReservationSpec,
 )
 from laneway.core import names
-from laneway.core.vsphere.asked import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
-from laneway.core.vsphere.inventory import (
+from laneway.core.vsphere.inventory.hosts import (
     Board,
     BoardUser,
     Device,
@@ -37,7 +36,8 @@ from laneway.core.vsphere.inventory import (
     Host,
     Profile,
 )
-from laneway.core.vsphere.promise import Promise, Seat
+from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
 
 VGPU = "vGPU"
 DEVICE = "Device"

@@ -1,1 +1,1 @@
-"""GPUs of vSphere: what is asked for, what hosts have, who is promised what, what to do next."""
+"""GPUs on vSphere, decided without I/O: `spec`, `inventory`, `placement` and `provisioning`."""

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from laneway.api.vsphere import VSphereReservation
 from laneway.controllers.cluster.leading import Leading
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere import spelling
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.capv import VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from laneway.api.vsphere import VSphereReservation
 from laneway.controllers.ledger.vsphere import promise_of
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.placement.reservation import Promise
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, key_of, served

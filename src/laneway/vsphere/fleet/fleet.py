@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.ledger.vsphere import server_of, vcenter_of
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.vsphere.fleet.caches import VsphereCaches

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.machine import Attached, DynamicBacking, VgpuBacking, VmState
-from laneway.core.vsphere.matching import match, parts_of
-from laneway.core.vsphere.promise import Seat
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking, VmState
+from laneway.core.vsphere.placement.reservation import Seat
+from laneway.core.vsphere.provisioning.matching import match, parts_of
+from laneway.core.vsphere.spec.requests import Wanted
 
 
 def held(wanted: Wanted, state: VmState, host: Host | None) -> tuple[Seat, ...] | None:

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
 from laneway.kube.errors import KubeError
 from laneway.vsphere.fleet.secrets import UnusableSecretError
 from laneway.vsphere.fleet.sources import Source

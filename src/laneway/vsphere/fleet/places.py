@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from laneway.api import ObjectMeta
-from laneway.core.vsphere.domain import Domain
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.domain import Domain
 from laneway.kube.capv import VSphereDeploymentZone, VSphereVM
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.port import Place

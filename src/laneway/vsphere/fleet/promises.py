@@ -24,13 +24,13 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.ledger.vsphere import server_of, spec_of
 from laneway.core.refusals.base import Refusal
 from laneway.core.refusals.vsphere import PoolUnclear
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.domain import Domain
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.machine import Fault, VmState
-from laneway.core.vsphere.matching import parts_of
-from laneway.core.vsphere.placing import holds, place
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import Fault, VmState
+from laneway.core.vsphere.placement.domain import Domain
+from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.matching import parts_of
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry

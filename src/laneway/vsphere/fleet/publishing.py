@@ -19,7 +19,7 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.ledger.vsphere import host_object
 from laneway.controllers.written import Written
 from laneway.core import names
-from laneway.core.vsphere.inventory import Host
+from laneway.core.vsphere.inventory.hosts import Host
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import AlreadyExistsError, NotFoundError

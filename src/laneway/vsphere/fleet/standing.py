@@ -21,8 +21,7 @@ from laneway.api.vsphere import (
 from laneway.controllers.ledger.vsphere import asked_text, seat_object
 from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere.asked import Asked, AskedDevice, Wanted
-from laneway.core.vsphere.machine import (
+from laneway.core.vsphere.inventory.vms import (
     Attached,
     DynamicBacking,
     Fault,
@@ -30,8 +29,9 @@ from laneway.core.vsphere.machine import (
     VgpuBacking,
     VmState,
 )
-from laneway.core.vsphere.matching import NO_PARTS, match
-from laneway.core.vsphere.promise import Promise
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.matching import NO_PARTS, match
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, Wanted
 
 MISSING = "PCIDevicesMissing"
 UNKNOWN = "PCIDevicesUnknown"

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
-from laneway.core.vsphere.asked import Asked, AskedDevice, AskedGroup, AskedVgpu
-from laneway.core.vsphere.inventory import DeviceGroup, GroupPart
-from laneway.core.vsphere.machine import Attached, Backing, DynamicBacking, Fault, VgpuBacking
+from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart
+from laneway.core.vsphere.inventory.vms import Attached, Backing, DynamicBacking, Fault, VgpuBacking
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu
 from laneway.vsphere.port import Addition, FaultError
 
 _FIRST_KEY = -200

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from laneway.api import find_condition
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere.machine import Fault
-from laneway.core.vsphere.promise import Promise
-from laneway.core.vsphere.steps import (
+from laneway.core.vsphere.inventory.vms import Fault
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.steps import (
     AskGuest,
     AwaitAddresses,
     AwaitGuest,

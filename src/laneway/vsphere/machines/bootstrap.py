@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import ObjectMeta
-from laneway.core.vsphere.machine import Fault
+from laneway.core.vsphere.inventory.vms import Fault
 from laneway.kube.resource import Resource
 from laneway.vsphere.port import FaultError
 

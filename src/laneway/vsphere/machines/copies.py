@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from laneway.core.phrases import quoted
-from laneway.core.vsphere import naming
+from laneway.core.vsphere.spec import vm_names as naming
 from laneway.kube.capv import CloneSpec, VSphereCluster, VSphereDeploymentZone, VSphereFailureDomain
 from laneway.kube.clusterapi import LABEL_CLUSTER
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from laneway.core.vsphere.machine import Fault
+from laneway.core.vsphere.inventory.vms import Fault
 from laneway.vsphere.port import FaultError, NotFoundInVCenterError, VCenterError
 
 NOT_FOUND = "NotFoundInVCenter"

@@ -12,7 +12,7 @@ from typing import Any
 
 from laneway.api import find_condition, timestamp
 from laneway.controllers.cluster.leading import Leading
-from laneway.core.vsphere.naming import NamingError
+from laneway.core.vsphere.spec.vm_names import NamingError
 from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS, CloneSpec, VSphereMachine, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import Cluster, Machine

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from laneway.core.refusals.base import Refusal
-from laneway.core.vsphere.machine import Fault
-from laneway.core.vsphere.steps import Past
+from laneway.core.vsphere.inventory.vms import Fault
+from laneway.core.vsphere.provisioning.steps import Past
 
 FOREVER = float("inf")
 DOUBTS = 3

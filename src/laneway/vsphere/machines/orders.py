@@ -11,10 +11,8 @@ from typing import Any
 
 import msgspec
 
-from laneway.core.vsphere.allocation import allocations
-from laneway.core.vsphere.asked import AskedDevice
-from laneway.core.vsphere.mmio import extra_config, gpu_memory_gib
-from laneway.core.vsphere.steps import (
+from laneway.core.vsphere.provisioning.mmio import extra_config, gpu_memory_gib
+from laneway.core.vsphere.provisioning.steps import (
     Configure,
     Destroy,
     Introduce,
@@ -26,6 +24,8 @@ from laneway.core.vsphere.steps import (
     SwitchOn,
     Upgrade,
 )
+from laneway.core.vsphere.spec.requests import AskedDevice
+from laneway.core.vsphere.spec.resources import allocations
 from laneway.kube.capv import VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError

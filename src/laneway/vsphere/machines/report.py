@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, find_condition, timestamp
-from laneway.core.vsphere.steps import Configure, Ready, Step, SwitchOn
+from laneway.core.vsphere.provisioning.steps import Configure, Ready, Step, SwitchOn
 from laneway.kube.capv import VSPHERE_VMS, VmStatus, VSphereVM
 from laneway.vsphere.fleet.standing import Standing, fault_words
 from laneway.vsphere.machines.conditions import (

@@ -11,15 +11,15 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from laneway.api import find_condition
-from laneway.core.vsphere.asked import Wanted
-from laneway.core.vsphere.domain import Domain
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.machine import TaskState, VmState
-from laneway.core.vsphere.matching import parts_of
-from laneway.core.vsphere.promise import Promise
-from laneway.core.vsphere.spelling import Problem
-from laneway.core.vsphere.spelling import read as read_devices
-from laneway.core.vsphere.steps import PowerOff, Wish
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import TaskState, VmState
+from laneway.core.vsphere.placement.domain import Domain
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.matching import parts_of
+from laneway.core.vsphere.provisioning.steps import PowerOff, Wish
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.parsing import read as read_devices
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.capv import VSphereVM
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from laneway.core.refusals import FieldNotSupported
-from laneway.core.vsphere import validate
-from laneway.core.vsphere.allocation import allocations
-from laneway.core.vsphere.carried import not_carried_out
-from laneway.core.vsphere.naming import BeyondError, NamingError
-from laneway.core.vsphere.spelling import Problem
+from laneway.core.vsphere.spec import validation as validate
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.resources import allocations
+from laneway.core.vsphere.spec.support import not_carried_out
+from laneway.core.vsphere.spec.vm_names import BeyondError, NamingError
 from laneway.kube.capv import VSphereVM
 
 INVALID = "InvalidSpec"

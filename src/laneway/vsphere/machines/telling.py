@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from laneway.core.vsphere.machine import Fault
-from laneway.core.vsphere.spelling import Problem
-from laneway.core.vsphere.steps import (
+from laneway.core.vsphere.inventory.vms import Fault
+from laneway.core.vsphere.provisioning.steps import (
     AskGuest,
     AwaitAddresses,
     AwaitGuest,
@@ -31,6 +30,7 @@ from laneway.core.vsphere.steps import (
     Vanished,
     Wait,
 )
+from laneway.core.vsphere.spec.parsing import Problem
 from laneway.vsphere.fleet.standing import Standing, fault_words
 from laneway.vsphere.machines import conditions as words
 from laneway.vsphere.machines.conditions import Fact

@@ -11,7 +11,7 @@ import msgspec
 from laneway.api import Condition, ObjectMeta, timestamp
 from laneway.controllers.cluster.leading import Leading
 from laneway.core.phrases import few
-from laneway.core.vsphere.domain import Domain
+from laneway.core.vsphere.placement.domain import Domain
 from laneway.kube.capv import DEPLOYMENT_ZONES, VSphereDeploymentZone
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry

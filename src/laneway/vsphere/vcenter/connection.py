@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from laneway.core.vsphere.machine import TaskState, VmState
+from laneway.core.vsphere.inventory.vms import TaskState, VmState
 from laneway.vsphere.port import (
     About,
     Changed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-from laneway.core.vsphere.machine import Fault
+from laneway.core.vsphere.inventory.vms import Fault
 from laneway.vsphere.port import (
     FaultError,
     LoginRefusedError,

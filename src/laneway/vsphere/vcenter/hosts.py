@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.inventory import Board, BoardUser, Device, Host, Profile
+from laneway.core.vsphere.inventory.hosts import Board, BoardUser, Device, Host, Profile
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.reading import ref_of
 from laneway.vsphere.vcenter.spelling import unescaped
 from laneway.vsphere.vcenter.targets import Target

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from laneway.core.vsphere.inventory import Host
-from laneway.core.vsphere.machine import VgpuBacking
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import VgpuBacking
 from laneway.vsphere.port import Changed
 from laneway.vsphere.vcenter.hosts import PATHS, Around, Facts, assembled
 from laneway.vsphere.vcenter.machines import attached

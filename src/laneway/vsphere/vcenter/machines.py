@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import (
+from laneway.core.vsphere.inventory.vms import (
     Attached,
     Backing,
     DynamicBacking,
@@ -17,6 +16,7 @@ from laneway.core.vsphere.machine import (
     VgpuBacking,
     VmState,
 )
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.hosts import address_in
 from laneway.vsphere.vcenter.pyvmomi import vim, vmodl
 from laneway.vsphere.vcenter.reading import Properties, read, ref_of

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from laneway.core.vsphere.allocation import Allocation
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.machine import Attached, Backing, DynamicBacking, Fault, VgpuBacking
+from laneway.core.vsphere.inventory.vms import Attached, Backing, DynamicBacking, Fault, VgpuBacking
+from laneway.core.vsphere.spec.requests import PciIds
+from laneway.core.vsphere.spec.resources import Allocation
 from laneway.vsphere.port import (
     Addition,
     Clone,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.core.vsphere.asked import PciIds
-from laneway.core.vsphere.inventory import DeviceGroup, GroupPart
+from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart
+from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.pyvmomi import vim
 
 Kind = tuple[int, int]

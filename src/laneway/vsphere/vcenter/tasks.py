@@ -16,7 +16,7 @@ import threading
 from functools import partial
 from typing import Any, TypeAlias
 
-from laneway.core.vsphere.machine import TaskState
+from laneway.core.vsphere.inventory.vms import TaskState
 from laneway.vsphere.port import NotFoundInVCenterError, UnreachableVCenterError, VCenterError
 from laneway.vsphere.vcenter.faults import fault_of
 from laneway.vsphere.vcenter.pyvmomi import vim, vmodl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.core.vsphere.asked import AskedDevice, AskedGroup, AskedVgpu, PciIds
-from laneway.core.vsphere.inventory import DeviceGroup, GroupPart
-from laneway.core.vsphere.machine import Attached, DynamicBacking, VgpuBacking
+from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart
+from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking
+from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds
 from laneway.vsphere.machines.additions import additions
 from laneway.vsphere.port import FaultError
 

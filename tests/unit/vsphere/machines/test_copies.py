@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.vsphere.naming import NamingError
+from laneway.core.vsphere.spec.vm_names import NamingError
 from laneway.kube.capv import (
     ClusterSpec,
     DeploymentZoneSpec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.vsphere.machine import Fault
+from laneway.core.vsphere.inventory.vms import Fault
 from laneway.vsphere.machines.memory import FOREVER, Memory, Pace
 
 FAULT = Fault("HostCommunication", "The host does not answer.")

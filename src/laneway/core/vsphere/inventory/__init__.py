@@ -1,0 +1,1 @@
+"""What vCenter has: ESXi hosts with their GPUs and vGPU profiles, and VMs."""

@@ -1,0 +1,55 @@
+"""What can be asked for on some hosts, in the form in which it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.vgpu_fit import offered
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+
+
+def on_offer(hosts: Iterable[Host]) -> dict[Asked, str]:
+    """Devices, then vGPUs, then groups, each with the name of what it is, used up or not."""
+    devices: dict[tuple[int, int, str], str] = {}
+    vgpus: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    for host in hosts:
+        for device in host.devices:
+            if device.active:
+                devices.setdefault((*device.ids[:2], device.label), device.name)
+        for board in host.boards:
+            for profile in board.profiles:
+                if profile.name not in vgpus and offered(board, profile.name) is not None:
+                    vgpus[profile.name] = board.name
+        for group in host.device_groups:
+            groups.setdefault(group.name, group.description)
+    found: dict[Asked, str] = {
+        AskedDevice((PciIds(vendor, device),), label): name
+        for (vendor, device, label), name in sorted(devices.items())
+    }
+    found.update((AskedVgpu(profile), name) for profile, name in sorted(vgpus.items()))
+    found.update((AskedGroup(group), name) for group, name in sorted(groups.items()))
+    return found
+
+
+def shown(asked: Asked) -> str:
+    """What is asked for in a few words: `grid_t4-16q`, `10de:1eb8 labelled gold`."""
+    if isinstance(asked, AskedVgpu):
+        return asked.profile
+    if isinstance(asked, AskedGroup):
+        return f"device group {asked.name}"
+    ids = " or ".join(ids_shown(one) for one in asked.allowed) or "any device"
+    return f"{ids} labelled {asked.label}" if asked.label else ids
+
+
+def ids_shown(ids: PciIds) -> str:
+    """`10de:1eb8`, with the subsystem and the revision where they are asked for."""
+    text = f"{ids.vendor:04x}:{ids.device:04x}"
+    if ids.sub_vendor is not None or ids.sub_device is not None:
+        text += f" subsystem {_hex(ids.sub_vendor)}:{_hex(ids.sub_device)}"
+    return text if ids.revision is None else f"{text} revision {ids.revision:02x}"
+
+
+def _hex(number: int | None) -> str:
+    return "any" if number is None else f"{number:04x}"

@@ -1,0 +1,1 @@
+"""Which host a VM goes to, and which GPUs are reserved for it there."""

@@ -1,0 +1,118 @@
+"""How much there is in a cluster or failure domain, and for how many machines that is enough.
+
+Machines that are alike fit on hosts independently of each other, so what fits is a sum over hosts:
+the answer holds in whatever order they come, and wherever vCenter puts those that fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from laneway.core.refusals.vsphere import Supply
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.offers import on_offer
+from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
+from laneway.core.vsphere.placement.free import serves, shelf
+from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.placement.supply import stocks, supply
+from laneway.core.vsphere.placement.vgpu_fit import still_fits
+from laneway.core.vsphere.spec.requests import Asked, AskedGroup, AskedVgpu, Wanted
+
+_MACHINES = 10_000
+"""More are not counted."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One thing that can be asked for, and how much of it there is."""
+
+    asked: Asked
+    name: str
+    """Of the device or board, `Tesla T4`."""
+    supply: Supply
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """What a part of a vCenter has."""
+
+    domain: Domain
+    hosts: int
+    kinds: tuple[Kind, ...]
+    skipped: tuple[tuple[str, str], ...]
+    """Hosts on which nothing is free, with the reason."""
+
+
+def domains(hosts: Sequence[Host]) -> tuple[Domain, ...]:
+    """The clusters of these hosts."""
+    return tuple(Domain(*pair) for pair in sorted({(one.datacenter, one.cluster) for one in hosts}))
+
+
+def capacity(
+    hosts: Sequence[Host], promises: Sequence[Promise], domain: Domain = ANYWHERE
+) -> Capacity:
+    """All that can be asked for in a domain. `hosts`: all that the vCenter has."""
+    kept = by_host(hosts, promises)
+    mine = sorted((host for host in hosts if domain.has(host)), key=lambda host: host.name)
+    offer = on_offer(mine)
+    there = stocks(mine, kept)
+    return Capacity(
+        domain=domain,
+        hosts=len(mine),
+        kinds=tuple(
+            Kind(asked, name, supply(there, asked, count=0, exactly=True))
+            for asked, name in offer.items()
+        ),
+        skipped=tuple(
+            (host.name, why) for host in mine if (why := why_closed(host, _here(host, offer)))
+        ),
+    )
+
+
+def _here(host: Host, offer: Collection[Asked]) -> Wanted:
+    """All that can be asked for; of a host without boards its graphics do not matter."""
+    return Wanted(tuple(offer)) if host.boards else Wanted()
+
+
+def fits(
+    hosts: Sequence[Host],
+    wanted: Wanted,
+    promises: Sequence[Promise],
+    domain: Domain = ANYWHERE,
+    *,
+    limit: int = _MACHINES,
+) -> int:
+    """How many such machines there is room for now, up to a limit."""
+    if not wanted.devices:
+        return limit
+    kept = by_host(hosts, promises)
+    total = 0
+    for host in hosts:
+        if domain.has(host) and not why_closed(host, wanted):
+            total += _on_host(host, wanted, list(kept.get(host.ref, ())), limit - total)
+            if total >= limit:
+                return limit
+    return total
+
+
+def _on_host(host: Host, wanted: Wanted, promises: list[Promise], limit: int) -> int:
+    first, count = wanted.devices[0], len(wanted.devices)
+    if set(wanted.devices) == {first} and not isinstance(first, AskedGroup):
+        vgpus = isinstance(first, AskedVgpu)
+        free = shelf(host, promises, devices=not vgpus, vgpus=vgpus)
+        if isinstance(first, AskedVgpu):
+            boards = zip(free.boards, free.loads, strict=True)
+            each = (still_fits(board, load, first.profile) for board, load in boards)
+            return sum(each) // count
+        if not free.waiting:
+            return sum(serves(device, first) for device in free.devices) // count
+    there = 0
+    beside = list(promises)
+    while there < limit and (found := room(host, wanted, beside)) is not None:
+        beside.append(Promise("", host.ref, found.seats))
+        there += 1
+    # One after the other they may have been put so that room is wasted.
+    while there < limit and room(host, Wanted(wanted.devices * (there + 1)), promises):
+        there += 1
+    return there

@@ -1,0 +1,65 @@
+"""Which hosts a machine may be on: its failure domain, and what closes a host to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.spec.requests import AskedGroup, AskedVgpu, Wanted
+
+_ANY = ("", "*")
+
+
+class Domain(msgspec.Struct, frozen=True):
+    """Part of a vCenter; what is empty does not restrict it. Names, or inventory paths."""
+
+    datacenter: str = ""
+    cluster: str = ""
+    host_group: str = ""
+
+    def has(self, host: Host) -> bool:
+        """Whether a host is in it."""
+        return (
+            _is(self.datacenter, host.datacenter)
+            and (_is(self.cluster, host.cluster) or self.cluster == host.cluster_ref)
+            and (not self.host_group or self.host_group in host.groups_of)
+        )
+
+    def __str__(self) -> str:
+        parts = (
+            ("host group", self.host_group),
+            ("cluster", self.cluster),
+            ("datacenter", self.datacenter),
+        )
+        return " of ".join(f"{kind} {name}" for kind, name in parts if name not in _ANY) or (
+            "this vCenter"
+        )
+
+
+ANYWHERE = Domain()
+
+
+def _is(asked: str, name: str) -> bool:
+    return asked in _ANY or asked == name or asked.rpartition("/")[2] == name
+
+
+def why_closed(host: Host, wanted: Wanted, struck: Collection[str] = ()) -> str:
+    """Why nothing may be promised on a host now; empty: nothing speaks against it."""
+    if not host.connected:
+        return "not connected"
+    if host.maintenance:
+        return "in maintenance mode"
+    if host.ref in struck:
+        return "vCenter could not make or start the machine there"
+    if not host.shared_direct and any(_has_vgpus(host, one) for one in wanted.devices):
+        return "its default graphics type is not Shared Direct"
+    return ""
+
+
+def _has_vgpus(host: Host, asked: object) -> bool:
+    if isinstance(asked, AskedGroup):
+        groups = (one for one in host.device_groups if one.name == asked.name)
+        return any(part.profile for group in groups for part in group.parts)
+    return isinstance(asked, AskedVgpu)

@@ -1,0 +1,148 @@
+"""Why a machine can be on no host: the facts of the refusals, looked for in order.
+
+What no waiting would change is told first: no such host, no such device, no host large enough.
+Only then it is a matter of who has what there is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from laneway.core.refusals import DeviceNotOffered, HostsTooSmall, NoHostInDomain, NoRoom, Refusal
+from laneway.core.vgpu.profiles import MIB_PER_GIB
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.offers import ids_shown, on_offer, shown
+from laneway.core.vsphere.placement.domain import Domain, why_closed
+from laneway.core.vsphere.placement.free import serves
+from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.supply import Stock, stocks, supply
+from laneway.core.vsphere.placement.vgpu_fit import offered, other_size
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, Wanted
+
+_HOSTS = 3
+"""So many hosts are looked at closely."""
+
+
+def why_not(
+    hosts: Sequence[Host],
+    wanted: Wanted,
+    kept: Mapping[str, Sequence[Promise]],
+    *,
+    domain: Domain,
+    struck: Collection[str] = (),
+) -> Refusal:
+    """Why there is no room for a machine, given that there is none."""
+    mine = [host for host in hosts if domain.has(host)]
+    if not mine:
+        clusters = {host.cluster for host in hosts if host.devices or host.boards}
+        return NoHostInDomain(str(domain), tuple(sorted(clusters)))
+    counts = Counter(wanted.devices)
+    for asked in counts:
+        if not any(_has(host, asked) for host in mine):
+            nearly = [*_nearly(mine, asked), *_elsewhere(hosts, domain, asked)]
+            return DeviceNotOffered(shown(asked), str(domain), _offers(mine, asked), tuple(nearly))
+    empty = [emptied(host) for host in mine]
+    if not any(room(host, wanted, ()) for host in empty):
+        return HostsTooSmall(
+            tuple((shown(asked), count) for asked, count in counts.items()),
+            str(domain),
+            _largest(empty, counts),
+        )
+    there = stocks(mine, kept)
+    closed = {host.ref: why for host in mine if (why := why_closed(host, wanted, struck))}
+    return NoRoom(
+        str(domain),
+        tuple(supply(there, asked, count=count, struck=struck) for asked, count in counts.items()),
+        tuple(
+            (host.name, closed[host.ref])
+            for host in mine
+            if host.ref in closed and any(_has(host, asked) for asked in counts)
+        ),
+        tuple(_other_sizes([one for one in there if one.host.ref not in closed], counts)),
+    )
+
+
+def _other_sizes(there: Sequence[Stock], counts: Collection[Asked]) -> Iterator[str]:
+    """The boards that have memory enough, and vGPUs of another size."""
+    for host, free, _, _ in there:
+        for board, load in zip(free.boards, free.loads, strict=True):
+            sizes = (
+                other_size(board, load, one.profile) for one in counts if isinstance(one, AskedVgpu)
+            )
+            if mib := next(filter(None, sizes), 0):
+                yield f"{board.id} of {host.name} has vGPUs of {mib / MIB_PER_GIB:g} GiB"
+
+
+def emptied(host: Host) -> Host:
+    """The host if all of its VMs were off."""
+    return replace(
+        host,
+        devices=tuple(replace(one, holder="") for one in host.devices),
+        boards=tuple(replace(one, users=()) for one in host.boards),
+    )
+
+
+def _offers(hosts: Sequence[Host], asked: Asked) -> tuple[str, ...]:
+    """What there is of the sort that is asked for; if there is none, whatever there is."""
+    there = on_offer(hosts)
+    alike = [shown(one) for one in there if isinstance(one, type(asked))]
+    return tuple(alike or map(shown, there))
+
+
+def _has(host: Host, asked: Asked) -> bool:
+    if isinstance(asked, AskedGroup):
+        return any(one.name == asked.name for one in host.device_groups)
+    if isinstance(asked, AskedVgpu):
+        return any(offered(board, asked.profile) for board in host.boards)
+    return any(one.active and serves(one, asked) for one in host.devices)
+
+
+def _nearly(hosts: Sequence[Host], asked: Asked) -> list[str]:
+    """What would be what is asked for, but for its state, mode or label."""
+    found = []
+    for host in hosts:
+        if isinstance(asked, AskedVgpu):
+            found += [
+                f"board {board.id} of {host.name} has that profile, and is in mode {board.mode}"
+                for board in host.boards
+                if any(one.name == asked.profile for one in board.profiles)
+            ]
+        elif isinstance(asked, AskedDevice):
+            found += [
+                f"{one.id} of {host.name} is such a device, and passthrough is not active on it: "
+                "enable it, and start the host again"
+                for one in host.devices
+                if not one.active and serves(one, asked)
+            ]
+            if asked.label:
+                found += [
+                    f"{one.id} of {host.name} is {ids_shown(one.ids)} and "
+                    + (f"labelled {one.label}" if one.label else "has no label")
+                    for one in host.devices
+                    if one.active and serves(one, replace(asked, label=""))
+                ]
+    return found
+
+
+def _elsewhere(hosts: Sequence[Host], domain: Domain, asked: Asked) -> list[str]:
+    """The clusters outside of the failure domain that have it."""
+    others = (host for host in hosts if not domain.has(host) and _has(host, asked))
+    clusters = {str(Domain(host.datacenter, host.cluster)) for host in others}
+    return [f"{cluster} has it, outside of the failure domain" for cluster in sorted(clusters)]
+
+
+def _largest(hosts: Sequence[Host], counts: Counter[Asked]) -> tuple[str, ...]:
+    """What the hosts with the most of it have."""
+    told = []
+    for host in hosts:
+        have = {}
+        for asked, count in counts.items():
+            have[asked] = min(supply(stocks([host], {}), asked).total, count)
+        missing = sum(counts.values()) - sum(have.values())
+        parts = ", ".join(f"{have[one]} of {count} x {shown(one)}" for one, count in counts.items())
+        told.append((missing, host.name, f"{host.name} has {parts}"))
+    return tuple(text for _, _, text in sorted(told)[:_HOSTS])

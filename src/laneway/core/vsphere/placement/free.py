@@ -1,0 +1,141 @@
+"""What is free on a host, beside what others have and are promised.
+
+A VM that is on has what its host tells of it, wherever that was promised: vCenter picks the device.
+Of everybody else's promise the rest is kept free: the very devices that were named, or others as
+good where somebody took these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from laneway.core.vsphere.inventory.hosts import Board, Device, GroupPart, Host
+from laneway.core.vsphere.placement.pairing import pair
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.vgpu_fit import Load, carried, limits, offered, put
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+
+Unit: TypeAlias = AskedVgpu | AskedDevice
+"""One device. A group is asked for by name and is several of these."""
+
+
+class Shelf(NamedTuple):
+    """What is free on a host."""
+
+    devices: tuple[Device, ...]
+    waiting: tuple[AskedDevice, ...]
+    """Devices that are promised and whose place somebody else took."""
+    boards: tuple[Board, ...]
+    loads: tuple[Load, ...]
+    """Of the boards, with what is promised on them."""
+
+
+def is_one_of(allowed: Sequence[PciIds], ids: PciIds) -> bool:
+    """Whether a device can be one of those that are allowed; what vCenter does not tell may be."""
+    for one in allowed:
+        if one[0] == ids[0] and one[1] == ids[1]:
+            rest = zip(one[2:], ids[2:], strict=True)
+            if all(None in (want, have) or want == have for want, have in rest):
+                return True
+    return False
+
+
+def serves(device: Device, asked: AskedDevice) -> bool:
+    """Whether a device is what is asked for, whoever has it."""
+    return asked.label in ("", device.label) and is_one_of(asked.allowed, device.ids)
+
+
+def units_of(host: Host, asked: Asked) -> tuple[Unit, ...] | None:
+    """The devices that an item comes to on a host; None: the host does not offer the group."""
+    if not isinstance(asked, AskedGroup):
+        return (asked,)
+    group = next((one for one in host.device_groups if one.name == asked.name), None)
+    if group is None:
+        return None
+    return tuple(unit for part in group.parts if (unit := _unit(part)) is not None)
+
+
+def _unit(part: GroupPart) -> Unit | None:
+    """None for virtual functions and the like, of which vCenter does not tell who has them."""
+    if part.profile:
+        return AskedVgpu(part.profile)
+    return AskedDevice((part.ids,), part.label) if part.ids is not None else None
+
+
+def shelf(
+    host: Host, promises: Iterable[Promise], *, devices: bool = True, vgpus: bool = True
+) -> Shelf:
+    """What is free on a host beside its VMs that are on and these promises.
+
+    Only whole devices or only vGPUs are looked at where the others do not matter.
+    """
+    free: dict[str, Device] = {}
+    if devices:
+        free = {one.id: one for one in host.devices if one.active and not one.holder}
+    boards = {one.id: one for one in host.boards} if vgpus else {}
+    loads = {at: carried(one) for at, one in boards.items()}
+    adrift: list[AskedVgpu] = []
+    waiting: list[AskedDevice] = []
+    for promise in promises:
+        if promise.host != host.ref:
+            continue
+        for unit, at in owed(host, promise):
+            if isinstance(unit, AskedDevice):
+                if devices and free.pop(at, None) is None:
+                    waiting.append(unit)
+            elif vgpus and not _put(unit, boards.get(at), loads):
+                adrift.append(unit)
+    for unit in adrift:
+        any(_put(unit, board, loads) for board in boards.values())
+    return Shelf(
+        tuple(free.values()), tuple(waiting), tuple(boards.values()), tuple(loads.values())
+    )
+
+
+def _put(unit: AskedVgpu, board: Board | None, loads: dict[str, Load]) -> bool:
+    """Put a vGPU on a board if it has room."""
+    if board is None or (size := offered(board, unit.profile)) is None:
+        return False
+    load = put(limits(board), board.mode, loads[board.id], size)
+    if load is not None:
+        loads[board.id] = load
+    return load is not None
+
+
+def owed(host: Host, promise: Promise) -> list[tuple[Unit, str]]:
+    """What a promise keeps free: its devices, less those that its VM has already."""
+    promised = list(_promised(host, promise))
+    if not promise.vm:
+        return promised
+    had = [one for one in host.devices if one.holder == promise.vm]
+    vgpus = Counter(
+        user.profile for one in host.boards for user in one.users if user.vm == promise.vm
+    )
+    if not had and not vgpus:
+        return promised
+    wishes: dict[int, Sequence[int]] = {}
+    for index, (unit, named) in enumerate(promised):
+        if isinstance(unit, AskedDevice):
+            fit = [at for at, one in enumerate(had) if one.id == named or serves(one, unit)]
+            wishes[index] = sorted(fit, key=lambda at: had[at].id != named)
+    there = set(pair(wishes))
+    for index, (unit, _) in enumerate(promised):
+        if isinstance(unit, AskedVgpu):
+            # A vGPU of a VM that may not be read has no profile, and is one of those promised.
+            told = unit.profile if vgpus[unit.profile] else ""
+            if vgpus[told]:
+                vgpus[told] -= 1
+                there.add(index)
+    return [one for index, one in enumerate(promised) if index not in there]
+
+
+def _promised(host: Host, promise: Promise) -> Iterator[tuple[Unit, str]]:
+    for seat in promise.seats:
+        units = units_of(host, seat.asked) or ()
+        if len(units) == len(seat.devices):
+            yield from zip(units, seat.devices, strict=True)
+        else:
+            # The group has changed since: the devices that were named stay promised.
+            yield from ((AskedDevice(()), at) for at in seat.devices)

@@ -1,0 +1,139 @@
+"""Where on one host a machine's devices can be: all of them, or none.
+
+Whole devices are paired with items one to one. Items without a label get devices without as far as
+there are any, so that those who need a label find it.
+vGPUs are tried on every board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from laneway.core.vsphere.inventory.hosts import Board, Device, Host
+from laneway.core.vsphere.placement.free import Shelf, Unit, serves, shelf, units_of
+from laneway.core.vsphere.placement.packing import Place, pack
+from laneway.core.vsphere.placement.pairing import pair
+from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.vgpu_fit import Load, Size, limits, offered
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedVgpu, Wanted
+
+_VGPUS = 512
+"""More at once are not tried."""
+
+
+class Room(NamedTuple):
+    """How a host can serve a machine."""
+
+    seats: tuple[Seat, ...]
+    strain: tuple[int, int, int]
+    """The less the better: labelled devices that go to items without a label, boards that carry
+    nothing and then would, and what would be left over."""
+
+
+def room(host: Host, wanted: Wanted, promises: Sequence[Promise]) -> Room | None:
+    """Seats for all that a machine asks for; None: there is not room for all of it."""
+    units: list[Unit] = []
+    items: list[tuple[Asked, int]] = []
+    for asked in wanted.devices:
+        found = units_of(host, asked)
+        if found is None:
+            return None
+        units += found
+        items.append((asked, len(found)))
+    devices = {at: one for at, one in enumerate(units) if isinstance(one, AskedDevice)}
+    vgpus = {at: one for at, one in enumerate(units) if isinstance(one, AskedVgpu)}
+    if len(devices) > len(host.devices) or len(vgpus) > _VGPUS:
+        return None
+    free = shelf(host, promises, devices=bool(devices), vgpus=bool(vgpus))
+    places: dict[int, str] = {}
+    borrowed = opened = left = 0
+    if devices:
+        chosen = _devices(free, devices)
+        if chosen is None:
+            return None
+        places.update({at: one.id for at, one in chosen.items()})
+        borrowed = sum(one.label != devices[at].label for at, one in chosen.items())
+        left = len(free.devices) - len(chosen)
+    if vgpus:
+        packed = _vgpus(free, vgpus)
+        if packed is None:
+            return None
+        places.update({at: board.id for at, board in packed.boards.items()})
+        opened, left = packed.opened, left + packed.left
+    seats = []
+    at = 0
+    for asked, count in items:
+        seats.append(Seat(asked, tuple(places[index] for index in range(at, at + count))))
+        at += count
+    return Room(tuple(seats), (borrowed, opened, left))
+
+
+def _devices(free: Shelf, wanted: Mapping[int, AskedDevice]) -> dict[int, Device] | None:
+    """A device for each item, and still one for everybody who waits for one."""
+    # Who waits comes before who asks now, and has numbers below.
+    asked = {at - len(free.waiting): one for at, one in enumerate(free.waiting)}
+    asked |= wanted
+    wide: dict[int, Sequence[int]] = {}
+    narrow: dict[int, Sequence[int]] = {}
+    seen: dict[AskedDevice, tuple[list[int], list[int]]] = {}
+    for index, one in asked.items():
+        if one not in seen:
+            fit = [at for at, device in enumerate(free.devices) if serves(device, one)]
+            seen[one] = fit, [at for at in fit if free.devices[at].label == one.label]
+        wide[index], narrow[index] = seen[one]
+    before = pair({index: things for index, things in wide.items() if index < 0})
+    # Who waits in vain keeps nobody else from what he could not have either.
+    wide = {index: things for index, things in wide.items() if index in before or index >= 0}
+    asking = {index: things if index < 0 else narrow[index] for index, things in wide.items()}
+    found = pair(wide, pair(asking, before))
+    if len(found) < len(before) + len(wanted):
+        return None
+    return {index: free.devices[at] for index, at in found.items() if index >= 0}
+
+
+class _Shared(NamedTuple):
+    """vGPUs on boards."""
+
+    boards: Mapping[int, Board]
+    opened: int
+    """Boards that carried nothing before."""
+    left: int
+    """MiB, on the boards that were used."""
+
+
+def _vgpus(free: Shelf, wanted: Mapping[int, AskedVgpu]) -> _Shared | None:
+    """A board for each vGPU."""
+    by_profile: dict[str, list[int]] = {}
+    for index, one in wanted.items():
+        by_profile.setdefault(one.profile, []).append(index)
+    boards: list[Board] = []
+    loads: list[Load] = []
+    sizes: list[dict[str, Size]] = []
+    for board, load in zip(free.boards, free.loads, strict=True):
+        known = {name: size for name in by_profile if (size := offered(board, name)) is not None}
+        if known:
+            boards.append(board)
+            loads.append(load)
+            sizes.append(known)
+    largest: dict[str, int] = {}
+    for known in sizes:
+        for name, size in known.items():
+            largest[name] = max(size.mib, largest.get(name, 0))
+    if len(largest) < len(by_profile):
+        return None
+    names = sorted(largest, key=lambda name: (-largest[name], name))
+    places = tuple(
+        Place(limits(board), board.mode, tuple(map(known.get, names)))
+        for board, known in zip(boards, sizes, strict=True)
+    )
+    packed = pack(places, tuple(loads), tuple(len(by_profile[name]) for name in names))
+    if packed is None:
+        return None
+    line = [index for name in names for index in by_profile[name]]
+    used = set(packed.boards)
+    return _Shared(
+        {index: boards[at] for index, at in zip(line, packed.boards, strict=True)},
+        sum(not loads[at].vgpus for at in used),
+        sum(places[at].limit.mib - packed.loads[at].mib for at in used),
+    )

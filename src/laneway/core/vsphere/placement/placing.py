@@ -1,0 +1,69 @@
+"""Choosing the host of a machine, and its seats there: all of its devices, or a reason.
+
+Of the hosts with room it takes the one where it is least in the way of others: no labelled device
+for an item without a label, no board opened for one vGPU, as little left over as possible. So what
+stays free stays in large pieces. The same facts give the same host in whatever order they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from laneway.core.refusals import Refusal
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
+from laneway.core.vsphere.placement.explain import why_not
+from laneway.core.vsphere.placement.host_fit import Room, room
+from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.spec.requests import Wanted
+
+__all__ = ["ANYWHERE", "Domain", "holds", "place"]
+
+
+def place(
+    hosts: Sequence[Host],
+    wanted: Wanted,
+    promises: Sequence[Promise],
+    *,
+    domain: Domain = ANYWHERE,
+    struck: Collection[str] = (),
+    machine: str = "",
+) -> Promise | Refusal:
+    """Where a machine is to be, or why it cannot be anywhere.
+
+    `struck`: refs of hosts on which vCenter could not start it. `machine`: what it is promised
+    already does not stand in its way.
+    """
+    kept = by_host(hosts, promises, machine)
+    best: tuple[tuple[int, int, int], str, str, Room] | None = None
+    for host in hosts:
+        if not domain.has(host) or why_closed(host, wanted, struck):
+            continue
+        found = room(host, wanted, kept.get(host.ref, ()))
+        if found is None:
+            continue
+        rank = (found.strain, host.name, host.ref, found)
+        if best is None or rank[:3] < best[:3]:
+            best = rank
+    if best is None:
+        return why_not(hosts, wanted, kept, domain=domain, struck=struck)
+    return Promise(machine, best[2], best[3].seats)
+
+
+def holds(
+    hosts: Sequence[Host],
+    promise: Promise,
+    promises: Sequence[Promise],
+    *,
+    domain: Domain = ANYWHERE,
+    struck: Collection[str] = (),
+) -> bool:
+    """Whether a promise can still be kept where it is; for a VM that is off."""
+    wanted = Wanted(tuple(seat.asked for seat in promise.seats))
+    host = next((one for one in hosts if one.ref == promise.host), None)
+    if host is None or not domain.has(host) or why_closed(host, wanted, struck):
+        return False
+    # Of all hosts it is known where VMs are on; of the promises only those of this one matter.
+    there = [one for one in promises if one.host == host.ref]
+    kept = by_host(hosts, there, promise.machine).get(host.ref, ())
+    return room(host, wanted, kept) is not None

@@ -1,0 +1,59 @@
+"""What a machine was promised: which devices, on which host, before it is on and holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.spec.requests import Asked
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """What one item of the spec is promised."""
+
+    asked: Asked
+    devices: tuple[str, ...]
+    """Ids of the devices or boards on the host; more than one for a device group."""
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """One machine's seats, all on one host. In force from before its clone until it is deleted."""
+
+    machine: str
+    """`namespace/name` of the VSphereVM."""
+    host: str
+    """`host-21`; where vCenter places, the host that has room for certain."""
+    seats: tuple[Seat, ...]
+    vm: str = ""
+    """`vm-42`, once there is one. While it is on, what the host tells of it counts, not this."""
+
+
+def by_host(
+    hosts: Iterable[Host], promises: Iterable[Promise], but: str = ""
+) -> Mapping[str, Sequence[Promise]]:
+    """The promises that count, by the ref of the host; those of one machine left out.
+
+    A VM that is on with devices of another host than the promised one keeps nothing free there.
+    """
+    homes: dict[str, set[str]] = {}
+    for host in hosts:
+        for device in host.devices:
+            if device.holder:
+                homes.setdefault(device.holder, set()).add(host.ref)
+        for board in host.boards:
+            for user in board.users:
+                homes.setdefault(user.vm, set()).add(host.ref)
+    found: dict[str, list[Promise]] = {}
+    for promise in sorted(promises, key=_name):
+        if but and promise.machine == but:
+            continue
+        at = homes.get(promise.vm) if promise.vm else None
+        if at is None or promise.host in at:
+            found.setdefault(promise.host, []).append(promise)
+    return found
+
+
+def _name(promise: Promise) -> str:
+    return promise.machine

@@ -1,0 +1,140 @@
+"""How much there is of one thing on some hosts, who has it, and what is free of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from laneway.core.refusals.vsphere import Supply
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.offers import shown
+from laneway.core.vsphere.placement.domain import why_closed
+from laneway.core.vsphere.placement.free import Shelf, Unit, owed, serves, shelf
+from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.vgpu_fit import Load, offered, still_fits
+from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, Wanted
+
+
+class Stock(NamedTuple):
+    """A host, and what of it is free and promised."""
+
+    host: Host
+    free: Shelf
+    promises: Sequence[Promise]
+    owed: Sequence[tuple[str, Unit, str]]
+    """What is kept for machines that are not on: the machine, what, and on which device."""
+
+
+def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Promise]]) -> list[Stock]:
+    """Hosts with the promises that count, by host."""
+    found = []
+    for host in hosts:
+        promises = kept.get(host.ref, ())
+        owed_there = [(one.machine, *unit) for one in promises for unit in owed(host, one)]
+        found.append(Stock(host, shelf(host, promises), promises, owed_there))
+    return found
+
+
+def supply(
+    there: Sequence[Stock],
+    asked: Asked,
+    *,
+    count: int = 1,
+    struck: Collection[str] = (),
+    exactly: bool = False,
+) -> Supply:
+    """What there is of one thing. Of hosts that are closed it is part of the total alone.
+
+    `exactly`: devices with a label are not counted where none is asked for, nor whoever has another
+    profile on a board that would do.
+    """
+    machines = {one.vm: one.machine for stock in there for one in stock.promises if one.vm}
+    total = free = 0
+    in_use: Counter[str] = Counter()
+    promised: Counter[str] = Counter()
+    for stock in there:
+        of_host = _of(stock, asked, exactly)
+        if not of_host.total:
+            continue
+        total += of_host.total
+        for vm in of_host.users:
+            in_use[f"{machines[vm]} ({vm})" if vm in machines else vm] += 1
+        promised.update(of_host.machines)
+        if not why_closed(stock.host, Wanted((asked,)), struck):
+            free += of_host.free
+    return Supply(shown(asked), count, total, free, _most(in_use), _most(promised))
+
+
+def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(names.items(), key=lambda item: (-item[1], item[0])))
+
+
+class _Part(NamedTuple):
+    """What one host has of something."""
+
+    total: int = 0
+    free: int = 0
+    users: Sequence[str] = ()
+    """The VM of each that is in use."""
+    machines: Sequence[str] = ()
+    """The machine of each that is promised."""
+
+
+def _of(stock: Stock, asked: Asked, exactly: bool) -> _Part:
+    if isinstance(asked, AskedGroup):
+        return _groups(stock, asked)
+    if isinstance(asked, AskedDevice):
+        return _devices(stock, asked, exactly)
+    return _vgpus(stock, asked, exactly)
+
+
+def _groups(stock: Stock, asked: AskedGroup) -> _Part:
+    """A host has a group or not; what it is made of is in use by whoever it may be."""
+    if not any(one.name == asked.name for one in stock.host.device_groups):
+        return _Part()
+    machines = [
+        one.machine for one in stock.promises if any(seat.asked == asked for seat in one.seats)
+    ]
+    has_room = room(stock.host, Wanted((asked,)), stock.promises) is not None
+    return _Part(1, int(has_room), (), machines)
+
+
+def _devices(stock: Stock, asked: AskedDevice, exactly: bool) -> _Part:
+    fit = {
+        one.id: one
+        for one in stock.host.devices
+        if one.active and serves(one, asked) and (not exactly or one.label == asked.label)
+    }
+    waiting = sum(one.label in ("", asked.label) for one in stock.free.waiting)
+    return _Part(
+        len(fit),
+        max(0, sum(one.id in fit for one in stock.free.devices) - waiting),
+        [one.holder for one in fit.values() if one.holder],
+        [machine for machine, _, at in stock.owed if at in fit],
+    )
+
+
+def _vgpus(stock: Stock, asked: AskedVgpu, exactly: bool) -> _Part:
+    name = asked.profile
+    boards = {
+        board.id: (board, load)
+        for board, load in zip(stock.free.boards, stock.free.loads, strict=True)
+        if offered(board, name) is not None
+    }
+    return _Part(
+        sum(still_fits(board, Load(), name) for board, _ in boards.values()),
+        sum(still_fits(board, load, name) for board, load in boards.values()),
+        [
+            user.vm
+            for board, _ in boards.values()
+            for user in board.users
+            if user.profile == name or not exactly
+        ],
+        [
+            machine
+            for machine, unit, at in stock.owed
+            if at in boards and isinstance(unit, AskedVgpu) and (unit == asked or not exactly)
+        ],
+    )

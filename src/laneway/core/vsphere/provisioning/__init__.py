@@ -1,0 +1,1 @@
+"""How a VM gets to its desired state: one step after the other."""

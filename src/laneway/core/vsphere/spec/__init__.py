@@ -1,0 +1,1 @@
+"""What the spec of a VSphereMachine asks for: parsed, validated, compared."""

@@ -1,0 +1,80 @@
+"""What may not change about a VSphereMachine, VSphereMachineTemplate or VSphereVM.
+
+Specs are compared as they mean, not as they are written: what is not set is the same as what is
+empty, a default the same as nothing, and the proposal's spelling of devices the same as the
+released one. So whoever writes back what he read, or applies the same file twice, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laneway.core.phrases import few
+from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.validation import MACHINE, TEMPLATE, VM
+
+FROZEN_TEMPLATE = (
+    "VSphereMachineTemplate spec.template.spec field is immutable. Please create a new resource "
+    "instead."
+)
+FROZEN = "cannot be modified"
+DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    MACHINE: {"datacenter": "*"},
+    TEMPLATE: {},
+    VM: {"os": "Linux"},
+}
+"""By kind, as CAPV sets them."""
+
+_POWER_OFF = frozenset({"powerOffMode", "guestSoftPowerOffTimeoutSeconds"})
+_FREE: Mapping[str, frozenset[str]] = {
+    MACHINE: _POWER_OFF | {"providerID"},
+    TEMPLATE: frozenset(),
+    VM: _POWER_OFF | {"bootstrapRef", "thumbprint"},
+}
+_ONCE: Mapping[str, frozenset[str]] = {VM: frozenset({"os", "biosUUID"})}
+"""What may be set while it is empty."""
+_ALIASES = ("pcidevices", "vgpudevices")
+
+
+def changed(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
+    """What speaks against an update."""
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return ()
+    before, after = _meant(kind, old), _meant(kind, new)
+    free = _FREE[kind] | {key for key in _ONCE.get(kind, ()) if not old.get(key)}
+    keys = {*before, *after} - free
+    names = sorted(key for key in keys if before.get(key) != after.get(key))
+    if not names:
+        return ()
+    if kind == TEMPLATE:
+        return (Problem(base, f"{few(names)} changed", FROZEN_TEMPLATE),)
+    return (Problem(base, None, f"{FROZEN}; {few(names)} changed", "Forbidden"),)
+
+
+def _meant(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A spec in the one form of all that mean the same."""
+    items = spelling.released(spec)
+    found = {**spec} if items is None else {**spec, "pciDevices": items}
+    if items is not None:
+        for alias in _ALIASES:
+            found.pop(alias, None)
+    for key, value in DEFAULTS[kind].items():
+        found[key] = found.get(key) or value
+    network = found.get("network")
+    if kind != TEMPLATE and isinstance(network, Mapping):
+        found["network"] = {key: value for key, value in network.items() if key != "devices"}
+    return {key: told for key, value in found.items() if (told := _told(value)) is not None}
+
+
+def _told(value: Any) -> Any:
+    """A value without what it says nothing by; None where that is all of it."""
+    match value:
+        case Mapping():
+            kept = {key: told for key, one in value.items() if (told := _told(one)) is not None}
+            return kept or None
+        case list() | tuple():
+            return [_told(one) for one in value] or None
+        case _:
+            return value or None

@@ -1,0 +1,335 @@
+"""Whatever hosts have and whoever asks: no device is given twice, and none is refused in vain.
+
+The rules of boards are written here once more, in the plainest way, and every way of putting
+devices is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from laneway.core.refusals.vsphere import is_terminal
+from laneway.core.vsphere.inventory.hosts import (
+    MIXED_SIZE,
+    MULTI_INSTANCE,
+    SAME_SIZE,
+    Board,
+    BoardUser,
+    Device,
+    DeviceGroup,
+    GroupPart,
+    Host,
+    Profile,
+)
+from laneway.core.vsphere.placement.capacity import fits
+from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.spec.requests import (
+    Asked,
+    AskedDevice,
+    AskedGroup,
+    AskedVgpu,
+    PciIds,
+    Wanted,
+)
+
+A, B = PciIds(0x10DE, 0x1EB8), PciIds(0x15B3, 0x101D)
+PROFILES = {
+    "two": Profile("two", 2),
+    "four": Profile("four", 4),
+    "eight": Profile("eight", 8),
+    "slice": Profile("slice", 4, mig=True),
+    "half": Profile("half", 8, mig=True),
+}
+LABELS = ["", "gold", "blue"]
+GROUPS = (
+    DeviceGroup("pair", parts=(GroupPart("pciPassthru", "", A), GroupPart("pciPassthru", "", B))),
+    DeviceGroup("mixed", parts=(GroupPart("nvidiaVgpu", "", None, "four"), GroupPart("dvx", ""))),
+)
+
+DEVICES = st.builds(AskedDevice, st.sampled_from([(A,), (B,), (A, B)]), st.sampled_from(LABELS))
+VGPUS = st.builds(AskedVgpu, st.sampled_from(sorted(PROFILES)))
+ASKED = st.one_of(DEVICES, VGPUS, st.builds(AskedGroup, st.sampled_from(["pair", "mixed"])))
+WISHES = st.lists(ASKED, min_size=1, max_size=3).map(lambda devices: Wanted(tuple(devices)))
+
+
+# ------------------------------------------------------------------------- the rules, once more
+
+
+def is_carried(board: Board, names: Sequence[str]) -> bool:
+    """Whether a board can carry vGPUs of these profiles together."""
+    if not set(names) <= {one.name for one in board.profiles}:
+        return False
+    profiles = [PROFILES[name] for name in names]
+    if sum(one.memory_gib for one in profiles) > board.memory_gib:
+        return False
+    kinds = {one.mig for one in profiles}
+    if len(kinds) > 1 or (kinds == {True} and board.mode in (SAME_SIZE, MIXED_SIZE)):
+        return False
+    if kinds == {False} and board.mode == MULTI_INSTANCE:
+        return False
+    sizes = {one.memory_gib for one in profiles}
+    return kinds == {True} or board.mode == MIXED_SIZE or len(sizes) <= 1
+
+
+def on_board(board: Board) -> list[str]:
+    return [user.profile for user in board.users]
+
+
+def parts(host: Host, asked: Asked) -> list[AskedDevice | AskedVgpu] | None:
+    if not isinstance(asked, AskedGroup):
+        return [asked]
+    if asked.name not in {one.name for one in host.device_groups}:
+        return None
+    return [AskedDevice((A,)), AskedDevice((B,))] if asked.name == "pair" else [AskedVgpu("four")]
+
+
+def would_do(device: Device, asked: AskedDevice) -> bool:
+    return device.ids in asked.allowed and asked.label in ("", device.label)
+
+
+def ways(host: Host, wanted: Wanted) -> Iterator[dict[str, list[AskedDevice | AskedVgpu]]]:
+    """Every way of putting all of it on a host that promises nothing to others, by device."""
+    units: list[AskedDevice | AskedVgpu] = []
+    for asked in wanted.devices:
+        found = parts(host, asked)
+        if found is None:
+            return
+        units += found
+    free = [one for one in host.devices if one.active and not one.holder]
+    choices = [
+        [one.id for one in free if would_do(one, unit)]
+        if isinstance(unit, AskedDevice)
+        else [one.id for one in host.boards]
+        for unit in units
+    ]
+    for way in product(*choices):
+        taken: dict[str, list[AskedDevice | AskedVgpu]] = {}
+        for unit, at in zip(units, way, strict=True):
+            taken.setdefault(at, []).append(unit)
+        if all(len(taken.get(one.id, ())) <= 1 for one in free) and all(
+            is_carried(one, on_board(one) + [unit.profile for unit in taken.get(one.id, ())])
+            for one in host.boards
+        ):
+            yield taken
+
+
+# ------------------------------------------------------------------------------------------ hosts
+
+
+@st.composite
+def boards(draw: st.DrawFn, number: int) -> Board:
+    board = Board(
+        f"0000:8{number}:00.0",
+        "",
+        draw(st.sampled_from([8, 16])),
+        draw(st.sampled_from(["", SAME_SIZE, MIXED_SIZE, MULTI_INSTANCE])),
+        tuple(PROFILES[name] for name in sorted(draw(st.sets(st.sampled_from(sorted(PROFILES)))))),
+    )
+    for at in range(draw(st.integers(0, 2))):
+        names = [
+            one.name for one in board.profiles if is_carried(board, [*on_board(board), one.name])
+        ]
+        if names:
+            user = BoardUser(f"vm-9{number}{at}", draw(st.sampled_from(names)))
+            board = replace(board, users=(*board.users, user))
+    return board
+
+
+@st.composite
+def hosts(draw: st.DrawFn, number: int = 0) -> Host:
+    return Host(
+        f"host-{number}",
+        f"esx-{number}",
+        devices=tuple(
+            Device(
+                f"0000:0{at}:00.0",
+                draw(st.sampled_from([A, A, B])),
+                label=draw(st.sampled_from(LABELS)),
+                active=draw(st.sampled_from([True, True, True, False])),
+                holder=draw(st.sampled_from(["", "", "", f"vm-8{number}{at}"])),
+            )
+            for at in range(draw(st.integers(0, 4)))
+        ),
+        boards=tuple(draw(boards(at)) for at in range(draw(st.integers(0, 2)))),
+        device_groups=tuple(draw(st.sampled_from([(), GROUPS]))),
+    )
+
+
+FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*map(hosts, range(count))))
+
+
+def check(fleet: Sequence[Host], promises: Sequence[Promise]) -> None:
+    """Nothing is promised that is not there, is somebody's, or is promised to another."""
+    for host in fleet:
+        here = [seat for one in promises if one.host == host.ref for seat in one.seats]
+        given: dict[str, list[AskedDevice | AskedVgpu]] = {}
+        for seat in here:
+            units = parts(host, seat.asked)
+            assert units is not None
+            for unit, at in zip(units, seat.devices, strict=True):
+                given.setdefault(at, []).append(unit)
+        by_id = {one.id: one for one in host.devices}
+        board_of = {one.id: one for one in host.boards}
+        for at, units in given.items():
+            if at in by_id:
+                (unit,) = units
+                assert isinstance(unit, AskedDevice)
+                assert would_do(by_id[at], unit)
+                assert by_id[at].active
+                assert not by_id[at].holder
+            else:
+                names = [unit.profile for unit in units if isinstance(unit, AskedVgpu)]
+                assert len(names) == len(units)
+                assert is_carried(board_of[at], on_board(board_of[at]) + names)
+
+
+def promised(fleet: Sequence[Host], wishes: Sequence[Wanted]) -> list[Promise]:
+    """As much as can be promised, one machine after the other."""
+    given: list[Promise] = []
+    for number, wanted in enumerate(wishes):
+        found = place(fleet, wanted, given, machine=f"default/m{number}")
+        if isinstance(found, Promise):
+            given.append(found)
+    return given
+
+
+# ------------------------------------------------------------------------------------------- laws
+
+
+@given(FLEETS, WISHES)
+def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, wanted) -> None:
+    found = place(fleet, wanted, (), machine="default/m")
+    exists = any(next(ways(host, wanted), None) is not None for host in fleet)
+    assert isinstance(found, Promise) == exists
+    if isinstance(found, Promise):
+        assert [seat.asked for seat in found.seats] == list(wanted.devices)
+        check(fleet, [found])
+
+
+@given(
+    st.tuples(*map(boards, range(3))).map(lambda there: Host("host-0", "esx-0", boards=there)),
+    st.lists(VGPUS, min_size=1, max_size=5).map(lambda devices: Wanted(tuple(devices))),
+)
+def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, wanted) -> None:
+    found = place([host], wanted, (), machine="default/m")
+    exists = next(ways(host, wanted), None) is not None
+    assert isinstance(found, Promise) == exists
+    if isinstance(found, Promise):
+        check([host], [found])
+
+
+@given(FLEETS, st.lists(WISHES, max_size=6))
+def test_nothing_is_promised_twice(fleet, wishes) -> None:
+    given = promised(fleet, wishes)
+    check(fleet, given)
+    for one in given:
+        assert holds(fleet, one, given)
+
+
+@given(FLEETS, st.lists(WISHES, max_size=5), WISHES, st.data())
+def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, wanted, data) -> None:
+    given = promised(fleet, wishes)
+    if isinstance(place(fleet, wanted, given), Promise) and given:
+        gone = data.draw(st.sampled_from(given))
+        assert isinstance(place(fleet, wanted, [one for one in given if one != gone]), Promise)
+
+
+@given(FLEETS, st.lists(WISHES, max_size=4), WISHES, st.randoms())
+def test_the_order_of_the_facts_does_not_matter(fleet, wishes, wanted, random) -> None:
+    given = promised(fleet, wishes)
+    other, others = list(fleet), list(given)
+    random.shuffle(other)
+    random.shuffle(others)
+    one, two = place(fleet, wanted, given), place(other, wanted, others)
+    assert type(one) is type(two)
+    if isinstance(one, Promise):
+        assert one == two
+
+
+@given(FLEETS, st.lists(WISHES, max_size=4), WISHES)
+def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, wanted) -> None:
+    found = place(fleet, wanted, promised(fleet, wishes))
+    if isinstance(found, Promise):
+        return
+    empty = [
+        replace(
+            host,
+            devices=tuple(replace(one, holder="") for one in host.devices),
+            boards=tuple(replace(one, users=()) for one in host.boards),
+        )
+        for host in fleet
+    ]
+    assert is_terminal(found) != isinstance(place(empty, wanted, ()), Promise)
+    assert found.words.isprintable()
+
+
+@given(hosts(), WISHES)
+def test_as_many_machines_fit_as_can_be_put_together(host, wanted) -> None:
+    count = fits([host], wanted, (), limit=3)
+
+    def exists(machines: int) -> bool:
+        return next(ways(host, Wanted(wanted.devices * machines)), None) is not None
+
+    assert count == max(number for number in range(4) if not number or exists(number))
+
+
+@given(hosts(), st.lists(DEVICES, min_size=1, max_size=4))
+def test_no_label_is_taken_by_who_did_not_ask_for_it_unless_it_must_be(host, devices) -> None:
+    found = place([host], Wanted(tuple(devices)), ())
+    if not isinstance(found, Promise):
+        return
+    labels = {one.id: one.label for one in host.devices}
+    borrowed = sum(
+        not seat.asked.label and labels[seat.devices[0]] != ""
+        for seat in found.seats
+        if isinstance(seat.asked, AskedDevice)
+    )
+    least = min(
+        sum(not unit.label and labels[at] != "" for at, (unit,) in way.items())
+        for way in ways(host, Wanted(tuple(devices)))
+    )
+    assert borrowed == least
+
+
+# ------------------------------------------------------------------- vCenter picks what it likes
+
+
+ACTIONS = st.tuples(st.sampled_from(["ask", "start", "stop", "delete"]), st.integers(0, 9))
+
+
+@given(st.integers(1, 6), st.lists(ACTIONS, max_size=25), st.randoms())
+def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions, random) -> None:
+    holders = {f"0000:0{at}:00.0": "" for at in range(cards)}
+    given: dict[str, Promise] = {}
+
+    def fleet() -> list[Host]:
+        devices = tuple(Device(at, A, holder=vm) for at, vm in holders.items())
+        return [Host("host-0", "esx-0", devices=devices)]
+
+    for turn, (action, number) in enumerate(actions):
+        machine = f"default/m{number}"
+        on = set(holders.values())
+        if action == "ask" and machine not in given:
+            wanted = Wanted((AskedDevice((A,)),) * (1 + turn % 2))
+            found = place(fleet(), wanted, list(given.values()), machine=machine)
+            if isinstance(found, Promise):
+                given[machine] = replace(found, vm=f"vm-{number}")
+        elif machine in given and action == "start" and given[machine].vm not in on:
+            # Of all that are free: it knows nothing of promises.
+            free = [at for at, vm in holders.items() if not vm]
+            for at in random.sample(free, len(given[machine].seats)):
+                holders[at] = given[machine].vm
+        elif machine in given and action in ("stop", "delete"):
+            vm = given[machine].vm
+            holders = {at: "" if holder == vm else holder for at, holder in holders.items()}
+            if action == "delete":
+                del given[machine]
+        off = [one for one in given.values() if one.vm not in set(holders.values())]
+        needed = sum(len(one.seats) for one in off)
+        assert needed <= sum(not vm for vm in holders.values())

@@ -1,0 +1,216 @@
+"""The next step for a machine, state by state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from laneway.core.vsphere.inventory.vms import (
+    Attached,
+    DynamicBacking,
+    FixedBacking,
+    TaskState,
+    VgpuBacking,
+    VmState,
+)
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.steps import (
+    AskGuest,
+    AwaitAddresses,
+    AwaitGuest,
+    Configure,
+    Destroy,
+    GiveUp,
+    Introduce,
+    Join,
+    LetGo,
+    Linger,
+    Lost,
+    MakeClone,
+    Move,
+    Past,
+    PowerOff,
+    Ready,
+    Release,
+    Reserve,
+    Step,
+    SwitchOff,
+    SwitchOn,
+    Upgrade,
+    Vanished,
+    Wait,
+    Wish,
+    next_step,
+)
+from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds, Wanted
+
+T4 = PciIds(0x10DE, 0x1EB8)
+CARD = AskedDevice((T4,))
+PROFILE = AskedVgpu("grid_t4-8q")
+WISH = Wish(Wanted((CARD, PROFILE)))
+PROMISE = Promise("default/one", "host-1", ())
+HAS_CARD = Attached(13000, DynamicBacking((T4,)))
+HAS_PROFILE = Attached(13001, VgpuBacking("grid_t4-8q"))
+OFF = VmState(
+    ref="vm-1",
+    name="one",
+    instance_uuid="uid",
+    bios_uuid="bios",
+    hardware_version=19,
+    on=False,
+    host="host-1",
+    devices=(HAS_CARD, HAS_PROFILE),
+    memory_locked=True,
+)
+ON = replace(OFF, on=True, addresses=("10.0.0.7",))
+RUNNING = ("task-1", TaskState(done=False))
+GONE = replace(WISH, deleted=True)
+
+
+def step(vm: VmState | None, wish: Wish = WISH, promise: Any = PROMISE, **past: Any) -> Step:
+    return next_step(wish, vm, promise, None, Past(**past))
+
+
+def test_devices_are_promised_before_anything_is_made() -> None:
+    assert step(None, promise=None) == Reserve()
+    assert step(None, promise=None, wish=Wish()) == MakeClone("")
+
+
+@pytest.mark.parametrize(("placed", "host"), [(True, "host-1"), (False, "")])
+def test_a_clone_goes_to_the_promised_host_unless_vcenter_places(placed: bool, host: str) -> None:
+    assert step(None, replace(WISH, placed=placed)) == MakeClone(host)
+
+
+def test_after_a_host_refused_the_next_is_ours_to_choose() -> None:
+    assert step(None, struck={"host-2"}) == MakeClone("host-1")
+    assert step(OFF, struck={"host-1"}) == Reserve()
+    assert step(replace(OFF, host="host-2"), struck={"host-2"}) == Move("host-1")
+    assert step(replace(OFF, host="host-2")) == SwitchOn()
+
+
+@pytest.mark.parametrize("vm", [None, OFF, ON])
+@pytest.mark.parametrize("wish", [WISH, Wish()])
+def test_nothing_is_ordered_while_a_task_is_at_work(vm: VmState | None, wish: Wish) -> None:
+    assert next_step(wish, vm, PROMISE, RUNNING, Past()) == Wait("task-1")
+
+
+@pytest.mark.parametrize("wish", [WISH, GONE])
+def test_a_task_that_only_the_vm_tells_of_is_waited_for(wish: Wish) -> None:
+    assert step(replace(OFF, tasks=("task-9",)), wish) == Wait("task-9")
+
+
+def test_a_finished_task_is_no_reason_to_wait() -> None:
+    done = ("task-1", TaskState(done=True))
+    assert next_step(WISH, OFF, PROMISE, done, Past()) == SwitchOn()
+
+
+def test_a_clone_whose_answer_was_lost_is_waited_for_first() -> None:
+    assert step(None, ordered=True) == Linger()
+    assert step(None, ordered=True, lingered=True) == MakeClone("")
+    assert step(OFF, ordered=True) == SwitchOn()
+
+
+def test_a_vm_that_vanished_is_not_made_again_and_holds_nothing() -> None:
+    assert step(None, made=True) == Release()
+    assert step(None, made=True, promise=None) == Vanished()
+
+
+def test_hardware_is_upgraded_before_devices_are_attached() -> None:
+    old = replace(OFF, hardware_version=13, devices=())
+    assert step(old) == Upgrade(17)
+    assert step(old, Wish(Wanted((AskedGroup("pair"),)))) == Upgrade(17)
+    assert step(old, replace(WISH, hardware_version=20)) == Upgrade(20)
+    assert step(old, Wish(Wanted((PROFILE,)))) == Configure((PROFILE,))
+    assert step(replace(OFF, hardware_version=21), replace(WISH, hardware_version=20)) == SwitchOn()
+
+
+def test_all_that_is_missing_is_attached_in_one_request() -> None:
+    assert step(replace(OFF, devices=())) == Configure((CARD, PROFILE))
+    assert step(replace(OFF, devices=(HAS_PROFILE,))) == Configure((CARD,))
+
+
+def test_devices_that_nobody_asked_for_are_taken_away() -> None:
+    fixed = Attached(13002, FixedBacking("0000:3b:00.0"))
+    second = Attached(13003, VgpuBacking("grid_t4-8q"))
+    assert step(replace(OFF, devices=(HAS_CARD, fixed))) == Configure((PROFILE,), (fixed,))
+    assert step(replace(OFF, devices=(HAS_CARD, HAS_PROFILE, second))) == Configure((), (second,))
+
+
+def test_a_machine_that_asks_for_no_devices_keeps_those_of_its_template() -> None:
+    has = replace(OFF, devices=(HAS_CARD,))
+    assert step(replace(has, memory_locked=False), Wish()) == Configure()
+    assert step(has, Wish()) == SwitchOn()
+
+
+def test_after_a_refusal_each_device_has_a_request_of_its_own() -> None:
+    fixed = Attached(13002, FixedBacking("0000:3b:00.0"))
+    assert step(replace(OFF, devices=(fixed,)), one_by_one=True) == Configure((), (fixed,))
+    assert step(replace(OFF, devices=()), one_by_one=True) == Configure((CARD,))
+    assert step(replace(OFF, devices=(HAS_CARD,)), one_by_one=True) == Configure((PROFILE,))
+
+
+def test_memory_is_locked_before_it_is_switched_on() -> None:
+    assert step(replace(OFF, memory_locked=False)) == Configure()
+    assert step(replace(OFF, memory_locked=False, devices=()), Wish()) == SwitchOn()
+
+
+def test_a_group_is_joined_before_it_is_switched_on() -> None:
+    wish = replace(WISH, group="gpus")
+    assert step(OFF, wish) == Join()
+    assert step(OFF, wish, joined=True) == SwitchOn()
+
+
+def test_a_machine_that_is_on_has_devices_and_addresses() -> None:
+    assert step(ON) == Ready()
+    assert step(replace(ON, addresses=())) == AwaitAddresses()
+
+
+@pytest.mark.parametrize("addresses", [(), ("10.0.0.7",)])
+def test_a_machine_that_lost_a_device_is_not_mended_while_it_is_on(
+    addresses: tuple[str, ...],
+) -> None:
+    lost = replace(ON, devices=(HAS_PROFILE,), addresses=addresses)
+    assert step(lost) == Lost((CARD,))
+    assert step(replace(lost, on=False)) == Configure((CARD,))
+
+
+def test_a_machine_is_switched_off_at_once_if_that_is_wished() -> None:
+    assert step(ON, GONE) == SwitchOff()
+
+
+@pytest.mark.parametrize("mode", [PowerOff.SOFT, PowerOff.TRY_SOFT])
+def test_a_guest_is_asked_to_shut_down_and_given_time(mode: PowerOff) -> None:
+    wish = replace(GONE, power_off=mode)
+    assert step(ON, wish) == AskGuest()
+    assert step(ON, wish, asked_guest=True) == AwaitGuest()
+    assert step(OFF, wish, asked_guest=True) == Destroy()
+
+
+def test_only_one_of_the_soft_ways_ends_the_patience() -> None:
+    late = {"asked_guest": True, "patience": False}
+    assert step(ON, replace(GONE, power_off=PowerOff.TRY_SOFT), **late) == SwitchOff()
+    assert step(ON, replace(GONE, power_off=PowerOff.SOFT), **late) == AwaitGuest()
+
+
+def test_devices_are_let_go_after_the_vm_and_the_object_last() -> None:
+    assert step(OFF, GONE) == Destroy()
+    assert step(None, GONE) == Release()
+    assert step(None, GONE, promise=None) == LetGo()
+
+
+def test_a_clone_of_a_deleted_machine_is_given_up_or_waited_for() -> None:
+    assert next_step(GONE, None, PROMISE, RUNNING, Past()) == GiveUp("task-1")
+    assert next_step(GONE, None, PROMISE, RUNNING, Past(given_up=True)) == Wait("task-1")
+    assert next_step(GONE, OFF, PROMISE, RUNNING, Past()) == Wait("task-1")
+    assert step(None, GONE, ordered=True) == Linger()
+    assert step(None, GONE, ordered=True, lingered=True) == Release()
+    assert step(None, GONE, made=True, ordered=True) == Release()
+
+
+def test_a_guest_is_told_its_network_cards_before_it_is_switched_on_and_once() -> None:
+    wish = replace(WISH, introduced=True)
+    assert step(OFF, wish) == Introduce()
+    assert step(OFF, wish, introduced=True) == SwitchOn()
+    assert step(replace(OFF, memory_locked=False), wish) == Configure()
