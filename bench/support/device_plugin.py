@@ -13,7 +13,7 @@ import asyncio
 import sys
 import time
 
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.pci import PciAddress
 from laneway.kubelet.plugins import Plugins
 from support.children import orders, say

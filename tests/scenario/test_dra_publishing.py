@@ -15,7 +15,7 @@ from laneway.api import CoreNode
 from laneway.controllers import dra
 from laneway.controllers.dra import Slices
 from laneway.controllers.metrics import AgentMetrics
-from laneway.core.handout.offer import Form, Offer, Owner
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.kube.client import Client

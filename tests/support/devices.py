@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.core import names
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.inventory import UsbDevice
 from laneway.core.pci import PciAddress, PciFunction
 

@@ -10,8 +10,8 @@ A pod that KubeVirt makes for an instance has the devices that the instance list
 before; that it is one says who makes it and that the instance exists, not a label.
 
 Pods that ask for nothing that Laneway knows pass unseen, and so do those while nobody answers: the
-agent judges last, when the kubelet asks (`core.handout.entitled`). So it is noted on the pod on
-whose behalf it was made, which nobody else may write.
+agent judges last, when the kubelet asks (`core.device_plugin.entitled`). So it is noted on the pod
+on whose behalf it was made, which nobody else may write.
 """
 
 from __future__ import annotations

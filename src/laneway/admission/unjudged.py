@@ -3,7 +3,7 @@
 A kind that is somebody else's must not depend on what Laneway makes of it, but a device must not
 be given away because a rule failed. So it is looked, with as little reading as can be, whether a
 write asks for devices anew, or changes what Laneway alone notes. Of pods the second is enough: one
-that nobody has judged gets nothing that is claimed (`core.handout.entitled`).
+that nobody has judged gets nothing that is claimed (`core.device_plugin.entitled`).
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ from typing import Any
 from laneway.api import CoreNode
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.dra import slices
 from laneway.core.dra.claims import allocated, without_claimed
 from laneway.core.dra.device import DRIVER, device_name
 from laneway.core.dra.slices import Owners, Pool, Stored
-from laneway.core.handout.offer import Offer
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers

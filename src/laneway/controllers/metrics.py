@@ -27,7 +27,7 @@ Wishes = Callable[[], dict[str, str]]
 """Profiles of the vGPUs that objects ask for, by address of their function."""
 
 
-class Handed(NamedTuple):
+class AllocationCounts(NamedTuple):
     """What became of the devices of one resource."""
 
     offered: int = 0
@@ -39,7 +39,7 @@ class Handed(NamedTuple):
     """How often it asked for devices and was told no."""
 
 
-HandedOut = Callable[[], dict[str, Handed]]
+AllocationCountsOf = Callable[[], dict[str, AllocationCounts]]
 """What there is for pods, by resource."""
 
 
@@ -89,8 +89,8 @@ class MetricFamilies:
         )
         self.devices = DeviceCollector()
         registry.register(self.devices)
-        self.handed = HandedCollector()
-        registry.register(self.handed)
+        self.allocated = AllocationCollector()
+        registry.register(self.allocated)
 
 
 class DeviceCollector(Collector):
@@ -125,17 +125,17 @@ class DeviceCollector(Collector):
         return *numbers.items(), *((values, 0) for values in sorted(gone))
 
 
-class HandedCollector(Collector):
+class AllocationCollector(Collector):
     """Counts what the kubelet of every node may hand out, when it is asked."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, HandedOut] = {}
+        self._nodes: dict[str, AllocationCountsOf] = {}
         self._seen: set[tuple[str, str]] = set()
         """Every resource that was counted, with its node."""
 
-    def put(self, node: str, handed: HandedOut) -> None:
+    def put(self, node: str, allocated: AllocationCountsOf) -> None:
         """From now on a node is asked so."""
-        self._nodes[node] = handed
+        self._nodes[node] = allocated
 
     def describe(self) -> Iterable[Metric]:
         """Nothing that another collector could have."""
@@ -157,11 +157,11 @@ class HandedCollector(Collector):
             "How often the kubelet asked for devices of a resource and was told no.",
             labels=["node", "resource"],
         )
-        for node, handed in self._nodes.items():
-            found = handed()
+        for node, allocated in self._nodes.items():
+            found = allocated()
             self._seen.update((node, resource) for resource in found)
             for resource in sorted(one for of, one in self._seen if of == node):
-                numbers = found.get(resource, Handed())
+                numbers = found.get(resource, AllocationCounts())
                 for state in ("offered", "healthy", "allocated"):
                     devices.add_metric([node, resource, state], getattr(numbers, state))
                 registrations.add_metric([node, resource], numbers.registrations)
@@ -252,9 +252,9 @@ class AgentMetrics:
         """The devices have changed."""
         self._families.devices.put(self._node, inventory, self.wishes)
 
-    def hands_out(self, handed: HandedOut) -> None:
+    def hands_out(self, allocated: AllocationCountsOf) -> None:
         """Where what pods have is asked for."""
-        self._families.handed.put(self._node, handed)
+        self._families.allocated.put(self._node, allocated)
 
     def uevent(self, subsystem: str) -> None:
         """One kernel event arrived."""

@@ -12,7 +12,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable
 
-from laneway.core.doctor import handing
+from laneway.core.doctor import device_plugin
 from laneway.core.doctor.node_facts import KubeletState, ModuleState, NodeFacts
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -78,7 +78,7 @@ def _files(host: Host, state: str, kubelet: str, log: str, *, sriov_manage: bool
         kubelet_state=kubelet_state,
         plugin_sockets=sockets,
         kernel_log=log,
-        vfio_nodes=frozenset(look.names(handing.VFIO_NODES)),
+        vfio_nodes=frozenset(look.names(device_plugin.VFIO_NODES)),
         huge_pages=_huge_pages(look),
         programs=_programs(look),
         taken=taken,
@@ -144,7 +144,7 @@ def _module(host: Host, name: str) -> ModuleState:
     state = modules.module_state(host, name)
     if name == "vfio-pci" and modules.driver_availability(host, name) == "ready":
         return "loaded" if state in ("missing", "loadable") else state
-    if state == "missing" and host.exists(f"{handing.VFIO_NODES}/vfio"):
+    if state == "missing" and host.exists(f"{device_plugin.VFIO_NODES}/vfio"):
         return "built in"  # A part without parameters leaves no other trace.
     return state
 
@@ -196,7 +196,7 @@ def _huge_pages(look: _Look) -> int | None:
 def _programs(look: _Look) -> dict[str, int]:
     """Those that matter, by their whole names; a name that is cut off counts for the first."""
     known: dict[str, str] = {}
-    for name in (*handing.OTHER_PROGRAMS, *handing.CLIENTS):
+    for name in (*device_plugin.OTHER_PROGRAMS, *device_plugin.CLIENTS):
         known.setdefault(name[:_COMM], name)
     found = Counter(
         known[comm] for pid in _processes(look) if (comm := look.text(f"/proc/{pid}/comm")) in known

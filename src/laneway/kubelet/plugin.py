@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from laneway.api.kubelet.sockets import KUBELET
-from laneway.core.handout.offer import Offer
-from laneway.kubelet.handed import Handed
+from laneway.core.device_plugin.offer import Offer
+from laneway.kubelet.recent import RecentAllocations
 from laneway.kubelet.registration import register
 from laneway.kubelet.service import Gate, Service, Signal
 from laneway.kubelet.serving import serving
@@ -55,7 +55,7 @@ class Plugin:
         folder: str,
         resource: str,
         endpoint: str,
-        handed: Handed,
+        recent: RecentAllocations,
         told: Callable[[], None],
         *,
         gate: Gate | None = None,
@@ -66,7 +66,7 @@ class Plugin:
         self._folder = folder
         self._told = told
         self._signal = Signal()
-        self._service = Service(resource, handed, self._signal, gate)
+        self._service = Service(resource, recent, self._signal, gate)
         self._kubelet = self._kubelet_now()
         self._own: Identity | None = None
         """Our socket's, while there is one."""

@@ -16,9 +16,9 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from laneway.core.handout.offer import Offer
-from laneway.kubelet.handed import Handed
+from laneway.core.device_plugin.offer import Offer
 from laneway.kubelet.plugin import Plugin, PluginState
+from laneway.kubelet.recent import RecentAllocations
 from laneway.kubelet.service import Gate
 from laneway.kubelet.sockets import endpoint, hashed_endpoint
 
@@ -39,7 +39,7 @@ class Plugins:
         self._gate = gate
         self._folder = os.path.join(folder, _FOLDER)
         self._listeners: list[Callable[[], None]] = []
-        self._handed = Handed(self._tell)
+        self._recent = RecentAllocations(self._tell)
         self._offers: dict[str, list[Offer]] = {}
         self._plugins: dict[str, Plugin] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -61,18 +61,18 @@ class Plugins:
             return PluginState(registered=False, problem="the plugin is starting")
         return self._plugins[resource].state
 
-    def handed_out(self) -> Mapping[tuple[str, str], float]:
+    def recent_allocations(self) -> Mapping[tuple[str, str], float]:
         """When Allocate gave each (resource, id), until the kubelet says whose it is, or 30 s."""
-        return self._handed.times
+        return self._recent.times
 
     @property
     def refused(self) -> Mapping[str, int]:
         """How often a kubelet that asked for devices was told no, by resource."""
-        return self._handed.refused
+        return self._recent.refused
 
     def confirm(self, owners: Collection[tuple[str, str]]) -> None:
         """The kubelet says by itself who has these: (resource, id)."""
-        self._handed.drop(owners)
+        self._recent.drop(owners)
 
     def subscribe(self, call: Callable[[], None]) -> None:
         """Be called when a state changed, or something was handed out or is so no more."""
@@ -94,7 +94,7 @@ class Plugins:
         finally:
             self._group = None
             self._plugins.clear()
-            self._handed.close()
+            self._recent.close()
 
     def _start(self, group: asyncio.TaskGroup) -> None:
         """A plugin for every resource that has none."""
@@ -105,7 +105,7 @@ class Plugins:
                     # `a.b/c-d` and `a.b-c/d` would have the same file.
                     name = hashed_endpoint(resource)
                 plugin = Plugin(
-                    self._folder, resource, name, self._handed, self._tell, gate=self._gate
+                    self._folder, resource, name, self._recent, self._tell, gate=self._gate
                 )
                 plugin.offer(offers)
                 self._plugins[resource] = plugin

@@ -15,7 +15,7 @@ from grpclib.client import Channel
 from laneway.api.kubelet.podresources_grpc import PodResourcesListerStub
 from laneway.api.kubelet.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
 from laneway.api.kubelet.sockets import KUBELET, within
-from laneway.core.handout.offer import Owner
+from laneway.core.device_plugin.offer import Owner
 from laneway.kubelet.errors import FAILURES, NONSENSE, KubeletError, in_words
 
 _FOLDER = "pod-resources"

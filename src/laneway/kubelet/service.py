@@ -18,10 +18,10 @@ from grpclib.server import Stream
 
 from laneway.api.kubelet import deviceplugin_pb2 as pb
 from laneway.api.kubelet.deviceplugin_grpc import DevicePluginBase
-from laneway.core.handout.answer import Answer, Denied, answer, with_mates
-from laneway.core.handout.offer import Offer
-from laneway.core.handout.preference import prefer
-from laneway.kubelet.handed import Handed
+from laneway.core.device_plugin.answer import Answer, Denied, answer, with_mates
+from laneway.core.device_plugin.offer import Offer
+from laneway.core.device_plugin.preference import prefer
+from laneway.kubelet.recent import RecentAllocations
 from laneway.kubelet.registration import OPTIONS
 from laneway.kubelet.serving import received
 
@@ -75,11 +75,11 @@ class Service(DevicePluginBase):
     """The devices of one resource."""
 
     def __init__(
-        self, resource: str, handed: Handed, signal: Signal, gate: Gate | None = None
+        self, resource: str, recent: RecentAllocations, signal: Signal, gate: Gate | None = None
     ) -> None:
         self._gate = gate or Open()
         self._resource = resource
-        self._handed = handed
+        self._recent = recent
         self._signal = signal
         self._offers: Mapping[str, Offer] = {}
         self._list = pb.ListAndWatchResponse()
@@ -155,16 +155,16 @@ class Service(DevicePluginBase):
         result: tuple[Answer, ...] | Denied = (
             Denied(next(iter(barred.values())))
             if barred
-            else answer(self._resource, self._offers, asked, self._handed.of(self._resource))
+            else answer(self._resource, self._offers, asked, self._recent.of(self._resource))
         )
         if isinstance(result, Denied):
-            self._handed.refused[self._resource] += 1
+            self._recent.refused[self._resource] += 1
             raise GRPCError(
                 Status.INVALID_ARGUMENT if result.senseless else Status.FAILED_PRECONDITION,
                 result.why,
             )
         # Noted before it is told: from the first byte of the answer on, the devices are taken.
-        self._handed.note((self._resource, one) for ids in asked for one in ids)
+        self._recent.note((self._resource, one) for ids in asked for one in ids)
         await stream.send_message(
             pb.AllocateResponse(container_responses=[_container(one) for one in result])
         )

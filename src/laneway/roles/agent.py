@@ -32,13 +32,13 @@ from laneway.controllers.claims.for_vgpus import VgpuClaims
 from laneway.controllers.claims.orphans import OrphanKeeper
 from laneway.controllers.claims.pci import PciClaimController
 from laneway.controllers.claims.usb import UsbClaimController
+from laneway.controllers.device_plugin.controller import Caches, DevicePluginController
+from laneway.controllers.device_plugin.pci_devices import PciPublisher
 from laneway.controllers.devices import node as node_device
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.usb import UsbPublisher
 from laneway.controllers.dra import Slices
 from laneway.controllers.driver_label import DriverLabel
-from laneway.controllers.handout.handout import Caches, Handout
-from laneway.controllers.handout.pci_devices import PciPublisher
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.layouts.owners import Owners
@@ -137,8 +137,10 @@ class Agent:
             self._informers.append(self._pods)
         usb, usb_claims = self._of_node(USBDevice), self._informer(USBDeviceClaim)
         caches = Caches(claims, usb_claims, vgpus, pcis, self._pods)
-        self._handout = handout = Handout(node, hardware, client, caches, kubelet)
-        self._metrics.hands_out(handout.counts)
+        self._device_plugin = device_plugin = DevicePluginController(
+            node, hardware, client, caches, kubelet
+        )
+        self._metrics.hands_out(device_plugin.counts)
         # Nobody waits for their cache: a cluster may lack this kind, which Harvester does not have.
         self._layouts = Informer(client, served(VGPULayout))
         self._owners = owners = Owners(node, self._layouts)
@@ -160,7 +162,7 @@ class Agent:
             vgpus,
             means,
             gpus=gpus,
-            handout=handout,
+            device_plugin=device_plugin,
             owners=owners,
             pending=lambda gpu: switches.pending(gpu) or instances.pending(gpu),
         )
@@ -176,19 +178,25 @@ class Agent:
             switches,
             instances,
             carried,
-            PciClaimController(node, client, claims, means, handout=handout, usb=usb_claims),
-            UsbClaimController(node, client, usb_claims, means, handout=handout, devices=usb),
+            PciClaimController(
+                node, client, claims, means, device_plugin=device_plugin, usb=usb_claims
+            ),
+            UsbClaimController(
+                node, client, usb_claims, means, device_plugin=device_plugin, devices=usb
+            ),
         ]
         self._vgpu_claims = VgpuClaims(
             node, client, self._metrics, claims=claims, vgpus=vgpus, devices=pcis
         )
-        self._orphans = OrphanKeeper(node, means, handout=handout, claims=claims, usb=usb_claims)
+        self._orphans = OrphanKeeper(
+            node, means, device_plugin=device_plugin, claims=claims, usb=usb_claims
+        )
         unlabelled = self._informer(MigConfiguration, label_selector=UNLABELLED)
         self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)
         self._label = DriverLabel(node, client, nodes, self._metrics)
         self._slices = Slices(node, client, nodes, self._metrics, publish=dra)
-        handout.publish(self._slices)
-        self._slices.subscribe(handout.poke)
+        device_plugin.publish(self._slices)
+        self._slices.subscribe(device_plugin.poke)
         lower = LowerObjects(node, client, means, gpus=gpus, vgpus=vgpus, migs=migs)
         self._layout = LayoutController(
             node, client, means, lower, layouts=self._layouts, nodes=nodes, claims=claims
@@ -238,10 +246,10 @@ class Agent:
             tasks.create_task(self._observer.run())
             await self._observer.scanned.wait()
             # Before anything else, so that pods get devices again that were there all the time.
-            self._observer.subscribe(self._handout.observed)
-            tasks.create_task(self._handout.run())
+            self._observer.subscribe(self._device_plugin.observed)
+            tasks.create_task(self._device_plugin.run())
             tasks.create_task(self._slices.run())
-            await self._handout.settle()
+            await self._device_plugin.settle()
             self._observer.subscribe(self._renumberer.observed)
             await self._renumberer.settle()
             tasks.create_task(self._renumberer.run())

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.pci import PciAddress
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS

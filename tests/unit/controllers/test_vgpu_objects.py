@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from laneway.api import Condition, VGPUDevice, VGPUDeviceSpec, VGPUDeviceStatus
+from laneway.controllers.device_plugin.standing import NOT_READY
 from laneway.controllers.devices.vgpu import on_its_way
-from laneway.controllers.handout.standing import NOT_READY
 
 
 def reasons(*, enabled: bool) -> set[str]:

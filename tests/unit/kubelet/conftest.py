@@ -13,7 +13,7 @@ import pytest
 from laneway.api.kubelet.deviceplugin_grpc import DevicePluginStub, RegistrationBase
 from laneway.api.kubelet.deviceplugin_pb2 import Empty
 from laneway.api.kubelet.sockets import within
-from laneway.core.handout.offer import Offer
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.pci import PciAddress
 from laneway.kubelet.plugins import Plugins
 from laneway.kubelet.sockets import endpoint

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laneway.api.kubelet.deviceplugin_pb2 import Empty
-from laneway.core.handout.offer import Offer
+from laneway.core.device_plugin.offer import Offer
 from laneway.kubelet import plugin, registration
 from laneway.kubelet.plugins import Plugins
 from laneway.kubelet.sockets import endpoint, hashed_endpoint

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.handout.offer import Offer, Owner
+from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.plugins import Plugins
 from laneway.kubelet.pod_resources import PodResources
@@ -40,7 +40,7 @@ async def test_owners_are_the_containers_that_have_devices(
     await kubelet.start()
     assert await resources.owners() == {(GPU, one): owner}
     plugins.confirm(await resources.owners())
-    assert not plugins.handed_out()
+    assert not plugins.recent_allocations()
     kubelet.remove("u")
     assert await resources.owners() == {}
 

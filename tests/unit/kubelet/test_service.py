@@ -27,8 +27,8 @@ from laneway.api.kubelet.deviceplugin_pb2 import (
     PreStartContainerRequest,
     PreStartContainerResponse,
 )
-from laneway.core.handout.offer import Offer
-from laneway.kubelet import handed
+from laneway.core.device_plugin.offer import Offer
+from laneway.kubelet import recent
 from laneway.kubelet.plugins import Plugins
 from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.sim.kubelet.pods import AdmissionError, PodRequest
@@ -179,11 +179,11 @@ async def test_what_was_handed_out_is_known_until_the_kubelet_says_whose_it_is(
     plugins: Plugins, plugin: DevicePluginStub, until: Until
 ) -> None:
     told = []
-    plugins.subscribe(lambda: told.append({*plugins.handed_out()}))
+    plugins.subscribe(lambda: told.append({*plugins.recent_allocations()}))
     await allocate(plugin, [ONE], [TWO])
     assert told[-1] == {(GPU, ONE), (GPU, TWO)}
     plugins.confirm({(GPU, ONE): "somebody", (GPU, "something else"): "somebody"})
-    assert {*plugins.handed_out()} == told[-1] == {(GPU, TWO)}
+    assert {*plugins.recent_allocations()} == told[-1] == {(GPU, TWO)}
     count = len(told)
     plugins.confirm([])
     assert len(told) == count
@@ -192,9 +192,9 @@ async def test_what_was_handed_out_is_known_until_the_kubelet_says_whose_it_is(
 async def test_what_nobody_confirms_is_forgotten(
     plugins: Plugins, plugin: DevicePluginStub, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handed, "SECONDS", 0.05)
+    monkeypatch.setattr(recent, "SECONDS", 0.05)
     await allocate(plugin, [ONE])
-    await until(lambda: not plugins.handed_out(), plugins)
+    await until(lambda: not plugins.recent_allocations(), plugins)
 
 
 async def test_a_refused_request_hands_out_nothing(
@@ -202,7 +202,7 @@ async def test_a_refused_request_hands_out_nothing(
 ) -> None:
     with pytest.raises(GRPCError):
         await allocate(plugin, [ONE], ["0000:99:00.0"])
-    assert not plugins.handed_out()
+    assert not plugins.recent_allocations()
 
 
 async def test_a_mate_of_what_another_pod_just_got_is_refused(

@@ -19,7 +19,7 @@ import h2.events
 import pytest
 from h2.settings import SettingCodes
 
-from laneway.core.handout.offer import Offer, Owner
+from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.kubelet.plugins import Plugins
 from laneway.kubelet.pod_resources import PodResources
 from laneway.kubelet.sockets import endpoint

@@ -3,8 +3,8 @@
 A mediated device has no claim and is for everybody.
 
 Which devices of a resource a workload gets is decided on its node, among those that it may have
-(`core.handout.entitled`). What can be asked before is that on some node there are as many of them
-as it asks for.
+(`core.device_plugin.entitled`). What can be asked before is that on some node there are as many of
+them as it asks for.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ a node without a kubelet nobody to advertise to: what can be done there is all d
 from __future__ import annotations
 
 from laneway.api import Condition
+from laneway.controllers.device_plugin.controller import Say, Standing
 from laneway.controllers.devices.family import ready
-from laneway.controllers.handout.handout import Say, Standing
 from laneway.core.workload import Workload
 
 NO_KUBELET = "NoKubelet"

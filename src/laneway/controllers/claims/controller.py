@@ -26,9 +26,9 @@ from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_
 from laneway.controllers import acting
 from laneway.controllers.acting import ActingController, Means
 from laneway.controllers.claims.answers import RELEASING
+from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.wishes import answered, refused
-from laneway.controllers.handout.handout import Handout, Standing
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.host.plans.files import StateError
@@ -66,19 +66,19 @@ class ClaimController(ActingController[C, W]):
         informer: Informer[C],
         means: Means,
         *,
-        handout: Handout,
+        device_plugin: DevicePluginController,
     ) -> None:
         nothing: dict[str, C] = {}
         family = Family(
             self.claim, lambda _inventory, _node: nothing, lambda _stored, now: now.status
         )
         super().__init__(family, node, client, informer, means)
-        self.handout = handout
+        self.device_plugin = device_plugin
         self._withdrawn: dict[str, float] = {}
         """Since when each claim's device is with nobody, by the loop's clock."""
 
     async def run(self) -> None:
-        self.handout.subscribe(self._standing_changed)
+        self.device_plugin.subscribe(self._standing_changed)
         await super().run()
 
     # -------------------------------------------------------------------- what a kind of claim says
@@ -245,12 +245,12 @@ class ClaimController(ActingController[C, W]):
 
     def standing(self, stored: C) -> Standing:
         """How far the claimed device is on its way to VMs."""
-        return self.handout.standing(self.device_kind, stored.metadata.name)
+        return self.device_plugin.standing(self.device_kind, stored.metadata.name)
 
     async def _who_has(self, stored: C, wish: W) -> tuple[Refusal, ...]:
         """Everybody who has the device or one that goes back with it; nobody new gets them."""
         names = dict.fromkeys((stored.metadata.name, *self.shares(wish)))
-        found = [await self.handout.withdrawn(self.device_kind, name) for name in names]
+        found = [await self.device_plugin.withdrawn(self.device_kind, name) for name in names]
         return tuple(dict.fromkeys(one for who in found for one in who))
 
     def _is_offered(self, stored: C) -> bool:

@@ -12,7 +12,7 @@ import logging
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers import acting
 from laneway.controllers.acting import ACTOR, Means
-from laneway.controllers.handout.handout import Handout
+from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.core import names, passthrough
 from laneway.core.claims.orphans import Orphans, orphans
 from laneway.core.decision import Decision, refusals_of
@@ -40,13 +40,13 @@ class OrphanKeeper:
         node: str,
         means: Means,
         *,
-        handout: Handout,
+        device_plugin: DevicePluginController,
         claims: Informer[PCIDeviceClaim],
         usb: Informer[USBDeviceClaim],
     ) -> None:
         self.node = node
         self._means = means
-        self._handout = handout
+        self._device_plugin = device_plugin
         self._claims = claims
         self._usb = usb
         self._wanted = asyncio.Event()
@@ -142,7 +142,7 @@ class OrphanKeeper:
             return Satisfied()  # It went, or somebody has claimed it meanwhile.
         for member in passthrough.group_members(function, situation):
             name = names.pci_object_name(self.node, member.address)
-            if who := await self._handout.withdrawn("PCIDevice", name):
+            if who := await self._device_plugin.withdrawn("PCIDevice", name):
                 return who
         return passthrough.release(device, situation)
 

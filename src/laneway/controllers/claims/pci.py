@@ -18,10 +18,10 @@ from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.claims.whose import vgpu_of
+from laneway.controllers.device_plugin.controller import DevicePluginController
+from laneway.controllers.device_plugin.standing import NOT_READY, Standing
 from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
-from laneway.controllers.handout.handout import Handout
-from laneway.controllers.handout.standing import NOT_READY, Standing
 from laneway.core import keys, names
 from laneway.core.claims.pci import (
     ClaimWish,
@@ -61,10 +61,10 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         informer: Informer[PCIDeviceClaim],
         means: Means,
         *,
-        handout: Handout,
+        device_plugin: DevicePluginController,
         usb: Informer[USBDeviceClaim],
     ) -> None:
-        super().__init__(node, client, informer, means, handout=handout)
+        super().__init__(node, client, informer, means, device_plugin=device_plugin)
         self._usb = usb
 
     async def run(self) -> None:
@@ -126,7 +126,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def circumstances(self, wish: ClaimWish) -> Circumstances:
         there = tuple(self.inventory.function(one) for one in self._places(wish))
         needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(wish))
-        standing = self.handout.standing(self.device_kind, self._name(wish.address))
+        standing = self.device_plugin.standing(self.device_kind, self._name(wish.address))
         # What the claim has learnt of its device by the attempt changes nothing about it.
         asked = replace(wish, identity=Identity(), group="")
         return asked, there, needed, standing.owner

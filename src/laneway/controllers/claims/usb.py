@@ -15,8 +15,8 @@ from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStat
 from laneway.controllers.acting import Circumstances, Deed, Means
 from laneway.controllers.claims.answers import bound_condition, conditions
 from laneway.controllers.claims.controller import ClaimController
+from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.devices.usb import Seats, seats
-from laneway.controllers.handout.handout import Handout
 from laneway.core import keys
 from laneway.core.claims.pci import Judgement
 from laneway.core.decision import Decision
@@ -64,10 +64,10 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         informer: Informer[USBDeviceClaim],
         means: Means,
         *,
-        handout: Handout,
+        device_plugin: DevicePluginController,
         devices: Informer[USBDevice],
     ) -> None:
-        super().__init__(node, client, informer, means, handout=handout)
+        super().__init__(node, client, informer, means, device_plugin=device_plugin)
         self._devices = devices
 
     def concerns(self, stored: USBDeviceClaim) -> bool:
@@ -106,7 +106,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
 
     def circumstances(self, wish: UsbWish) -> Circumstances:
         reasons = () if wish.device is None else tuple(judge_usb(wish.device, self.inventory))
-        return wish, reasons, self.handout.standing(self.device_kind, wish.name).owner
+        return wish, reasons, self.device_plugin.standing(self.device_kind, wish.name).owner
 
     def settled(self, wish: UsbWish) -> Judgement:
         host = self.means.hardware.host
@@ -162,7 +162,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         wish = replace(self.wish(stored, stored), claimed=True)
         device = wish.device
         holds = device is not None and isinstance(self.settled(wish), Satisfied)
-        standing = self.handout.standing(self.device_kind, wish.name)
+        standing = self.device_plugin.standing(self.device_kind, wish.name)
         words = f"QEMU may open {device.device_path}." if device else ""
         bound = bound_condition(answer, holds=holds, words=words)
         found = conditions(bound, standing, answer)

@@ -15,10 +15,10 @@ from laneway.api import (
     VGPUDeviceStatus,
     find_condition,
 )
+from laneway.controllers.device_plugin.permission import Say
+from laneway.controllers.device_plugin.standing import NOT_CONFIGURED, NOT_READY, Standing
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.wishes import Answers, explicit
-from laneway.controllers.handout.permission import Say
-from laneway.controllers.handout.standing import NOT_CONFIGURED, NOT_READY, Standing
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress

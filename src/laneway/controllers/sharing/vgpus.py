@@ -25,9 +25,9 @@ from laneway.api import (
     VGPUDeviceStatus,
 )
 from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
+from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
-from laneway.controllers.handout.handout import Handout, Standing
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import names
 from laneway.core.decision import Decision
@@ -69,14 +69,14 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         means: Means,
         *,
         gpus: Informer[SRIOVGPUDevice],
-        handout: Handout,
+        device_plugin: DevicePluginController,
         owners: Owners,
         pending: Pending = lambda _gpu: "",
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
         super().__init__(family, node, client, informer, means)
         self._gpus = gpus
-        self._handout = handout
+        self._device_plugin = device_plugin
         self._owners = owners
         self._pending = pending
         self._shared: dict[PciAddress, SharedGpu] = {}
@@ -90,7 +90,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     async def run(self) -> None:
         self._gpus.subscribe(self.gpu_changed)
-        self._handout.subscribe(self._standing_changed)
+        self._device_plugin.subscribe(self._standing_changed)
         self._owners.subscribe(self._owner_changed)
         await super().run()
 
@@ -176,7 +176,9 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         decision = self._decide(wish, others)
         function = self._shared_with(wish.address).function(wish.address)
         if isinstance(decision, Plan) and function and function.configured:
-            if against := await self._handout.withdrawn("VGPUDevice", self._name(wish.address)):
+            if against := await self._device_plugin.withdrawn(
+                "VGPUDevice", self._name(wish.address)
+            ):
                 return against
             look = await asyncio.to_thread(
                 self._look, [wish.address, *(one.address for one in others)]
@@ -192,7 +194,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     async def _in_use(self, other: VgpuWish, look: Situation) -> tuple[Refusal, ...]:
         """Why another vGPU cannot become something else now."""
-        against = await self._handout.withdrawn("VGPUDevice", self._name(other.address))
+        against = await self._device_plugin.withdrawn("VGPUDevice", self._name(other.address))
         return (*against, *held(other.address, look))
 
     def deed(self, name: str, wish: VgpuWish) -> Deed:
@@ -338,7 +340,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         return names.pci_object_name(self.node, address)
 
     def _standing(self, address: PciAddress) -> Standing:
-        return self._handout.standing("VGPUDevice", self._name(address))
+        return self._device_plugin.standing("VGPUDevice", self._name(address))
 
     def _object(self, address: PciAddress) -> VGPUDevice | None:
         return self.informer.store.get(self._name(address))
@@ -369,7 +371,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     ) -> VGPUDevice:
         """Send what is different, and what is to be remembered."""
         if isinstance(status, VGPUDeviceStatus):
-            standing = self._handout.standing("VGPUDevice", stored.metadata.name)
+            standing = self._device_plugin.standing("VGPUDevice", stored.metadata.name)
             status = projection.on_its_way(stored, projection.remembering(stored, status), standing)
             gpu, single = projection.parent_name(stored, self.node), stored.spec.enabled
             owner = self._owners.words(gpu, single=single, stored=stored.status.owner)

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.dra.device import DRIVER, device_name
 from laneway.core.dra.sharing import exclude
-from laneway.core.handout.offer import Offer
 
 
 def allocated(status: Mapping[str, Any], node: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import TypeGuard
 import msgspec
 
 from laneway.core import ids
-from laneway.core.handout.offer import Form, Offer, Owner
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.vgpu.catalogue import profiles_of

@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
+from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.dra.device import DRIVER, Device, Taint, device, device_name
 from laneway.core.dra.sharing import CounterSet, alone, exclude, sharing
-from laneway.core.handout.offer import Offer, Owner
 from laneway.core.inventory import Inventory
 
 Body = dict[str, Any]

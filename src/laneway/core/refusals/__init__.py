@@ -50,6 +50,7 @@ from laneway.core.refusals.claims import (
     UsbDeviceMissing,
     VgpuAwaited,
 )
+from laneway.core.refusals.device_plugin import InvalidResourceName, UsersUntold
 from laneway.core.refusals.devices import (
     DeviceHeld,
     DeviceMissing,
@@ -92,7 +93,6 @@ from laneway.core.refusals.gpus import (
     NoProfiles,
     NotAVgpuCard,
 )
-from laneway.core.refusals.handout import InvalidResourceName, UsersUntold
 from laneway.core.refusals.instances import (
     InstanceCountNegative,
     InstancesDoNotFit,

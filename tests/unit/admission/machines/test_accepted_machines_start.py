@@ -19,9 +19,9 @@ from laneway.admission.machines import limits
 from laneway.admission.machines.aliases import renamed
 from laneway.api import decode
 from laneway.apiserver.patches import patch
-from laneway.core.handout.answer import Denied, answer
-from laneway.core.handout.offer import Form, Offer
-from laneway.core.handout.preference import prefer
+from laneway.core.device_plugin.answer import Denied, answer
+from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.preference import prefer
 from laneway.core.pci import PciAddress
 from laneway.kube.kubevirt import Devices
 from laneway.simcluster.kubevirt.launcher import device_paths

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.dra.claims import allocated, without_claimed
 from laneway.core.dra.device import DRIVER
-from laneway.core.handout.offer import Offer
 from laneway.core.pci import PciAddress
 from support.devices import function_offer
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.dra.device import TAINT_HELD, TAINT_UNHEALTHY, Taint, device, device_name
-from laneway.core.handout.offer import Form, Offer, Owner
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from support import devices

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.dra.slices import Body, pool
-from laneway.core.handout.offer import Form, Offer, Owner
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 

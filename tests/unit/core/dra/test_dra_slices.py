@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from laneway.apiserver import builtin
 from laneway.apiserver.builtin.filling import fill_in
+from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.dra.device import DRIVER
 from laneway.core.dra.slices import Pool, Stored, needs_more, pool, slice_name, trial, writing
-from laneway.core.handout.offer import Offer, Owner
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from support.devices import function_offer

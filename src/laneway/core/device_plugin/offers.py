@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from laneway.core import names
-from laneway.core.handout.offer import Form, Offer
-from laneway.core.handout.resources import Named, resource_of
+from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.resources import Named, resource_of
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import InvalidResourceName

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice, find_condition
-from laneway.controllers.handout import handout
+from laneway.controllers.device_plugin import controller as device_plugin
 from laneway.core.dra.device import DRIVER, TAINT_HELD
 from laneway.kube.client import Client
 from laneway.kube.slices import CLAIMS, SLICES
@@ -140,7 +140,7 @@ async def test_nothing_is_taken_away_before_it_is_known_what_claims_have(
             yield page
 
     monkeypatch.setattr(Client, "list", late)
-    monkeypatch.setattr(handout, "SETTLING_SECONDS", 0.5)  # nobody waits for it for ever
+    monkeypatch.setattr(device_plugin, "SETTLING_SECONDS", 0.5)  # nobody waits for it for ever
     await restart(cluster, node, agent)
     await cluster.disable(NAME)
     refused = await cluster.answer(NAME, "UsersUntold")

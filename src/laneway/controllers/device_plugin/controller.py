@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from laneway.api import Allocation
-from laneway.controllers.handout.allocations import Allocations
-from laneway.controllers.handout.counting import Registrations, counted
-from laneway.controllers.handout.entries import Entries
-from laneway.controllers.handout.gate import Gate
-from laneway.controllers.handout.looking import Looking
-from laneway.controllers.handout.permission import Permission, Permitted, Say
-from laneway.controllers.handout.standing import (
+from laneway.controllers.device_plugin.allocations import Allocations
+from laneway.controllers.device_plugin.counting import Registrations, counted
+from laneway.controllers.device_plugin.entries import Entries
+from laneway.controllers.device_plugin.gate import Gate
+from laneway.controllers.device_plugin.permission import Permission, Permitted, Say
+from laneway.controllers.device_plugin.polling import Looking
+from laneway.controllers.device_plugin.standing import (
     NO_KUBELET,
     NOT_READY,
     WAITING,
@@ -31,13 +31,13 @@ from laneway.controllers.handout.standing import (
     misnamed,
     standing,
 )
-from laneway.controllers.handout.wishes import Asked, Caches
-from laneway.controllers.handout.withheld import Withheld
-from laneway.controllers.metrics import Handed
+from laneway.controllers.device_plugin.wishes import Asked, Caches
+from laneway.controllers.device_plugin.withheld import Withheld
+from laneway.controllers.metrics import AllocationCounts
 from laneway.controllers.observing.xids import Xids
-from laneway.core.handout.health import Device, Facts, device_of, judged, with_mates
-from laneway.core.handout.offer import Offer, Owner
-from laneway.core.handout.offers import Offers, offers
+from laneway.core.device_plugin.health import Device, Facts, device_of, judged, with_mates
+from laneway.core.device_plugin.offer import Offer, Owner
+from laneway.core.device_plugin.offers import Offers, offers
 from laneway.core.inventory import Inventory
 from laneway.core.refusals import DeviceAllocated, Refusal, UsersUntold
 from laneway.host.hardware import Hardware
@@ -45,7 +45,7 @@ from laneway.kube.client import Client
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.plugins import Plugins
 
-__all__ = ["Caches", "Handout", "Listener", "Say", "Standing"]
+__all__ = ["Caches", "DevicePluginController", "Listener", "Say", "Standing"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""
@@ -84,7 +84,7 @@ class _Ready(NamedTuple):
     leaving: bool
 
 
-class Handout:
+class DevicePluginController:
     """What one node's kubelet is offered. Run `run` in a task."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Handout:
             self._withheld.add(key, device_of(ready.offer), self.poke)
         self._refresh()
         await self._plugins.sent()
-        fresh = set(self._plugins.handed_out())
+        fresh = set(self._plugins.recent_allocations())
         try:
             await self._allocations.read(fresh=bool(fresh))
         except KubeletError as error:
@@ -170,7 +170,7 @@ class Handout:
         """Offer everything this way, too."""
         self._beside = beside
 
-    def counts(self) -> dict[str, Handed]:
+    def counts(self) -> dict[str, AllocationCounts]:
         """What there is for pods, and how it went, by resource."""
         refused = self._plugins.refused if self._plugins is not None else {}
         devices = [
@@ -253,7 +253,7 @@ class Handout:
         self.poke()
 
     def _is_anything_fresh(self) -> bool:
-        return self._plugins is not None and bool(self._plugins.handed_out())
+        return self._plugins is not None and bool(self._plugins.recent_allocations())
 
     def _resources_have(self, resource: str) -> bool:
         return resource in self._resources
@@ -274,7 +274,7 @@ class Handout:
             quarantined=self._looking.quarantined,
             faults=self._xids.faults,
             owners=owners,
-            fresh=tuple(self._plugins.handed_out()) if self._plugins else (),
+            fresh=tuple(self._plugins.recent_allocations()) if self._plugins else (),
             wanting=self._allocations.wanting if self._allocations else (),
             opened=self._looking.opened,
         )
@@ -324,7 +324,7 @@ class Handout:
         owners: Mapping[Device, Owner],
     ) -> None:
         """Say what is offered: what was handed out a moment ago is with somebody, not yet known."""
-        fresh = self._plugins.handed_out() if self._plugins is not None else ()
+        fresh = self._plugins.recent_allocations() if self._plugins is not None else ()
         known = {**dict.fromkeys(fresh, Owner(namespace="", pod="")), **owners}
         offered = [
             one

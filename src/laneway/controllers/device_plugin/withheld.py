@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from laneway.core.handout.health import Device
+from laneway.core.device_plugin.health import Device
 
 SECONDS = 30.0
 """How long it may take until a vGPU is gone."""

@@ -11,8 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from laneway.core.handout.health import node_of
-from laneway.core.handout.offer import Offer
+from laneway.core.device_plugin.health import node_of
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.host.holders import node_users

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from laneway.core.handout.entitled import Pod, barred, candidates
-from laneway.core.handout.offer import Owner
+from laneway.core.device_plugin.entitled import Pod, barred, candidates
+from laneway.core.device_plugin.offer import Owner
 from laneway.core.requesters import User
 
 NIC = "intel.com/NIC"

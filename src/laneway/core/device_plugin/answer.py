@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer
 
 _VARIABLES = {
     Form.PCI: "PCI_RESOURCE",

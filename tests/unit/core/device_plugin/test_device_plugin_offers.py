@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.handout.offer import Form, Offer
-from laneway.core.handout.offers import ClaimedFunction, ClaimedUsb, Wishes, offers
-from laneway.core.handout.resources import is_extended
+from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, Wishes, offers
+from laneway.core.device_plugin.resources import is_extended
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from support.devices import function, stick

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from laneway.core.handout.offer import Owner
+from laneway.core.device_plugin.offer import Owner
 from laneway.core.phrases import few, quoted
 from laneway.core.requesters import User, service_account
 

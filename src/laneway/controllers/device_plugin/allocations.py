@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from laneway.api import Allocation
-from laneway.core.handout.health import Device
-from laneway.core.handout.offer import Owner
+from laneway.core.device_plugin.health import Device
+from laneway.core.device_plugin.offer import Owner
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import machine_of
 from laneway.kube.pods import Pod

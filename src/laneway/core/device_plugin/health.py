@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from laneway.core.handout.offer import Form, Offer, Owner
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.usability import VFIO_DRIVER, goes_along

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.handout.offer import Form, Offer
-from laneway.core.handout.preference import prefer
+from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.preference import prefer
 from laneway.core.pci import PciAddress
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
-from laneway.controllers.handout import allocations
+from laneway.controllers.device_plugin import allocations
 from laneway.core import keys
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.pods import PODS

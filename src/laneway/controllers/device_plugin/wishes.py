@@ -17,7 +17,7 @@ from laneway.api import (
 )
 from laneway.controllers.devices.family import named_otherwise
 from laneway.core import keys
-from laneway.core.handout.offers import ClaimedFunction, ClaimedUsb, Wishes
+from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, Wishes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.usb_claims import QEMU

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from laneway.core.handout.offer import Offer
+from laneway.core.device_plugin.offer import Offer
 
 _Key = tuple[int | str, ...]
 """Tells a place from others of its level, and puts them in order."""

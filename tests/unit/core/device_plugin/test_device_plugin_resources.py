@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laneway.core import names
-from laneway.core.handout.resources import Named, annotation_of, is_extended, resource_of
+from laneway.core.device_plugin.resources import Named, annotation_of, is_extended, resource_of
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import InvalidResourceName
 from support.devices import function

@@ -8,14 +8,14 @@ an object is looked at: when its function, its vGPU, its claim or itself has cha
 from __future__ import annotations
 
 from laneway.api import PCIDevice, PCIDeviceClaim, PCIDeviceStatus, Status
+from laneway.controllers.device_plugin.wishes import claimed, is_of
 from laneway.controllers.devices import pci
 from laneway.controllers.devices.family import Family
-from laneway.controllers.handout.wishes import claimed, is_of
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.publisher import Publisher
 from laneway.core import keys, names
-from laneway.core.handout.offers import named
-from laneway.core.handout.resources import Named, annotation_of, resource_of
+from laneway.core.device_plugin.offers import named
+from laneway.core.device_plugin.resources import Named, annotation_of, resource_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciFunction
 from laneway.core.refusals import InvalidResourceName

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.core import permitted
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 

@@ -15,7 +15,7 @@ from laneway.api.kubelet.deviceplugin_pb2 import (
     ContainerPreferredAllocationRequest,
     PreferredAllocationRequest,
 )
-from laneway.controllers.handout import gate
+from laneway.controllers.device_plugin import gate
 from laneway.core.keys import ANNOTATION_REQUESTERS
 from laneway.core.requesters import User, written
 from laneway.kube.pods import PODS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from laneway.api import Allocation
-from laneway.controllers.handout.permission import Permitted, Say
-from laneway.core.handout.offer import Offer
+from laneway.controllers.device_plugin.permission import Permitted, Say
+from laneway.core.device_plugin.offer import Offer
 from laneway.core.refusals import InvalidResourceName
 
 

@@ -18,12 +18,12 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from laneway.controllers.claims.whose import EVERYBODY, USE, Claim, plural_of, user_of
-from laneway.controllers.handout.wishes import Caches
+from laneway.controllers.device_plugin.wishes import Caches
 from laneway.controllers.ledger.demands import limits_of, limits_of_container
 from laneway.controllers.ledger.objects import PODS
 from laneway.controllers.ledger.objects import Pod as Asking
-from laneway.core.handout.entitled import Pod, barred, candidates
-from laneway.core.handout.offer import Form, Offer
+from laneway.core.device_plugin.entitled import Pod, barred, candidates
+from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.phrases import quoted
 from laneway.core.requesters import User, read
 from laneway.kube.access import REVIEWS, review

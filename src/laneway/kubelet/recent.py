@@ -19,7 +19,7 @@ Device = tuple[str, str]
 """Resource and id."""
 
 
-class Handed:
+class RecentAllocations:
     """Devices, and when each was handed out."""
 
     def __init__(self, changed: Callable[[], None]) -> None:

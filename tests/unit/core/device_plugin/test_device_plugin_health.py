@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.handout.health import Facts, device_of, judged, with_mates
-from laneway.core.handout.offer import Offer, Owner
-from laneway.core.handout.offers import offers
+from laneway.core.device_plugin.health import Facts, device_of, judged, with_mates
+from laneway.core.device_plugin.offer import Offer, Owner
+from laneway.core.device_plugin.offers import offers
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from support import devices

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from laneway.controllers.handout.standing import Standing
-from laneway.controllers.metrics import Handed
+from laneway.controllers.device_plugin.standing import Standing
+from laneway.controllers.metrics import AllocationCounts
 from laneway.kubelet.plugins import Plugins
 
 
@@ -28,7 +28,7 @@ def counted(
     devices: Iterable[tuple[str, bool, Standing]],
     registrations: Mapping[str, int],
     refused: Mapping[str, int],
-) -> dict[str, Handed]:
+) -> dict[str, AllocationCounts]:
     """By resource. `devices`: each with its resource, and whether it was given up."""
     there: dict[str, list[tuple[bool, Standing]]] = {
         name: [] for name in (*registrations, *refused)
@@ -36,7 +36,7 @@ def counted(
     for resource, leaving, standing in devices:
         there.setdefault(resource, []).append((leaving, standing))
     return {
-        name: Handed(
+        name: AllocationCounts(
             offered=sum(not leaving for leaving, _ in found),
             healthy=sum(one.advertised for _, one in found),
             allocated=sum(one.owner is not None for _, one in found),
