@@ -18,8 +18,8 @@ from laneway.kube.errors import NotFoundError, UnreachableError
 from laneway.kube.leader import LEASES, Timing
 from laneway.kube.resource import Resource, served
 from laneway.roles.manager import LEASE, Manager
-from laneway.vsphere.fleet.link import Timing as LinkTiming
-from laneway.vsphere.machines.memory import Pace
+from laneway.vsphere.fleet.connection import Timing as LinkTiming
+from laneway.vsphere.machines.retry_state import Pace
 from laneway.vsphere.machines.vms import Vms
 from support.clusterapi import (
     CLUSTERS,

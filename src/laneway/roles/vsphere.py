@@ -15,16 +15,16 @@ from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.vsphere import machines
-from laneway.vsphere.beside.beside import Beside
+from laneway.vsphere.alongside.capv_devices import Beside
 from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.link import Timing
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.promises import Promises
 from laneway.vsphere.fleet.publishing import Publishing
+from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.node_checks.reconciler import NodeChecks
 from laneway.vsphere.templates import Templates
 from laneway.vsphere.vcenter import connect
-from laneway.vsphere.workload import NodeChecks
 
 _OWN = ("vcenters", "hosts", "reservations")
 """Caches of Laneway's kinds; those of Cluster API's a cluster need not have."""

@@ -14,7 +14,7 @@ from typing import Any
 from laneway.controllers.cluster.leading import Leading
 from laneway.core.vsphere.inventory.gpu_count import RESOURCE, gpus_of
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import parsing
 from laneway.kube.capv import VSPHERE_TEMPLATES, VSphereMachineTemplate
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -77,7 +77,7 @@ class Templates(Leading[Key]):
 def capacity(template: VSphereMachineTemplate, hosts: list[Host]) -> dict[str, Any]:
     """What there is to say; None: not to be said any more. Nothing of a spec with mistakes."""
     spec = template.spec.template.spec
-    wanted, problems = spelling.read(
+    wanted, problems = parsing.read(
         spec.pci_devices,
         pcidevices=spec.pcidevices,
         vgpudevices=spec.vgpudevices,

@@ -22,7 +22,7 @@ from laneway.kube.resource import Resource, served
 from laneway.roles.install import install_crds
 from laneway.roles.vsphere import Vsphere
 from laneway.simcluster.clusterapi.install import install as install_clusterapi
-from laneway.vsphere.fleet.link import Timing
+from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.secrets import SECRETS
 from support.accounts import MANAGER, Installed, may, refusals, rendered, right, until
 

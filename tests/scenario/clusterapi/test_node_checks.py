@@ -16,8 +16,8 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.events import EventRecorder
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.workload import CONDITION, NodeChecks, Pace
-from laneway.vsphere.workload_cluster import ANSWER_BYTES, MOST_NODES
+from laneway.vsphere.node_checks.reconciler import CONDITION, NodeChecks, Pace
+from laneway.vsphere.node_checks.workload_cluster import ANSWER_BYTES, MOST_NODES
 from support.clusterapi import (
     DEPLOYMENTS,
     NAMESPACE,

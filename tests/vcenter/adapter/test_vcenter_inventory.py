@@ -19,7 +19,7 @@ from laneway.vsphere.port import (
     UnreachableVCenterError,
 )
 from laneway.vsphere.vcenter import Connection
-from laneway.vsphere.vcenter.wire import STALL_S, WAIT_S
+from laneway.vsphere.vcenter.http import STALL_S, WAIT_S
 from support.vcenter import Simulator
 
 LogIn = Callable[..., Awaitable[Connection]]
@@ -131,7 +131,7 @@ async def test_only_what_changed_is_told(followed: Followed, vcenter: Simulator)
 async def test_quiet_times_end_nothing(
     connection: Connection, vcenter: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.vsphere.vcenter.following.WAIT_S", 1)
+    monkeypatch.setattr("laneway.vsphere.vcenter.property_collector.WAIT_S", 1)
     followed = Followed(connection)
     await followed.next()
     asked = vcenter.requests("WaitForUpdatesEx")

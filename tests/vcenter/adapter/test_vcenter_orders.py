@@ -398,7 +398,7 @@ async def test_a_group_that_is_at_work_for_ever_holds_up_nobody_for_ever(
     simulator.hold("ReconfigureComputeResource_Task")
     first = await connection.join_group(one.ref, "DC0_C0", "gpus")
     with monkeypatch.context() as patched:
-        patched.setattr("laneway.vsphere.vcenter.connection.LIMIT_S", 0.5)
+        patched.setattr("laneway.vsphere.vcenter.client.LIMIT_S", 0.5)
         with pytest.raises(UnreachableVCenterError, match="earlier change"):
             await connection.join_group(two.ref, "DC0_C0", "gpus")
     simulator.release()

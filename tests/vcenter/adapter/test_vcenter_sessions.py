@@ -19,7 +19,7 @@ from laneway.vsphere.port import (
     VCenterError,
 )
 from laneway.vsphere.vcenter import Connection
-from laneway.vsphere.vcenter import connection as module
+from laneway.vsphere.vcenter import client as module
 from support.vcenter import Simulator
 
 LogIn = Callable[..., Awaitable[Connection]]
@@ -285,7 +285,7 @@ async def test_an_answer_without_end_is_broken_off(
     proxy, log_into: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = await log_into(proxy)
-    monkeypatch.setattr("laneway.vsphere.vcenter.wire._BoundedResponse._left", 1 << 20)
+    monkeypatch.setattr("laneway.vsphere.vcenter.http._BoundedResponse._left", 1 << 20)
     proxy.spoil = lambda method, answer: huge(answer, random.Random(1))
     with pytest.raises(UnreachableVCenterError, match="MiB"):
         await connection.about()

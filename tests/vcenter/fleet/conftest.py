@@ -25,8 +25,8 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Resource, served
 from laneway.roles.vsphere import Vsphere
-from laneway.vsphere.beside.beside import Beside
-from laneway.vsphere.fleet.link import Timing
+from laneway.vsphere.alongside.capv_devices import Beside
+from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.port import Addition, Clone, Place, Reconfiguration
 from support.api_server import DATABASE, kubeconfig_of

@@ -13,7 +13,7 @@ from laneway.core.refusals.vsphere import PoolUnclear
 from laneway.core.vsphere.placement.domain import ANYWHERE
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.spec.requests import AskedDevice, PciIds, Wanted
-from laneway.vsphere.vcenter import places
+from laneway.vsphere.vcenter import lookup
 from support.vcenter import Simulator
 
 IDS = PciIds(0x10DE, 0x1EB8)
@@ -27,7 +27,7 @@ READING = "CreateContainerView"
 async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
     site: Any, vcenter: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "KEPT_S", 600.0)
+    monkeypatch.setattr(lookup, "KEPT_S", 600.0)
     await site.vcenter(vcenter)
     found = await site.lead()
     await site.followed(found, vcenter)
@@ -45,7 +45,7 @@ async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
     make_pool: Callable[[Simulator, str, str], vim.ResourcePool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "KEPT_S", 0.0)  # names are always those of now
+    monkeypatch.setattr(lookup, "KEPT_S", 0.0)  # names are always those of now
     hosts = {f"DC0_C{at}_H0": [CARD, CARD | {"id": "0000:86:00.0"}] for at in range(2)}
     vcenter = start_vcenter(hosts, clusters=2)
     make_pool(vcenter, "DC0_C1", "team")

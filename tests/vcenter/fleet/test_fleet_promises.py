@@ -15,8 +15,8 @@ from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.spec.requests import AskedVgpu, Wanted
 from laneway.kube import capv
 from laneway.kube.resource import served
-from laneway.vsphere.fleet import promises
-from laneway.vsphere.fleet.reservations import FINALIZER
+from laneway.vsphere.fleet import reservations as promises
+from laneway.vsphere.fleet.reservation_writer import FINALIZER
 from laneway.vsphere.port import VCenterError
 
 LAST = Wanted((AskedVgpu("grid_t4-16q"),))

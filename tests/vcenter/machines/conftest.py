@@ -25,13 +25,13 @@ from laneway.kube.errors import ApiError, NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Resource, served
 from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.link import Timing
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.promises import Promises
+from laneway.vsphere.fleet.reservations import Promises
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.machines import parts
-from laneway.vsphere.machines.memory import Pace
+from laneway.vsphere.machines.retry_state import Pace
 from laneway.vsphere.vcenter import connect
 from support.api_server import DATABASE, kubeconfig_of
 from support.vcenter import Simulator

@@ -20,7 +20,7 @@ from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.world import World
 from laneway.core.phrases import listed
 from laneway.core.vsphere.inventory.offers import shown
-from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.requests import Wanted
 from laneway.core.vsphere.spec.validation import TEMPLATE
@@ -97,7 +97,7 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
     if template is None or not new.replicas:
         return ALLOWED
     machine = template.spec.template.spec
-    wanted, _ = spelling.read(
+    wanted, _ = parsing.read(
         machine.pci_devices,
         pcidevices=machine.pcidevices,
         vgpudevices=machine.vgpudevices,

@@ -21,7 +21,7 @@ from laneway.admission.machines.operations import Operation, put, remove
 from laneway.admission.review import Question
 from laneway.admission.world import World
 from laneway.api import DecodeError
-from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.immutability import DEFAULTS
 
 _ALIASES = ("pcidevices", "vgpudevices")
@@ -42,7 +42,7 @@ def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
     spec = where.spec_in(raw)
     if not isinstance(spec, Mapping) or _is_going(raw):
         return
-    items = spelling.released(spec)
+    items = parsing.released(spec)
     if items is None:
         items = _said_again(spec, where.spec_in(old))
     if items is not None:
@@ -56,8 +56,8 @@ def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
 
 def hints(where: Where, raw: Any) -> Iterator[str]:
     """What to write instead of ids in hexadecimal."""
-    for problem in spelling.read_spec(where.spec_in(raw))[1]:
-        if spelling.hexadecimal(problem.value) is not None:
+    for problem in parsing.read_spec(where.spec_in(raw))[1]:
+        if parsing.hexadecimal(problem.value) is not None:
             yield f"{where.base}.{problem.path}: {problem.message}"
 
 
@@ -66,7 +66,7 @@ def _said_again(spec: Mapping[str, Any], old: Any) -> Any:
     if not isinstance(old, Mapping):
         return None
     items = spec.get("pciDevices")
-    repeated = spelling.released({key: spec.get(key) for key in _ALIASES})
+    repeated = parsing.released({key: spec.get(key) for key in _ALIASES})
     return items if repeated and items == repeated == old.get("pciDevices") else None
 
 

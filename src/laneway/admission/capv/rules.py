@@ -23,8 +23,7 @@ from laneway.admission.world import World
 from laneway.core.refusals import FieldInvalid, Refusal
 from laneway.core.refusals.vsphere import is_terminal
 from laneway.core.vsphere.spec import immutability as changes
-from laneway.core.vsphere.spec import parsing as spelling
-from laneway.core.vsphere.spec import validation as validate
+from laneway.core.vsphere.spec import parsing, validation
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.clusterapi import LABEL_CLUSTER
@@ -50,7 +49,7 @@ def rules(where: Where) -> Rules:
         if old is not None:
             return verdict(_updated(where, request, where.spec_of(old), spec))
         name = request.name or new.metadata.name
-        problems = validate.created(where.kind, name, spec, where.base)
+        problems = validation.created(where.kind, name, spec, where.base)
         if new.metadata.owner_references and all(one.works for one in problems):
             return Verdict(warnings=tuple(f"{one.path}: {one.message}" for one in problems))
         if problems or request.operation is not Operation.CREATE:
@@ -92,7 +91,7 @@ def _printable(value: Any) -> Any:
 def _updated(
     where: Where, request: Request[Written], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    yield from validate.updated(where.kind, old, new, where.base)
+    yield from validation.updated(where.kind, old, new, where.base)
     meta = request.object.metadata
     if not (where is TEMPLATES and request.dry_run and TOPOLOGY_DRY_RUN in meta.annotations):
         yield from changes.changed(where.kind, old, new, where.base)
@@ -109,7 +108,7 @@ def _looked_up(where: Where, request: Request[Written], new: Written, world: Wor
     if CLONED_FROM in meta.annotations and where is MACHINES:
         return ALLOWED
     spec = where.spec_of(new)
-    wanted, _ = spelling.read_spec(spec)
+    wanted, _ = parsing.read_spec(spec)
     if not wanted.devices:
         return ALLOWED
     server = spec.get("server")

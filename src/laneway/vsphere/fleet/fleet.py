@@ -16,7 +16,7 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.fleet.link import MISCONFIGURED, Connect, Link, State, Timing
+from laneway.vsphere.fleet.connection import MISCONFIGURED, Connect, Link, State, Timing
 from laneway.vsphere.fleet.secrets import credentials_of
 from laneway.vsphere.fleet.sources import Source, sources
 from laneway.vsphere.port import UnreachableVCenterError, VCenter

@@ -1,141 +1,359 @@
-"""Writing reservations: each write is entered in the book with the server's answer.
+"""Who is promised which devices: decided one at a time for each vCenter, and written before told.
 
-A finalizer keeps a reservation when its VSphereVM goes and Kubernetes collects what belonged to it.
+A promise is a VSphereReservation, so it outlives whoever made it. It is written before the first
+order to vCenter, and a finalizer keeps it until vCenter says that the VM is no more: what a machine
+may still hold is promised to nobody else, whoever is killed or whatever is deleted in between. Two
+machines that race for the last device ask one after the other, and the second sees the first.
+
+DRS may start a machine where another one was promised its devices. Whoever lost its place so gets
+the one that is left instead, before anybody who asks later.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from weakref import WeakValueDictionary
 
-from laneway.api import Condition, ObjectMeta, OwnerReference, set_condition, timestamp
-from laneway.api.patch import merge_patch
-from laneway.api.vsphere import (
-    VSphereReservation,
-    VSphereReservationSpec,
-    VSphereReservationStatus,
-)
+from laneway.api.vsphere import VSphereReservation
+from laneway.controllers.cluster.leading import Leading
+from laneway.controllers.ledger.vsphere import server_of, spec_of
+from laneway.core.refusals.base import Refusal
+from laneway.core.refusals.vsphere import PoolUnclear
+from laneway.core.vsphere.inventory.hosts import Host
+from laneway.core.vsphere.inventory.vms import Fault, VmState
+from laneway.core.vsphere.placement.domain import Domain
+from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.provisioning.matching import parts_of
+from laneway.core.vsphere.spec.requests import Wanted
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
 from laneway.kube.client import Client
-from laneway.kube.clusterapi import LABEL_CLUSTER
-from laneway.kube.errors import AlreadyExistsError, NotFoundError
-from laneway.kube.resource import key_of
-from laneway.vsphere.fleet.book import RESERVATIONS, Book
+from laneway.kube.controller import Retry
+from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.resource import Key, key_of
+from laneway.vsphere.fleet.caches import VsphereCaches
+from laneway.vsphere.fleet.device_status import Standing, standing
+from laneway.vsphere.fleet.failure_domains import domain_of, in_cluster, pool_of
+from laneway.vsphere.fleet.fleet import Fleet
+from laneway.vsphere.fleet.in_use import held, is_on
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.standing import Standing
+from laneway.vsphere.fleet.reservation_cache import Book
+from laneway.vsphere.fleet.reservation_writer import Reservations, is_owned, owner_uid
+from laneway.vsphere.port import NotFoundInVCenterError, UnreachableVCenterError, VCenterError
 
-FINALIZER = "devices.harvesterhci.io/vsphere-reservation"
-READY = "Ready"
-OWNER = "VSphereVM"
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 30.0
+"""How soon vCenter is asked again for a VM whose VSphereVM is gone."""
+LOAD_SECONDS = 2.0
+GONE_SECONDS = 300.0
+"""How long a vCenter that nothing names any more may take to be named otherwise: until then what
+was promised there stays promised, whether or not anybody can ask for the VMs."""
 
 
-class Reservations:
-    """The one writer of them."""
+class Promises(Leading[Key]):
+    """The reservations. As a part of the manager it takes away those of machines that are gone."""
 
     def __init__(
-        self, client: Client, book: Book, metrics: FleetMetrics, clock: Callable[[], datetime]
+        self,
+        client: Client,
+        caches: VsphereCaches,
+        fleet: Fleet,
+        metrics: FleetMetrics,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        super().__init__()
         self._client = client
-        self._book = book
+        self._caches = caches
+        self._fleet = fleet
         self._metrics = metrics
-        self._clock = clock
-
-    async def write(self, vm: VSphereVM, spec: VSphereReservationSpec) -> None:
-        """Have a machine's reservation say this. Raises KubeError."""
-        meta = vm.metadata
-        found = self._book.get(key_of(vm))
-        if found is not None:
-            if patch := merge_patch(found.spec, spec):
-                await self._patch(found, {"spec": patch})
-            return
-        body = _object(vm, spec)
-        try:
-            written = await self._client.create(RESERVATIONS, body, meta.namespace)
-        except AlreadyExistsError:
-            # Somebody else's, as we know ours; it is looked at the next time.
-            self._book.put(await self._client.get(RESERVATIONS, meta.name, meta.namespace))
-            raise
-        self._metrics.wrote("create")
-        self._book.put(written)
-
-    async def call(self, found: VSphereReservation, vcenter: str) -> None:
-        """Have it name its vCenter as that is called now. Raises KubeError."""
-        await self._patch(found, {"spec": {"vCenter": vcenter}})
-
-    async def say(self, found: VSphereReservation, told: Standing, ref: str) -> None:
-        """Have its status say how it stands; `ref`: the VM, if it is known. Raises KubeError."""
-        generation = found.metadata.generation
-        condition = Condition(
-            type=READY,
-            status="True" if told.ready else "False",
-            reason=told.reason,
-            message=told.message,
-            observed_generation=generation,
+        self._book = Book(caches.reservations)
+        self._reservations = Reservations(client, self._book, metrics, clock)
+        self._loaded = asyncio.Event()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of the vCenters that somebody decides about; whoever makes objects makes up names."""
+        self._stirred: set[str] = set()
+        """The vCenters in which something has changed since promises were last looked over."""
+        self._unnamed: dict[str, float] = {}
+        """The servers that nothing names, and since when that is known."""
+        # Without the vCenters, what is kept in one of them would seem to be kept nowhere.
+        self.needs = (
+            caches.reservations,
+            caches.vms,
+            caches.vcenters,
+            caches.vsphere_clusters,
         )
-        now = timestamp(self._clock())
-        status = VSphereReservationStatus(
-            observed_generation=generation,
-            conditions=set_condition(found.status.conditions, condition, now),
-            vm=ref or found.status.vm,
-            devices=list(told.devices),
-        )
-        if patch := merge_patch(found.status, status):
-            await self._patch(found, {"status": patch}, "status")
+        metrics.watch(fleet.ages, lambda: self._book if self._loaded.is_set() else ())
+        caches.vms.subscribe(lambda old, new: self.ask([key_of(old)] if old and not new else ()))
+        caches.reservations.subscribe(lambda _, new: self.ask([key_of(new)] if new else ()))
+        fleet.subscribe(self._inventory_changed)
 
-    async def remove(self, found: VSphereReservation) -> None:
-        """Take it away for good. Raises KubeError."""
-        meta = found.metadata
-        with contextlib.suppress(NotFoundError):
-            if FINALIZER in meta.finalizers:
-                rest = [one for one in meta.finalizers if one != FINALIZER]
-                await self._patch(found, {"metadata": {"finalizers": rest}})
-            await self._client.delete(RESERVATIONS, meta.name, meta.namespace, uid=meta.uid)
-            self._metrics.wrote("delete")
-        self._book.removed(found)
+    def _inventory_changed(self, name: str, _hosts: frozenset[str]) -> None:
+        self._stirred.add(name)
+        for server in [one for one in self._unnamed if self._fleet.name(one) == name]:
+            del self._unnamed[server]
+        self.ask(self._amiss(name))
 
-    async def _patch(
-        self, found: VSphereReservation, patch: dict[str, Any], subresource: str = ""
-    ) -> None:
-        """Only if nobody has changed it since."""
-        meta = found.metadata
-        known = {"resourceVersion": meta.resource_version}
-        body = patch | {"metadata": known | patch.get("metadata", {})}
-        try:
-            written = await self._client.patch(
-                RESERVATIONS, meta.name, body, meta.namespace, subresource=subresource
+    def of(self, namespace: str, name: str) -> Promise | None:
+        """What a machine is promised."""
+        return self._book.promise(Key(namespace, name))
+
+    def reservation(self, namespace: str, name: str) -> VSphereReservation | None:
+        """The reservation of a machine, which need not promise anything."""
+        return self._book.get(Key(namespace, name))
+
+    # ------------------------------------------------------------------------------- promising
+
+    async def keep(
+        self, vm: VSphereVM, wanted: Wanted, domain: Domain, *, struck: Collection[str] = ()
+    ) -> Promise | Refusal:
+        """What a machine is promised, or why nothing; what it was promised stays while it can.
+
+        `struck`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
+        """
+        await self._loaded.wait()
+        name = self._fleet.name(vm.spec.server)
+        async with self._lock(vm):
+            self._fleet.called(name, vm.spec.server)
+            await self._clear_of_others(vm)
+            hosts, given = self._hosts(name), self._given(name)
+            own = self._book.promise(key_of(vm))
+            if own is not None and tuple(seat.asked for seat in own.seats) == wanted.devices:
+                if own.host not in struck and is_on(own.vm, hosts):
+                    return own
+                if holds(hosts, own, given, domain=domain, struck=struck):
+                    return own
+            try:
+                domain = await self._narrowed(vm, name, domain)
+            except NotFoundInVCenterError as error:
+                unclear = PoolUnclear(str(error))
+                self._metrics.refused(unclear.reason)
+                return unclear
+            machine, hosts = str(key_of(vm)), self._hosts(name)
+            if name in self._stirred:
+                await self._rehouse(name, hosts, but=machine)
+            given = self._given(name)
+            found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+            if own is not None and isinstance(found, Refusal):
+                await self._write(vm, name, Promise(machine, "", ()))
+                # What became free meanwhile has woken nobody: this machine did not wait yet.
+                hosts, given = self._hosts(name), self._given(name)
+                found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+            if isinstance(found, Promise):
+                promise = Promise(machine, found.host, found.seats, own.vm if own else "")
+                await self._write(vm, name, promise)
+                return promise
+            self._metrics.refused(found.reason)
+            return found
+
+    async def _narrowed(self, vm: VSphereVM, name: str, domain: Domain) -> Domain:
+        """To the cluster of the machine's resource pool: elsewhere it could not be made.
+
+        For a new promise only: one that was made was made there, whatever the pool is called since.
+        """
+        pool = pool_of(vm, domain)
+        if pool is None:
+            return domain
+        cluster = await self._fleet.called(name, vm.spec.server).cluster_of_pool(pool)
+        return in_cluster(domain, cluster, self._fleet.inventory(name).values())
+
+    def _hosts(self, name: str) -> Sequence[Host]:
+        """Raises VCenterError while they are not known: nobody is refused for that."""
+        if not self._fleet.complete(name):
+            raise UnreachableVCenterError(
+                f"vCenter {name} cannot be asked now: its hosts are not known yet"
             )
-        except NotFoundError:
-            self._book.removed(found)
-            raise
-        self._metrics.wrote("patch")
-        self._book.put(written)
+        return tuple(self._fleet.inventory(name).values())
 
+    async def _rehouse(self, name: str, hosts: Sequence[Host], *, but: str) -> None:
+        """Find another place for machines whose promise cannot be kept any more where it is."""
+        self._stirred.discard(name)  # before, as more may change while this is written
+        for one in self._at(name):
+            key = key_of(one)
+            promise, vm = self._book.promise(key), self._cached(key)
+            if promise is None or promise.machine == but:
+                continue
+            if vm is None or not is_owned(one, vm) or is_on(promise.vm, hosts):
+                continue
+            domain = domain_of(vm, self._caches)
+            if holds(hosts, promise, self._given(name), domain=domain):
+                continue
+            try:
+                domain = await self._narrowed(vm, name, domain)
+            except VCenterError:
+                continue  # it is told when it asks for itself
+            promise, given = self._book.promise(key), self._given(name)
+            if promise is None:
+                continue
+            wanted = Wanted(tuple(seat.asked for seat in promise.seats))
+            found = place(hosts, wanted, given, domain=domain, machine=promise.machine)
+            if isinstance(found, Promise):
+                moved = Promise(promise.machine, found.host, found.seats, promise.vm)
+                await self._write(vm, name, moved)
 
-def owner_uid(found: VSphereReservation) -> str:
-    """Of the VSphereVM; it is the instance UUID of its VM, too."""
-    owners = found.metadata.owner_references
-    return next((one.uid for one in owners if one.kind == OWNER), "")
+    async def release(self, namespace: str, name: str) -> None:
+        """Take a promise back: its VM is gone for certain. Raises KubeError."""
+        await self._loaded.wait()
+        if (found := self._book.get(Key(namespace, name))) is not None:
+            await self._reservations.remove(found)
 
+    # --------------------------------------------------------------------------------- telling
 
-def is_owned(found: VSphereReservation, vm: VSphereVM | None) -> bool:
-    """Whether a VSphereVM is the one that it was made for."""
-    return vm is not None and vm.metadata.uid == owner_uid(found)
+    async def tell(
+        self,
+        vm: VSphereVM,
+        wanted: Wanted,
+        state: VmState | None,
+        *,
+        refusal: Refusal | None = None,
+        fault: Fault | None = None,
+    ) -> Standing:
+        """Keep the reservation in step with the VM, and say how it stands. Raises KubeError.
 
+        A machine that is on holds its devices wherever vCenter put it: the promise follows it.
+        """
+        await self._loaded.wait()
+        name, key = self._fleet.name(vm.spec.server), key_of(vm)
+        hosts = self._fleet.inventory(name)
+        promise = self._book.promise(key)
+        if state is not None and state.on and (promise is None or promise.host != state.host):
+            seats = held(wanted, state, hosts.get(state.host))
+            if seats is not None:
+                async with self._lock(vm):
+                    promise = Promise(str(key), state.host, seats, state.ref)
+                    await self._write(vm, name, promise)
+        at = hosts.get(promise.host) if promise is not None else None
+        result = standing(
+            wanted,
+            promise,
+            state,
+            host_name=at.name if at is not None else "",
+            parts=parts_of(wanted, hosts.values()),
+            refusal=refusal,
+            fault=fault,
+        )
+        found = self._book.get(key)
+        if found is None and refusal is not None:
+            async with self._lock(vm):
+                await self._write(vm, name, Promise(str(key), "", ()))
+            found = self._book.get(key)
+        if found is not None:
+            await self._reservations.say(found, result, state.ref if state is not None else "")
+        return result
 
-def _object(vm: VSphereVM, spec: VSphereReservationSpec) -> VSphereReservation:
-    meta = vm.metadata
-    owner = OwnerReference(
-        api_version=VSPHERE_VMS.api_version, kind=OWNER, name=meta.name, uid=meta.uid
-    )
-    return VSphereReservation(
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            labels={key: value for key, value in meta.labels.items() if key == LABEL_CLUSTER},
-            finalizers=[FINALIZER],
-            owner_references=[owner],
-        ),
-        spec=spec,
-    )
+    async def _write(self, vm: VSphereVM, vcenter: str, promise: Promise) -> None:
+        hosts = {ref: host.name for ref, host in self._fleet.inventory(vcenter).items()}
+        await self._reservations.write(vm, spec_of(vcenter, vm.spec.server, promise, hosts))
+
+    # ------------------------------------------------------------------------------ taking away
+
+    def everything(self) -> Iterable[Key]:
+        """All that is reserved."""
+        return [key_of(one) for one in self._book]
+
+    def _amiss(self, name: str) -> list[Key]:
+        """Reservations at a vCenter whose VSphereVM is gone, or that call it otherwise."""
+        return [
+            key_of(one)
+            for one in self._at(name)
+            if one.spec.vcenter != name or not is_owned(one, self._cached(key_of(one)))
+        ]
+
+    def _cached(self, key: Key) -> VSphereVM | None:
+        return self._caches.vms.store.get(key.name, key.namespace)
+
+    async def reconcile(self, key: Key) -> Retry | None:
+        """Take away a reservation whose VSphereVM and VM are gone; have the others name vCenter."""
+        found = self._book.get(key)
+        if found is None:
+            return None
+        orphan = not is_owned(found, self._cached(key))
+        if orphan and await self._collect(found):
+            return None
+        name, found = self._fleet.name(found.spec.server), self._book.get(key)
+        if found is not None and found.spec.vcenter != name and name in self._fleet.known():
+            await self._reservations.call(found, name)
+        return Retry(AGAIN_SECONDS) if orphan else None
+
+    async def _clear_of_others(self, vm: VSphereVM) -> None:
+        """Nothing may be left of a machine of the same name that was there before."""
+        found = self._book.get(key_of(vm))
+        if found is not None and not is_owned(found, vm) and not await self._collect(found):
+            raise VCenterError(
+                f"an earlier VSphereVM {key_of(vm)} was deleted, and its VM is still in vCenter: "
+                f"delete VM {found.status.vm or owner_uid(found)}, or wait until that is done"
+            )
+
+    async def _collect(self, found: VSphereReservation) -> bool:
+        """Whether it is gone now: its VSphereVM is, and so is its VM, or nobody can ever tell."""
+        meta, uid = found.metadata, owner_uid(found)
+        with contextlib.suppress(NotFoundError):
+            vm = await self._client.get(VSPHERE_VMS, meta.name, meta.namespace)
+            if is_owned(found, vm):
+                return False
+        name = self._fleet.name(found.spec.server)
+        if name not in self._fleet.known():
+            if self._may_be_named(found.spec.server):
+                log.info("VSphereReservation %s is kept: nothing names its vCenter", key_of(found))
+                return False
+        else:
+            try:
+                vcenter = self._fleet.called(name)
+                left = await vcenter.find(uid) if uid else None
+                if left is None and found.status.vm:
+                    left = (await vcenter.look([found.status.vm])).get(found.status.vm)
+            except VCenterError as error:
+                log.info("VSphereReservation %s is kept: %s", key_of(found), error)
+                return False
+            if left is not None:
+                log.warning(
+                    "VSphereReservation %s is kept: its VSphereVM is gone, but VM %s (%s) is still "
+                    "there; delete it",
+                    key_of(found),
+                    left.name,
+                    left.ref,
+                )
+                return False
+        await self._reservations.remove(found)
+        log.info("VSphereReservation %s removed: its machine is gone", key_of(found))
+        return True
+
+    # ----------------------------------------------------------------------------- by vCenters
+
+    def _given(self, name: str) -> list[Promise]:
+        """All that is promised of one vCenter."""
+        promises = (self._book.promise(key_of(one)) for one in self._at(name))
+        return [one for one in promises if one is not None]
+
+    def _at(self, name: str) -> list[VSphereReservation]:
+        return [one for one in self._book if self._fleet.name(one.spec.server) == name]
+
+    def _may_be_named(self, server: str) -> bool:
+        """Whether a vCenter that nothing names may be about to be named otherwise."""
+        now = time.monotonic()
+        return now < self._unnamed.setdefault(server, now) + GONE_SECONDS
+
+    def _lock(self, vm: VSphereVM) -> asyncio.Lock:
+        """Of its vCenter, whatever that is called meanwhile."""
+        return self._locks.setdefault(server_of(vm.spec.server), asyncio.Lock())
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        try:
+            while not self._loaded.is_set():
+                try:
+                    await self._book.load(self._client)
+                    self._loaded.set()
+                except KubeError as error:
+                    log.warning("reservations are not known yet: %s", error)
+                    await asyncio.sleep(LOAD_SECONDS)
+            await super().run()
+        finally:
+            self._loaded.clear()
+            self._unnamed.clear()

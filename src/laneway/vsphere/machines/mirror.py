@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from laneway.api import Condition, find_condition
 from laneway.kube.capv import VSphereVM
+from laneway.vsphere.machines.changes import generation_of
 from laneway.vsphere.machines.conditions import (
     CLONING,
     DEVICES,
@@ -16,7 +17,6 @@ from laneway.vsphere.machines.conditions import (
     PROVISIONED,
     Fact,
 )
-from laneway.vsphere.machines.news import generation_of
 
 _MIRRORED = (PROVISIONED, DEVICES)
 _UNDER_WAY = frozenset({CLONING, NOT_PROVISIONED, POWERING_ON})

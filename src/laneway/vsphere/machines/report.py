@@ -17,20 +17,20 @@ import msgspec
 from laneway.api import Condition, find_condition, timestamp
 from laneway.core.vsphere.provisioning.steps import Configure, Ready, Step, SwitchOn
 from laneway.kube.capv import VSPHERE_VMS, VmStatus, VSphereVM
-from laneway.vsphere.fleet.standing import Standing, fault_words
+from laneway.vsphere.fleet.device_status import Standing, fault_words
+from laneway.vsphere.machines.changes import generation_of
 from laneway.vsphere.machines.conditions import (
     DEVICES,
     PROVISIONED,
     Fact,
     conditions,
 )
+from laneway.vsphere.machines.context import Means
 from laneway.vsphere.machines.faults import is_of_host, reason_of
-from laneway.vsphere.machines.means import Means
-from laneway.vsphere.machines.memory import FOREVER, Memory
-from laneway.vsphere.machines.news import generation_of
-from laneway.vsphere.machines.scene import Scene, ref_text
-from laneway.vsphere.machines.spec import Objection
-from laneway.vsphere.machines.telling import Judgement, facts
+from laneway.vsphere.machines.observe import Scene, ref_text
+from laneway.vsphere.machines.rejection import Objection
+from laneway.vsphere.machines.retry_state import FOREVER, Memory
+from laneway.vsphere.machines.vm_conditions import Judgement, facts
 from laneway.vsphere.status import as_json
 
 _ABOUT_DEVICES = {Configure.__name__, SwitchOn.__name__}

@@ -23,16 +23,16 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.promises import Promises
-from laneway.vsphere.machines.attempt import Attempt
+from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.machines.changes import generation_of, is_news, is_same
+from laneway.vsphere.machines.context import Means
 from laneway.vsphere.machines.finalizers import VM as FINALIZER
 from laneway.vsphere.machines.finalizers import held
-from laneway.vsphere.machines.means import Means
-from laneway.vsphere.machines.memory import Memory, Pace
-from laneway.vsphere.machines.newest import Newest
-from laneway.vsphere.machines.news import generation_of, is_news, is_same
+from laneway.vsphere.machines.full_spec import WHOLE_VMS
+from laneway.vsphere.machines.latest import Newest
 from laneway.vsphere.machines.ownership import cluster_of, is_paused, of_cluster
-from laneway.vsphere.machines.whole import WHOLE_VMS
+from laneway.vsphere.machines.reconcile import Attempt
+from laneway.vsphere.machines.retry_state import Memory, Pace
 from laneway.vsphere.port import VCenter, VCenterError
 from laneway.vsphere.status import Statuses
 

@@ -3,6 +3,6 @@
 pyVmomi is imported here and nowhere else; it costs half a second.
 """
 
-from laneway.vsphere.vcenter.connection import Connection, connect
+from laneway.vsphere.vcenter.client import Connection, connect
 
 __all__ = ["Connection", "connect"]

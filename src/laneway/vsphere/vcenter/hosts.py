@@ -21,9 +21,9 @@ import msgspec
 
 from laneway.core.vsphere.inventory.hosts import Board, BoardUser, Device, Host, Profile
 from laneway.core.vsphere.spec.requests import PciIds
-from laneway.vsphere.vcenter.reading import ref_of
-from laneway.vsphere.vcenter.spelling import unescaped
-from laneway.vsphere.vcenter.targets import Target
+from laneway.vsphere.vcenter.config_targets import Target
+from laneway.vsphere.vcenter.escaping import unescaped
+from laneway.vsphere.vcenter.properties import ref_of
 
 SHARED_DIRECT = "sharedDirect"
 _OFFERABLE = ("shared", "direct")

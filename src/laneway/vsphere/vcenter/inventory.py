@@ -14,12 +14,12 @@ import msgspec
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import VgpuBacking
 from laneway.vsphere.port import Changed
+from laneway.vsphere.vcenter.config_targets import NOTHING, Target
+from laneway.vsphere.vcenter.escaping import unescaped
 from laneway.vsphere.vcenter.hosts import PATHS, Around, Facts, assembled
-from laneway.vsphere.vcenter.machines import attached
+from laneway.vsphere.vcenter.properties import ref_of
 from laneway.vsphere.vcenter.pyvmomi import vim
-from laneway.vsphere.vcenter.reading import ref_of
-from laneway.vsphere.vcenter.spelling import unescaped
-from laneway.vsphere.vcenter.targets import NOTHING, Target
+from laneway.vsphere.vcenter.vms import attached
 
 WATCHED: Mapping[Any, Sequence[str]] = {
     vim.HostSystem: PATHS,

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from laneway.vsphere.port import Credentials, LoginRefusedError, UnreachableVCenterError
 from laneway.vsphere.vcenter.faults import translated
+from laneway.vsphere.vcenter.http import Trust
 from laneway.vsphere.vcenter.pyvmomi import vim, vmodl
 from laneway.vsphere.vcenter.stub import Stub, version_for
-from laneway.vsphere.vcenter.wire import Trust
 
 T = TypeVar("T")
 

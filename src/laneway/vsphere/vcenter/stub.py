@@ -6,8 +6,8 @@ from http.client import HTTPException
 from typing import Any
 
 from laneway.vsphere.port import VCenterError
+from laneway.vsphere.vcenter.http import Trust, Wire
 from laneway.vsphere.vcenter.pyvmomi import SoapStubAdapter, service_versions, version_ids, vmodl
-from laneway.vsphere.vcenter.wire import Trust, Wire
 
 FIRST_VERSION = "vim.version.version9"
 """What every vCenter since 5.5 understands: enough to ask it for its own."""

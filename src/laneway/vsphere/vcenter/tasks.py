@@ -19,12 +19,19 @@ from typing import Any, TypeAlias
 from laneway.core.vsphere.inventory.vms import TaskState
 from laneway.vsphere.port import NotFoundInVCenterError, UnreachableVCenterError, VCenterError
 from laneway.vsphere.vcenter.faults import fault_of
+from laneway.vsphere.vcenter.http import WAIT_S
+from laneway.vsphere.vcenter.properties import (
+    Collector,
+    Properties,
+    bound,
+    properties,
+    read,
+    ref_of,
+)
 from laneway.vsphere.vcenter.pyvmomi import vim, vmodl
-from laneway.vsphere.vcenter.reading import Collector, Properties, bound, properties, read, ref_of
 from laneway.vsphere.vcenter.session import Session
 from laneway.vsphere.vcenter.stub import Nonsense, Stub
-from laneway.vsphere.vcenter.wire import WAIT_S
-from laneway.vsphere.vcenter.workers import Workers
+from laneway.vsphere.vcenter.threads import Workers
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from laneway.core.phrases import few
-from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.validation import MACHINE, TEMPLATE, VM
 
@@ -55,7 +55,7 @@ def changed(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
 
 def _meant(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """A spec in the one form of all that mean the same."""
-    items = spelling.released(spec)
+    items = parsing.released(spec)
     found = {**spec} if items is None else {**spec, "pciDevices": items}
     if items is not None:
         for alias in _ALIASES:

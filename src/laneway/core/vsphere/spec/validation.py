@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from laneway.core.vsphere.spec import parsing as spelling
+from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, Wanted
 from laneway.core.vsphere.spec.vm_names import BeyondError, NamingError, is_object_name, vm_name
@@ -43,7 +43,7 @@ def problems(spec: Any, base: str) -> tuple[Problem, ...]:
     """
     if not isinstance(spec, Mapping):
         return ()
-    wanted, found = spelling.read_spec(spec)
+    wanted, found = parsing.read_spec(spec)
     own = (*found, *_peers(wanted, found), *_hardware(spec, wanted), *_nested(spec, wanted))
     return _below(base, own)
 

@@ -10,7 +10,7 @@ import yaml
 
 from laneway.core.vsphere.spec.support import not_carried_out
 
-CRD = Path(__file__).parents[3] / "data/crds/infrastructure.cluster.x-k8s.io_vspherevms.yaml"
+CRD = Path(__file__).parents[4] / "data/crds/infrastructure.cluster.x-k8s.io_vspherevms.yaml"
 NEVER = {
     "spec.cryptoKeyID",
     "spec.cryptoProfile",

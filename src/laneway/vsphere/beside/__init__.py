@@ -1,1 +1,0 @@
-"""Beside CAPV: machines with devices are checked, reserved and reported; the clone is CAPV's."""

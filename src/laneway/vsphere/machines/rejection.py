@@ -1,0 +1,55 @@
+"""What speaks against making a VM of what a VSphereVM says.
+
+An admission webhook says the same to whoever writes it, but need not be there; and what CAPV would
+carry out and Laneway does not is only known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from laneway.core.refusals import FieldNotSupported
+from laneway.core.vsphere.spec import validation
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.core.vsphere.spec.resources import allocations
+from laneway.core.vsphere.spec.support import not_carried_out
+from laneway.core.vsphere.spec.vm_names import BeyondError, NamingError
+from laneway.kube.capv import VSphereVM
+
+INVALID = "InvalidSpec"
+
+
+class Objection(NamedTuple):
+    """Why no VM is made until somebody writes another spec."""
+
+    reason: str
+    words: str
+
+
+def objection(vm: VSphereVM, spec: Mapping[str, Any]) -> Objection | None:
+    """What speaks against making it; what a vCenter makes something of does not."""
+    wrong = validation.created(validation.VM, vm.metadata.name, spec, "spec")
+    if told := [words(one) for one in wrong if not one.works]:
+        return Objection(INVALID, "; ".join(told))
+    try:
+        allocations(spec.get("resources"))
+    except ValueError as error:
+        return Objection(INVALID, f"spec.{error}")
+    if fields := not_carried_out(spec):
+        refusal = FieldNotSupported(fields)
+        return Objection(refusal.reason, refusal.words)
+    return None
+
+
+def nameless(error: NamingError) -> Objection:
+    """What speaks against making a VM for whose name there is an unusable template."""
+    if isinstance(error, BeyondError):
+        refusal = FieldNotSupported(("spec.naming.template",), str(error))
+        return Objection(refusal.reason, refusal.words)
+    return Objection(INVALID, f"spec.naming.template: {error}")
+
+
+def words(problem: Problem) -> str:
+    """Where it is, what is written there, and what is wrong with it."""
+    return f"{problem.path}: {problem.value!r}: {problem.message}"

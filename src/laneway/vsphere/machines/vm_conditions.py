@@ -1,0 +1,164 @@
+"""What the object of a VM says after a decision: facts, and the words for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from laneway.core.vsphere.inventory.vms import Fault
+from laneway.core.vsphere.provisioning.steps import (
+    AskGuest,
+    AwaitAddresses,
+    AwaitGuest,
+    Configure,
+    Destroy,
+    GiveUp,
+    Introduce,
+    Join,
+    LetGo,
+    Lost,
+    MakeClone,
+    Move,
+    PowerOff,
+    Ready,
+    Release,
+    Reserve,
+    Step,
+    SwitchOff,
+    SwitchOn,
+    Upgrade,
+    Vanished,
+    Wait,
+)
+from laneway.core.vsphere.spec.parsing import Problem
+from laneway.vsphere.fleet.device_status import Standing, fault_words
+from laneway.vsphere.machines import conditions as words
+from laneway.vsphere.machines.conditions import Fact
+from laneway.vsphere.machines.faults import reason_of
+from laneway.vsphere.machines.rejection import Objection
+
+INVALID = "InvalidPCIDevices"
+_LOST_ANSWER = "The template is being cloned, if vCenter has taken the order"
+_DETACHED_WORDS = "PCI devices removed after VM was powered on"
+
+
+class Judgement(NamedTuple):
+    """All that the facts follow from."""
+
+    step: Step | None
+    """What was decided; None: nothing could be looked at."""
+    standing: Standing | None = None
+    """Of the devices, if any are asked for."""
+    problems: Sequence[Problem] = ()
+    objection: Objection | None = None
+    """Why no VM is made of what is written."""
+    fault: Fault | None = None
+    """Why what was decided is not done now."""
+    unreachable: str = ""
+    """Why vCenter cannot be asked."""
+    refused: tuple[str, str] | None = None
+    """Why it cannot have its devices though they are attached: the reason, and the words."""
+    deleted: bool = False
+    power_off: PowerOff = PowerOff.HARD
+    going_on: str = ""
+    """What the task at work is for."""
+    cloning: bool = False
+    """A clone may be under way of which no task is known, which must not be forgotten."""
+
+
+def facts(it: Judgement) -> list[Fact]:
+    """Everything that there is to say."""
+    told = [_vcenter(it), _provisioned(it)]
+    if it.problems:
+        told.append(Fact(words.DEVICES, False, INVALID, problem_words(it.problems)))
+    elif it.standing is not None and not it.deleted:
+        told.append(_devices(it.standing, it.refused))
+    if isinstance(it.step, Lost):
+        told.append(Fact(words.DETACHED, False, "NotFound", _DETACHED_WORDS))
+    if it.deleted and it.power_off is not PowerOff.HARD and (guest := _guest(it)) is not None:
+        told.append(guest)
+    return words.with_summary(told)
+
+
+def problem_words(problems: Sequence[Problem]) -> str:
+    return "; ".join(f"spec.{one.path}: {one.value!r}: {one.message}" for one in problems)
+
+
+def _vcenter(it: Judgement) -> Fact:
+    if it.unreachable:
+        return Fact(words.VCENTER, False, words.UNREACHABLE, it.unreachable)
+    return Fact(words.VCENTER, True, "Available")
+
+
+def _devices(standing: Standing, refused: tuple[str, str] | None) -> Fact:
+    if standing.ready and refused is not None:
+        return Fact(words.DEVICES, False, *refused)
+    reason = reason_of(Fault(standing.reason, ""))
+    return Fact(words.DEVICES, standing.ready, reason, standing.message)
+
+
+def _provisioned(it: Judgement) -> Fact:
+    if it.objection is not None:
+        return Fact(words.PROVISIONED, False, *it.objection)
+    if it.cloning:
+        said = fault_words(it.fault) if it.fault is not None else _LOST_ANSWER
+        return Fact(words.PROVISIONED, False, words.CLONING, said)
+    if isinstance(it.step, Ready | Lost):
+        return Fact(words.PROVISIONED, True, words.DONE)
+    if it.fault is not None:
+        reason = words.DELETING if it.deleted else reason_of(it.fault)
+        return Fact(words.PROVISIONED, False, reason, fault_words(it.fault))
+    if it.step is None:
+        reason = words.DELETING if it.deleted else words.NOT_PROVISIONED
+        return Fact(words.PROVISIONED, False, reason, it.unreachable)
+    reason, message = _step_words(it.step, it.going_on)
+    return Fact(words.PROVISIONED, False, words.DELETING if it.deleted else reason, message)
+
+
+def _step_words(step: Step, going_on: str) -> tuple[str, str]:
+    match step:
+        case Wait(task) | GiveUp(task):
+            reason = {MakeClone.__name__: words.CLONING, SwitchOn.__name__: words.POWERING_ON}
+            what = _GOING_ON.get(going_on, "vCenter is at work on the VM")
+            return reason.get(going_on, words.NOT_PROVISIONED), f"{what} ({task})"
+        case MakeClone():
+            return words.CLONING, _GOING_ON[MakeClone.__name__]
+        case SwitchOn():
+            return words.POWERING_ON, _GOING_ON[SwitchOn.__name__]
+        case AwaitAddresses():
+            return words.WAITING_FOR_ADDRESS, "The guest has told no address yet"
+        case Vanished():
+            return words.NOT_FOUND, "The VM was deleted in vCenter; delete its Machine"
+        case Reserve():
+            return words.NOT_PROVISIONED, "Waiting until its devices can be promised"
+        case _:
+            return words.NOT_PROVISIONED, _GOING_ON.get(type(step).__name__, "")
+
+
+_GOING_ON = {
+    MakeClone.__name__: "The template is being cloned",
+    Move.__name__: "The VM is being moved to the host that has its devices",
+    Upgrade.__name__: "The hardware of the VM is being upgraded",
+    Configure.__name__: "The devices of the VM are being attached",
+    Introduce.__name__: "The guest is told its network cards",
+    Join.__name__: "The VM is being put into its VM group",
+    SwitchOn.__name__: "The VM is being powered on",
+    AskGuest.__name__: "The guest is asked to shut down",
+    AwaitGuest.__name__: "The guest is shutting down",
+    SwitchOff.__name__: "The VM is being powered off",
+    Destroy.__name__: "The VM is being deleted",
+    Release.__name__: "There is no VM any more",
+    LetGo.__name__: "There is no VM any more",
+}
+
+
+def _guest(it: Judgement) -> Fact | None:
+    match it.step:
+        case AskGuest() | AwaitGuest():
+            return Fact(words.GUEST_OFF, False, words.IN_PROGRESS, "The guest is shutting down")
+        case SwitchOff():
+            return Fact(words.GUEST_OFF, False, "Failed", "The guest did not shut down in time")
+        case Destroy():
+            return Fact(words.GUEST_OFF, True, "Succeeded")
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Whether the GPUs of a Machine work in the node that it became."""
