@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs docs-serve bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -66,6 +66,9 @@ check: venv-dev ## format, lint, types, layers, and what may not be committed
 
 manifests: venv-dev ## what follows from the chart: laneway manifests, its CRDs, its table of values
 	@$(DEV)/python tools/manifests.py
+
+reference: venv-dev ## docs/reference/: commands, API, values, metrics and more, from the program
+	@PYTHONPATH=tools $(DEV)/python -m reference
 
 bench: venv-dev ## measurements, printed as tables
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(DEV)/python "$$script"; done

@@ -16,7 +16,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 # Empty is what a Go client writes for "not set".
 _PCI_ADDRESS = r"^$|^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$"
-_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """No control characters: such a name could look like several lines of a list, or of a log."""
 
 
@@ -54,7 +54,7 @@ NodeName = Annotated[
     Meta(
         description="Node that holds the device. Fixed.",
         extra_json_schema={
-            "pattern": _ONE_LINE,
+            "pattern": ONE_LINE,
             "x-kubernetes-validations": fixed("nodeName"),
         },
     ),
@@ -64,7 +64,7 @@ UserName = Annotated[
     Meta(
         description="Who claimed the device. Fixed.",
         extra_json_schema={
-            "pattern": _ONE_LINE,
+            "pattern": ONE_LINE,
             "x-kubernetes-validations": fixed("username"),
         },
     ),

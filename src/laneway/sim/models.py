@@ -127,3 +127,17 @@ MODELS: Mapping[str, Callable[[], Machine]] = {
     "rtx-pro-6000": _rtx_pro_6000,
     "workstation": _workstation,
 }
+
+ABOUT: Mapping[str, str] = {
+    "a2": "One NVIDIA A2, 16 virtual functions, mediated devices.",
+    "a2-vfio": "The same server with a newer driver: vendor-specific VFIO.",
+    "l40s": "Two NVIDIA L40S on two NUMA nodes, vendor-specific VFIO.",
+    "a100": "Four NVIDIA A100, MIG, mediated devices.",
+    "hgx-h100": "Eight NVIDIA H100 with NVSwitch, MIG, vendor-specific VFIO.",
+    "plain": "No GPU. Two network cards with SR-IOV, a data disk.",
+    "rtx-pro-6000": "Two NVIDIA RTX PRO 6000 Blackwell on two NUMA nodes, 48 virtual functions "
+    "each, MIG with several vGPUs in a GPU instance, vendor-specific VFIO.",
+    "workstation": "A GPU that shows the console and shares its IOMMU group with its audio "
+    "function, and an NVMe controller with SR-IOV.",
+}
+"""Each model in a sentence or two."""
