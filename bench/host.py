@@ -35,7 +35,7 @@ from laneway.core.passthrough import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.programs import NVIDIA_SMI, Completed
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.hardware import Hardware

@@ -28,7 +28,7 @@ from laneway.core.plan import (
     Step,
     SwitchGpuVfs,
 )
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import execute
 from laneway.host.plans.recover import recover

@@ -16,7 +16,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import DeviceHeld
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.scan import scan

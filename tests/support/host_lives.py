@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-from laneway.core import passthrough, release, sriov, usb_claims
+from laneway.core import passthrough, sriov, usb_claims
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
 from laneway.core.layout.plan import GpuWish, plan_layout
@@ -27,6 +27,7 @@ from laneway.core.plan import (
 from laneway.core.refusals import (
     Refusal,
 )
+from laneway.core.release import device as release
 from laneway.core.situation import Situation
 from laneway.core.vgpu.catalogue import profiles_of
 from laneway.core.vgpu.profiles import profile

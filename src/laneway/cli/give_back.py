@@ -8,9 +8,9 @@ from laneway.api import CoreNode
 from laneway.cli import connection
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.findings import NO
-from laneway.controllers.giving_back.looking import look
-from laneway.controllers.giving_back.steps import give_back as carry_out
-from laneway.core.giving_back import everything
+from laneway.controllers.release.objects import look
+from laneway.controllers.release.steps import release as carry_out
+from laneway.core.release.everything import everything
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served

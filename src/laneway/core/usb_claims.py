@@ -58,7 +58,7 @@ def claim(wanted: UsbDevice | str, situation: Situation) -> Decision:
     return conclude(against, (_handover(device, owner, QEMU),))
 
 
-def give_back(port: str, situation: Situation) -> Decision:
+def release(port: str, situation: Situation) -> Decision:
     """Give a USB device's node to whom it belonged before the claim.
 
     A node that is not QEMU's, or that QEMU had before Laneway came, is left as it is.

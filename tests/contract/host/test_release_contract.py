@@ -13,7 +13,7 @@ from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute

@@ -18,7 +18,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
 from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide

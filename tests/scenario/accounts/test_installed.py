@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from laneway.admission.caches import AdmissionCaches
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
-from laneway.controllers.giving_back.steps import give_back
+from laneway.controllers.release.steps import release
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.kubevirt import KUBEVIRTS
@@ -225,7 +225,7 @@ async def story(world: World, chart: Installed, giving_back: Client) -> None:
     await world.until(served(PCIDeviceClaim), FUNCTION, lambda one: not is_owned(one))
     for name in VGPUS:
         await world.until(served(VGPUDevice), name, lambda one: not is_owned(one))
-    assert await give_back(giving_back, (), str, seconds=SECONDS) == ()
+    assert await release(giving_back, (), str, seconds=SECONDS) == ()
     for name in VGPUS:  # Their functions have gone as well.
         await world.until(served(VGPUDevice), name, lambda one: one is None)
     device = await world.client.get(served(PCIDevice), FUNCTION)

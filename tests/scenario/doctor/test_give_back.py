@@ -17,7 +17,7 @@ from laneway.api import (
     VGPULayout,
     find_condition,
 )
-from laneway.controllers.giving_back import steps
+from laneway.controllers.release import steps
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.client import Client
@@ -213,7 +213,7 @@ async def test_what_is_refused_is_told_and_the_rest_goes_on(world: World, kubeco
     await world.claim(CLAIM)
     said: list[str] = []
     async with Refusing(load(kubeconfig)) as client:
-        task = asyncio.create_task(steps.give_back(client, [], said.append, seconds=60))
+        task = asyncio.create_task(steps.release(client, [], said.append, seconds=60))
         await world.until(served(SRIOVGPUDevice), GPU, lambda one: not one.spec.enabled)
         await world.until(served(SRIOVGPUDevice), GPU, answered("Disabled"))
         task.cancel()

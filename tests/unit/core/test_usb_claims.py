@@ -17,7 +17,7 @@ from laneway.core.refusals import (
     UsersUnknown,
 )
 from laneway.core.situation import Holder, Situation
-from laneway.core.usb_claims import QEMU, claim, give_back
+from laneway.core.usb_claims import QEMU, claim, release
 from support.devices import stick
 from support.effects import Kernel
 
@@ -38,7 +38,7 @@ CLAIMED = situation(usb_owners={STICK.port: QEMU}, usb_originals={STICK.port: (0
 
 def test_qemu_gets_the_node_and_its_owner_gets_it_back() -> None:
     assert claim(STICK, situation()) == Plan((GIVEN,))
-    assert give_back(STICK.port, CLAIMED) == Plan((undo(GIVEN),))
+    assert release(STICK.port, CLAIMED) == Plan((undo(GIVEN),))
 
 
 owners = st.tuples(st.integers(0, 2000), st.integers(0, 2000))
@@ -55,17 +55,17 @@ def test_claim_and_give_back_cancel_out(original: tuple[int, int]) -> None:
     given_away = Kernel().run(plan.steps, before)
     assert claim(STICK, given_away) == Satisfied()
     recorded = replace(given_away, usb_originals={STICK.port: original})
-    back = give_back(STICK.port, recorded)
+    back = release(STICK.port, recorded)
     assert isinstance(back, Plan)
     after = Kernel().run(back.steps, recorded)
     assert after.usb_owners == before.usb_owners
-    assert give_back(STICK.port, after) == Satisfied()
+    assert release(STICK.port, after) == Satisfied()
 
 
 def test_a_claimed_device_in_use_is_as_wished_but_is_not_taken_from_its_user() -> None:
     used = replace(CLAIMED, usb_holders={STICK.port: (USER,)})
     assert claim(STICK, used) == Satisfied()
-    assert give_back(STICK.port, used) == (DeviceHeld(STICK.port, (USER.text,)),)
+    assert release(STICK.port, used) == (DeviceHeld(STICK.port, (USER.text,)),)
 
 
 def test_a_device_that_somebody_uses_cannot_be_claimed() -> None:
@@ -75,7 +75,7 @@ def test_a_device_that_somebody_uses_cannot_be_claimed() -> None:
 
 def test_nothing_is_done_while_users_cannot_be_seen() -> None:
     assert claim(STICK, situation(blind="no root")) == (UsersUnknown("no root"),)
-    assert give_back(STICK.port, replace(CLAIMED, blind="no root")) == (UsersUnknown("no root"),)
+    assert release(STICK.port, replace(CLAIMED, blind="no root")) == (UsersUnknown("no root"),)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_another_device_at_the_port_is_not_given_in_its_place(now: UsbDevice) ->
     # Who asks by port looks at what is there now.
     assert isinstance(claim(STICK.port, replugged), Plan)
     # Its node is new and belongs to the node already.
-    assert give_back(STICK.port, replugged) == Satisfied()
+    assert release(STICK.port, replugged) == Satisfied()
 
 
 def test_a_device_that_was_unplugged() -> None:
     gone = replace(CLAIMED, inventory=Inventory(), usb_owners={})
     assert claim(STICK, gone) == (DeviceMissing(STICK.port),)
-    assert give_back(STICK.port, gone) == Satisfied()
+    assert release(STICK.port, gone) == Satisfied()
 
 
 def test_a_hub_and_what_the_node_runs_on_are_refused_with_all_reasons() -> None:
@@ -122,5 +122,5 @@ def test_a_device_without_a_node_cannot_be_opened_by_anybody() -> None:
 
 
 def test_a_node_that_qemu_had_before_laneway_came_stays_with_it() -> None:
-    assert give_back(STICK.port, replace(CLAIMED, usb_originals={})) == Satisfied()
-    assert give_back(STICK.port, replace(CLAIMED, usb_originals={STICK.port: QEMU})) == Satisfied()
+    assert release(STICK.port, replace(CLAIMED, usb_originals={})) == Satisfied()
+    assert release(STICK.port, replace(CLAIMED, usb_originals={STICK.port: QEMU})) == Satisfied()

@@ -16,10 +16,11 @@ from laneway.cli.host import wishes
 from laneway.cli.host.carry_out import Wish, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
-from laneway.core import passthrough, release, sriov, usb_claims
+from laneway.core import passthrough, sriov, usb_claims
 from laneway.core.decision import Decision
 from laneway.core.layout import plan
 from laneway.core.pci import PciAddress
+from laneway.core.release import device as release
 from laneway.core.situation import Situation
 from laneway.host.plans.state import STATE_FOLDER
 

@@ -20,7 +20,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
-from laneway.core.usb_claims import give_back
+from laneway.core.usb_claims import release
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -89,7 +89,7 @@ class OrphanKeeper:
         waiting = False
         devices: tuple[PciAddress | str, ...] = (*found.ours, *ports)
         for device in devices:
-            done = await self._give_back(device)
+            done = await self._release(device)
             waiting |= not done
             if done and isinstance(device, str):
                 settled.append(device)
@@ -111,7 +111,7 @@ class OrphanKeeper:
         claimed = {one.status.port for one in self._usb.store if one.status.node_name == self.node}
         return [one for one in noted if ":" not in one and one not in claimed]
 
-    async def _give_back(self, device: PciAddress | str) -> bool:
+    async def _release(self, device: PciAddress | str) -> bool:
         """Whether a device is back with the node, or at least nobody's business any more."""
         turn = (device,) if isinstance(device, PciAddress) else ()
         caller = "orphan", str(device)
@@ -134,7 +134,7 @@ class OrphanKeeper:
     async def _decide(self, device: PciAddress | str) -> Decision:
         hardware = self._means.hardware
         if isinstance(device, str):
-            return give_back(device, await observe(hardware, self.node, (), (device,)))
+            return release(device, await observe(hardware, self.node, (), (device,)))
         situation = await observe(hardware, self.node, (device,))
         function = situation.inventory.function(device)
         orphaned = self._orphans(situation.inventory, hardware.state.claimed).ours

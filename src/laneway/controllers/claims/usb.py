@@ -26,7 +26,7 @@ from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb
-from laneway.core.usb_claims import claim, give_back
+from laneway.core.usb_claims import claim, release
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
 from laneway.host.usb import read_owners
@@ -136,7 +136,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
             return Satisfied()
         if wish.claimed:
             return claim(wish.device, situation)
-        return give_back(wish.device.port, situation)
+        return release(wish.device.port, situation)
 
     def deed(self, name: str, wish: UsbWish) -> Deed:
         if wish.claimed:

@@ -106,7 +106,7 @@ def _roll_out(room: Room, request: Request, needed: int, leaving: list[Demand]) 
         if started == needed or not (more or ending):
             return started
         for old in leaving[:ending]:
-            room.give_back(old.who)
+            room.release(old.who)
         del leaving[:ending]
 
 

@@ -33,7 +33,7 @@ class Room:
         self._own: dict[str, dict[str, int]] = {}
         """Numbers of `free` that are not the ledger's."""
 
-    def give_back(self, who: Who) -> None:
+    def release(self, who: Who) -> None:
         """Let somebody go. What others could not get is not free afterwards."""
         self.gone.add(who)
         for share in self._ledger.shares.get(who, ()):

@@ -10,7 +10,7 @@ its owner. Anything that VMs cannot have is left alone: nothing is to be given b
 
 from __future__ import annotations
 
-from laneway.core import passthrough
+from laneway.core import passthrough, usb_claims
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.fitness import find, unfit
 from laneway.core.gpu.transition import transition
@@ -20,7 +20,7 @@ from laneway.core.refusals import DeviceMissing, GpuUnreadable
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
 from laneway.core.usability import VFIO_DRIVER
-from laneway.core.usb_claims import give_back, usb_device
+from laneway.core.usb_claims import usb_device
 
 
 def release(device: PciAddress | str, situation: Situation) -> Decision:
@@ -28,7 +28,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     if isinstance(device, str):
         if usb_device(device, situation) is None:
             return (DeviceMissing(device),)
-        return give_back(device, situation)
+        return usb_claims.release(device, situation)
     function = find(device, situation)
     against = unfit(device, situation)
     if function is None or against:

@@ -22,8 +22,8 @@ from laneway.api import (
 from laneway.controllers.cluster.caches import VGPUS, Vgpu
 from laneway.controllers.devices.wishes import IN_PROGRESS
 from laneway.core import keys, names
-from laneway.core.giving_back import Stage, Thing
 from laneway.core.pci import PciAddress
+from laneway.core.release.everything import Stage, Thing
 from laneway.core.workload import Workload
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError

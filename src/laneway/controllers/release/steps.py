@@ -1,4 +1,4 @@
-"""Carries out what `core.giving_back` decides, look by look, until nothing is left to give back."""
+"""Carries out what `core.release` decides, look by look, until nothing is left."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable
 
 from laneway.controllers.doctor.looking import answering
-from laneway.controllers.giving_back.looking import KINDS, disabled, look
-from laneway.core.giving_back import Action, Look, Obstacle, decide
+from laneway.controllers.release.objects import KINDS, disabled, look
+from laneway.core.release.everything import Action, Look, Obstacle, decide
 from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, NotFoundError
 
@@ -19,7 +19,7 @@ MANAGER = "laneway-give-back"
 Tell = Callable[[str], None]
 
 
-async def give_back(
+async def release(
     client: Client, nodes: Collection[str], tell: Tell, *, seconds: float
 ) -> tuple[Obstacle, ...]:
     """Give back until all is back or the time is over; what is left then. Raises KubeError."""

@@ -26,7 +26,7 @@ from laneway.core.plan import (
     undo,
 )
 from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined
-from laneway.core.release import release
+from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.giving_back import Stage, Thing, decide, everything
+from laneway.core.release.everything import Stage, Thing, decide, everything
 
 STAGES = {
     "VGPULayout": Stage.LAYOUT,
