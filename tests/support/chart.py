@@ -42,7 +42,9 @@ VALUES: dict[str, Object] = {
     "machines on vSphere must be checked": {
         "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}
     },
-    "beside CAPV": {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["clusters"]}}},
+    "alongside CAPV": {
+        "manager": {"vsphere": {"mode": "alongside", "secretNamespaces": ["clusters"]}}
+    },
     "in some namespaces, without the internet": {
         "manager": {
             "vsphere": {

@@ -58,9 +58,9 @@ Example: two of them, in pods of a Deployment.
     type=click.Choice(VSPHERE),
     default=VSPHERE[0],
     show_default=True,
-    help="Look after the GPUs of vCenters. beside: machines are checked, promised their devices "
-    "and reported, and CAPV makes them; standalone: this manager does what CAPV does, which must "
-    "not run.",
+    help="Manage the GPUs of vCenters. alongside: CAPV makes the VMs; Laneway validates Machines, "
+    "reserves their devices and reports on them. standalone: Laneway makes the VMs in CAPV's "
+    "place; CAPV must not run.",
 )
 @click.option(
     "--vsphere-check-nodes",
@@ -97,7 +97,7 @@ def manager(
     namespace = checked_namespace(namespace)
     address = host_and_port(health_address)
     if vsphere_check_nodes and vsphere == VSPHERE[0]:
-        raise click.UsageError("--vsphere-check-nodes needs --vsphere beside or standalone")
+        raise click.UsageError("--vsphere-check-nodes needs --vsphere alongside or standalone")
     if vsphere_check_image is not None and not vsphere_check_nodes:
         raise click.UsageError("--vsphere-check-image needs --vsphere-check-nodes")
     options = {

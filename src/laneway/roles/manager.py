@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-VsphereMode = Literal["none", "beside", "standalone"]
+VsphereMode = Literal["none", "alongside", "standalone"]
 
 LEASE = "laneway-manager"
 INSTALL_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Manager:
     ) -> None:
         """`certificates`: make and change that of the webhook in the same namespace.
 
-        `vsphere`: look after the GPUs of vCenters, beside CAPV or in its place; `check_nodes`:
+        `vsphere`: look after the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
         look at the nodes of its machines, too, and add vectors there by `check_image`.
         """
         self.ready = asyncio.Event()

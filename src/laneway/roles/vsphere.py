@@ -1,4 +1,4 @@
-"""The manager's parts for vSphere, beside CAPV or in its place.
+"""The manager's parts for vSphere, alongside CAPV or in its place.
 
 This module is loaded only by a manager that has them: pyVmomi is large and slow to load.
 """
@@ -15,7 +15,7 @@ from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.vsphere import machines
-from laneway.vsphere.alongside.capv_devices import Beside
+from laneway.vsphere.alongside.capv_vms import CapvVms
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.fleet import Fleet
@@ -44,7 +44,7 @@ class Vsphere:
         check_image: str = "",
         timing: Timing | None = None,
     ) -> None:
-        """`standalone`: in CAPV's place, else beside it; `check_nodes`: look at nodes, too.
+        """`standalone`: in CAPV's place, else alongside it; `check_nodes`: look at nodes, too.
 
         `check_image`: what adds vectors there; empty: NVIDIA's own.
         """
@@ -61,7 +61,7 @@ class Vsphere:
         if standalone:
             self.parts += machines.parts(client, self.caches, self.fleet, self.promises, recorder)
         else:
-            self.parts.append(Beside(client, self.caches, self.fleet, self.promises, recorder))
+            self.parts.append(CapvVms(client, self.caches, self.fleet, self.promises, recorder))
         if check_nodes:
             self.parts.append(NodeChecks(client, self.caches, recorder, image=check_image))
 

@@ -242,7 +242,7 @@ def secret_rights(values: Any) -> set[tuple[str, str, str]]:
     return found
 
 
-@pytest.mark.parametrize("mode", ["beside", "standalone"])
+@pytest.mark.parametrize("mode", ["alongside", "standalone"])
 def test_secrets_are_read_in_the_namespaces_that_are_named_alone(mode: str) -> None:
     values = {"manager": {"vsphere": {"mode": mode, "secretNamespaces": ["a", "123"]}}}
 
@@ -251,7 +251,7 @@ def test_secrets_are_read_in_the_namespaces_that_are_named_alone(mode: str) -> N
     }
 
 
-@pytest.mark.parametrize("mode", ["beside", "standalone"])
+@pytest.mark.parametrize("mode", ["alongside", "standalone"])
 def test_whoever_names_no_namespaces_of_secrets_is_told_to(mode: str) -> None:
     with pytest.raises(helm().HelmError, match="secretNamespaces is empty: name the namespaces"):
         render({"manager": {"vsphere": {"mode": mode}}})
@@ -268,10 +268,10 @@ def test_what_adds_vectors_in_workload_clusters_can_be_of_a_registry_of_ones_own
         return set(pod(objects, "Deployment", "laneway-manager")["containers"][0]["args"])
 
     flag = "--vsphere-check-image=r.example/add:1"
-    assert {flag, "--vsphere-check-nodes"} <= told(mode="beside", checkNodes=True)
-    for otherwise in ({"mode": "beside"}, {"checkNodes": True}):
+    assert {flag, "--vsphere-check-nodes"} <= told(mode="alongside", checkNodes=True)
+    for otherwise in ({"mode": "alongside"}, {"checkNodes": True}):
         assert flag not in told(**otherwise), "the program would refuse it"
-    plain = told(mode="beside", checkNodes=True, vectorAddImage="")
+    plain = told(mode="alongside", checkNodes=True, vectorAddImage="")
     assert not [one for one in plain if one.startswith("--vsphere-check-image")]
 
 

@@ -7,14 +7,14 @@ from click.testing import CliRunner
 
 from laneway.cli.manager import manager
 
-CHECKED = ("--vsphere", "beside", "--vsphere-check-nodes")
+CHECKED = ("--vsphere", "alongside", "--vsphere-check-nodes")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--vsphere-check-nodes",), "needs --vsphere beside or standalone"),
-        (("--vsphere", "beside", "--vsphere-check-image", "a"), "needs --vsphere-check-nodes"),
+        (("--vsphere-check-nodes",), "needs --vsphere alongside or standalone"),
+        (("--vsphere", "alongside", "--vsphere-check-image", "a"), "needs --vsphere-check-nodes"),
         ((*CHECKED, "--vsphere-check-image", "a b"), "cannot be an image"),
         ((*CHECKED, "--vsphere-check-image", ""), "cannot be an image"),
         (("--namespace", "No"), "cannot be a namespace"),

@@ -25,7 +25,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Resource, served
 from laneway.roles.vsphere import Vsphere
-from laneway.vsphere.alongside.capv_devices import Beside
+from laneway.vsphere.alongside.capv_vms import CapvVms
 from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.port import Addition, Clone, Place, Reconfiguration
@@ -58,17 +58,17 @@ class Site:
 
     # ---- the manager ----
 
-    async def lead(self, *, beside: bool = False, client: Client | None = None) -> Vsphere:
+    async def lead(self, *, alongside: bool = False, client: Client | None = None) -> Vsphere:
         """The parts of a manager that leads until the test ends, or until it is killed.
 
-        Only with `beside` does it look at machines by itself.
+        Only with `alongside` does it look at machines by itself.
         """
         client = client or self.client
         self.registry = CollectorRegistry()
         recorder = EventRecorder(client, "laneway-manager")
         found = Vsphere(client, self.registry, recorder, timing=QUICK)
-        if not beside:
-            found.parts = [one for one in found.parts if not isinstance(one, Beside)]
+        if not alongside:
+            found.parts = [one for one in found.parts if not isinstance(one, CapvVms)]
 
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:

@@ -22,7 +22,7 @@ def is_published(hosts: list[Any]) -> bool:
 
 async def test_devices_their_users_and_what_is_free(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     vm = await site.vm("one", vcenter, VGPU)
     await site.until(VSphereReservation, "one", lambda obj: bool(obj.spec.host))

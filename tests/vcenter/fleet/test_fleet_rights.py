@@ -1,4 +1,4 @@
-"""The manager beside CAPV under its own account: it may do all that it does, and nothing more."""
+"""The manager alongside CAPV under its own account: it may do all that it does, and nothing more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from support.accounts import MANAGER, Installed, may, refusals, right
 from support.embedded import Embedded
 
 NAMESPACES = Resource("", "v1", "namespaces", False, CoreNode, "Namespace")
-MODE = {"manager": {"vsphere": {"mode": "beside", "secretNamespaces": ["default"]}}}
+MODE = {"manager": {"vsphere": {"mode": "alongside", "secretNamespaces": ["default"]}}}
 FORBIDDEN = (
     "list secrets",
     "watch secrets",
@@ -80,7 +80,7 @@ async def test_beside_capv_the_manager_may_do_all_that_it_does_and_no_more(
             "pool",
             spec={"template": {"spec": {"template": "ubuntu", "network": {"devices": []}}}},
         )
-        found = await site.lead(beside=True, client=manager)
+        found = await site.lead(alongside=True, client=manager)
         await site.followed(found, vcenter)
         vm = await site.vm("one", vcenter, {"vGPUProfile": "grid_t4-8q"})
         await site.until(VSphereReservation, "one", lambda obj: bool(obj.spec.host))

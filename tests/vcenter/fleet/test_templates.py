@@ -44,7 +44,7 @@ async def test_a_template_says_what_its_machines_will_have(
     await template("vgpus", vgpu, vgpu, numCPUs=8, memoryMiB=16384)
     await template("plain", pciDevices=None)
     await template("group", {"deviceGroupName": GROUP["name"]})
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await says("vgpus", cpu="8", memory="16384Mi", gpu="2")
     await says("plain", cpu="2", memory="2048Mi")
     # What the group holds is known once a vCenter is.
@@ -72,7 +72,7 @@ async def test_where_capvs_definitions_have_no_status_all_else_goes_on(
     await site.client.patch(definitions, name, {"spec": {"versions": [version]}})
     spec = {"template": "ubuntu", "network": {"devices": []}}
     await site.make(TEMPLATES, "one", spec={"template": {"spec": spec}})
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.vcenter(vcenter)
     await site.followed(found, vcenter)
     await site.rest(found)

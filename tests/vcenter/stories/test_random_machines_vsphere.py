@@ -323,8 +323,8 @@ class Life:
         if len(has) > len(asked(wanted)):
             return [f"{name} has more than it asks for: {has}"]
         status, reason, message = self.see.said(vm, "PCIDevicesReady")
-        ready = self.see.is_true(vm, "Ready") or (self.mode == "beside" and status == "True")
-        if ready or (self.mode == "beside" and not wanted):
+        ready = self.see.is_true(vm, "Ready") or (self.mode == "alongside" and status == "True")
+        if ready or (self.mode == "alongside" and not wanted):
             # CAPV may not get on what has all of its devices.
             if not on and (self.mode == "standalone" or reason != "Attached"):
                 return [f"{name} is ready and not on"]
@@ -338,7 +338,7 @@ class Life:
         if reason == MISSING:
             lost = on and len(has) < len(asked(wanted))
             return [] if lost else [f"{name} misses none of {has}: {message}"]
-        if self.mode == "beside" and reason == "Reserved":
+        if self.mode == "alongside" and reason == "Reserved":
             return [f"{name} is on, and said to be off"] if on else []
         if reason not in REFUSALS:
             return [f"{name} says {reason}: {message}"]
@@ -356,7 +356,7 @@ class Life:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("mode", ["standalone", "beside"])
+@pytest.mark.parametrize("mode", ["standalone", "alongside"])
 async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
     world: Any,
     start_vcenter: Callable[..., Simulator],
@@ -387,6 +387,6 @@ async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
 
 
 async def _capv(world: Any, vcenter: Simulator, mode: str) -> None:
-    if mode == "beside":
+    if mode == "alongside":
         await Capv(world).run(vcenter)
     await asyncio.Event().wait()  # until all is over

@@ -58,7 +58,7 @@ Listener = Callable[[str, str], None]
 """Called with kind and name of the object whose device's standing changed."""
 
 
-class Beside(Protocol):
+class CapvVms(Protocol):
     """Another way for devices to pods than the kubelet's."""
 
     @property
@@ -98,7 +98,7 @@ class DevicePluginController:
         self._resources: frozenset[str] = frozenset()
         self._withheld = Withheld()
         self._listeners: list[Listener] = []
-        self._beside: Beside | None = None
+        self._beside: CapvVms | None = None
         self._registrations = Registrations()
         self._poked = False
         self._begun = False
@@ -166,7 +166,7 @@ class DevicePluginController:
         """Have a call for every device whose standing changes."""
         self._listeners.append(listener)
 
-    def publish(self, beside: Beside) -> None:
+    def publish(self, beside: CapvVms) -> None:
         """Offer everything this way, too."""
         self._beside = beside
 
@@ -318,7 +318,7 @@ class DevicePluginController:
 
     def _publish(
         self,
-        beside: Beside,
+        beside: CapvVms,
         offers: Sequence[Offer],
         inventory: Inventory,
         owners: Mapping[Device, Owner],

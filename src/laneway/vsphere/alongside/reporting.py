@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 class Reporting:
-    """The one writer of the condition beside CAPV."""
+    """The one writer of the condition alongside CAPV."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ def states(reservation: Any) -> list[str]:
 
 async def test_the_devices_of_a_machine_from_its_wish_to_its_end(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     vm = await site.vm("one", vcenter, VGPU, VGPU)
     await site.until(capv.VSPHERE_VMS, "one", devices_are("False", "Reserved"))
@@ -79,7 +79,7 @@ async def test_eight_machines_for_four_cards_and_a_reason_for_each_of_the_others
     cards = [card(f"0000:{at:02x}:00.0", "gold" if at < 4 else "") for at in (2, 3, 4, 5)]
     simulator = start_vcenter({"DC0_C0_H0": cards[:2], "DC0_C0_H1": cards[2:]})
     await site.vcenter(simulator)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, simulator)
     names = [f"m{number}" for number in range(8)]
     for number, name in enumerate(names):
@@ -108,7 +108,7 @@ async def test_who_waits_gets_what_another_machine_no_longer_asks_for(
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [card("0000:03:00.0", "gold"), card("0000:04:00.0")]})
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     gold = T4 | {"customLabel": "gold"}
     await site.vm("one", vcenter, gold)
@@ -123,7 +123,7 @@ async def test_what_nobody_has_is_refused_at_once_and_told_on_the_machine_too(
     site: Any, vcenter: Any
 ) -> None:
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     await site.make(capv.VSPHERE_MACHINES, "infra", spec=_clone_spec(vcenter))
     owner = {
@@ -147,7 +147,7 @@ async def test_what_nobody_has_is_refused_at_once_and_told_on_the_machine_too(
 
 async def test_odd_specs_get_a_condition_with_the_path(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
-    await site.lead(beside=True)
+    await site.lead(alongside=True)
     await site.vm("both", vcenter, T4 | VGPU)
     told = await site.until(capv.VSPHERE_VMS, "both", devices_are("False", "InvalidPCIDevices"))
     assert "spec.pciDevices[0]" in said(told)
@@ -157,7 +157,7 @@ async def test_machines_without_devices_and_paused_ones_are_left_alone(
     site: Any, vcenter: Any
 ) -> None:
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     await site.vm("plain", vcenter)
     await site.vm("paused", vcenter, VGPU, annotations={"cluster.x-k8s.io/paused": "true"})
@@ -175,7 +175,7 @@ async def test_the_promise_follows_a_machine_that_vcenter_put_elsewhere(
     ids = PciIds(0x10DE, 0x1EB8)
     vcenter = start_vcenter({f"DC0_C0_H{at}": [card("0000:3b:00.0")] for at in range(2)})
     await site.vcenter(vcenter)
-    found = await site.lead(beside=True)
+    found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
     vm = await site.vm("one", vcenter, T4)
     kept = await site.until(VSphereReservation, "one", lambda obj: bool(obj.spec.host))

@@ -45,7 +45,7 @@ async def test_capv_makes_the_machines_and_laneway_tells_how_their_devices_are(
     world: Any, t4s: Callable[..., Simulator], log_in: Callable[[Simulator], Any], see: Any
 ) -> None:
     vcenter = t4s({"DC0_C0_H0": ["", ""]})
-    await world.site(vcenter, "beside")
+    await world.site(vcenter, "alongside")
     plays = Plays(world, VsphereUser(log_in(vcenter)))
     await plays.says(VSPHERE_CLUSTERS, "c1", initialization={"provisioned": True})
     await world.pool("workers", T4, T4, replicas=2)

@@ -45,7 +45,7 @@ _SHOWN = 5
 """So many problems of a spec are told."""
 
 
-class Beside(Leading[Key]):
+class CapvVms(Leading[Key]):
     """One VSphereVM after the other, several at a time."""
 
     workers = 8
