@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -27,7 +27,10 @@ up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a10
 
 test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is handed on
 	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
-	    $(PYTEST_ARGS)
+	    -m "not slow" $(PYTEST_ARGS)
+
+test-laws: venv-dev ## every story, and every law on ten times the examples of `make test`
+	@tools/tiers.sh laws
 
 test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
 	@tools/tiers.sh kernel

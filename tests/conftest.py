@@ -11,11 +11,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from laneway.sim.host import SimulatedHost
+from support.examples import THOROUGH, many
 
 DATA = Path(__file__).parent / "data"
 
-# No test fails because the machine was busy.
-settings.register_profile("laneway", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test fails because the machine was busy, and `make test` tries the same examples each time: new
+# ones are for whoever runs `make test-laws`, and never for CI, where a change is judged by itself.
+settings.register_profile(
+    "laneway",
+    max_examples=many(100),
+    derandomize=not THOROUGH or os.environ.get("CI") == "true",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("laneway")
 
 # Of the system's authorities OpenSSL looks up in a folder what it needs, but of this file it reads

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi, vcenter, image,
-# chart) or more time (wishes, durability, fuzz).
+# chart) or more time (laws, wishes, durability, fuzz).
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
@@ -243,6 +243,17 @@ luck() {
   fi
 }
 
+# ---- laws: what `make test` leaves out as slow, and all examples of what it tries on a tenth --------
+
+prepare_laws() {
+  :
+}
+
+run_laws() {
+  LANEWAY_THOROUGH=1 "$python" -m pytest -q -n auto --maxprocesses 8 --dist loadfile \
+    --no-loadscope-reorder -m "slow or hypothesis" --durations=6
+}
+
 # ---- wishes: users, machines and others change whatever they like on three nodes
 
 prepare_wishes() {
@@ -289,7 +300,7 @@ run_fuzz() {
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi vcenter image chart wishes durability fuzz)
+  tiers=(kernel realapi vcenter image chart laws wishes durability fuzz)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }

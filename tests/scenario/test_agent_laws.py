@@ -28,6 +28,7 @@ from laneway.kube.resource import served
 from laneway.roles.install import install_crds
 from support.agent_stories import FUNCTIONS, PROFILES, Faults, Story, Unreliable
 from support.api_server import kubeconfig_of
+from support.examples import many
 from support.plans import BRIEF
 
 NUMBERS = st.integers(0, FUNCTIONS - 1)
@@ -96,7 +97,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     "l40s", [("settle",), ("kill", 2), ("gpu", False), ("settle",), ("gpu", True), ("enable", 0, 0)]
 )
 @settings(
-    max_examples=12,
+    max_examples=many(12),
     deadline=None,
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),

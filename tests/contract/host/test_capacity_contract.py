@@ -24,6 +24,7 @@ from laneway.host.plans.execute import Limits, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
+from support.examples import many
 from support.machines import SimulatedMachine, hardware
 
 RIG = bool(os.environ.get("LANEWAY_RIG"))
@@ -32,7 +33,7 @@ NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
 # A story: a number that chooses what is made, or the place of what is removed.
 STORIES = st.lists(st.tuples(st.booleans(), st.integers(0, 63)), max_size=4 if RIG else 8)
 EXAMPLES = settings(
-    max_examples=2 if RIG else 8,
+    max_examples=2 if RIG else many(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=(Phase.explicit, Phase.generate) if RIG else tuple(Phase),

@@ -28,12 +28,13 @@ from laneway.core.refusals import (
 )
 from laneway.host.plans.audit import Entry
 from laneway.host.plans.recover import recover
+from support.examples import many
 from support.host_lives import LIMITS, Life, Turn, differs, picture, stories
 from support.plans import audited
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
 
-LIVES = int(os.environ.get("LANEWAY_LAWS", "30"))
+LIVES = int(os.environ.get("LANEWAY_LAWS", many(30)))
 
 
 async def lived(model: str, story: list[Turn], folder: str) -> None:

@@ -36,6 +36,7 @@ from laneway.roles.install import install_crds
 from laneway.sim.faults import Killed
 from laneway.sim.spec import build, parse_spec
 from support.api_server import kubeconfig_of
+from support.examples import many
 from support.plans import BRIEF, hardware_of
 
 SECONDS = 60.0
@@ -285,7 +286,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 @example([("claim", 0), ("settle",), ("claim", 1), ("delete", 0), ("hold",), ("delete", 1)])
 @example([("claim", 0), ("kill_at_write", 2, "during"), ("delete", 0), ("restart",), ("claim", 1)])
 @settings(
-    max_examples=15,
+    max_examples=many(15),
     deadline=None,
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import many
 from support.reviewing import (
     MUTATION,
     VALIDATION,
@@ -96,7 +97,7 @@ def defects(webhook: WebhookInThread) -> float:
 
 @given(spoilt_reviews(), st.sampled_from(PATHS))
 @settings(
-    max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=many(300), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 def test_of_a_review_anything_may_be_anything(
     webhook: WebhookInThread, asked: dict[str, Any], path: str

@@ -18,6 +18,7 @@ from laneway.apiserver.errors import ApiError
 from laneway.apiserver.storage import database
 from laneway.apiserver.storage.events import Event, Key
 from laneway.apiserver.storage.store import COMPACT_EVERY, Store, StoreError
+from support.examples import many
 
 RESOURCE = "widgets.lab.example.com"
 
@@ -398,4 +399,4 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestHistory.settings = settings(max_examples=many(25), stateful_step_count=15, deadline=None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from laneway.apiserver.apply import manage, trees, types
 from laneway.apiserver.apply.fieldset import EMPTY, FieldSet
 from laneway.apiserver.errors import ApiError
+from support.examples import many
 
 Object = dict[str, Any]
 
@@ -181,7 +182,7 @@ def reformed(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[tu
         yield path
 
 
-laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=many(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @laws

@@ -26,6 +26,7 @@ from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.wish import creation, removal
 from support.effects import Kernel
+from support.examples import many
 from support.looks import A2_NAMES, A100, GPU, VFS, kinds, pf, situation
 
 Q1, Q2, Q4, Q8 = (f"NVIDIA A2-{size}Q" for size in (1, 2, 4, 8))
@@ -363,7 +364,7 @@ def layouts(draw: st.DrawFn) -> LayoutWish:
     return wish(mode, *draw(st.lists(some, max_size=2)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(st.data())
 def test_every_layout_ends_as_asked_or_refused_and_moves_no_vgpu_that_can_stay(
     data: st.DataObject,

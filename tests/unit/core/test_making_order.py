@@ -17,6 +17,7 @@ from laneway.sim.dump import Block
 from laneway.sim.nvidia import card as simulated
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from laneway.sim.nvidia.types import card_types
+from support.examples import many
 
 A2, A10, A40, L40S, RTX_PRO = "25b6", "2236", "2235", "26b9", "2bb5"
 A100, A100_80 = "20f1", "20b5"
@@ -305,7 +306,7 @@ def test_after_a_reboot_everything_sits_where_it_sat(device: str, data: st.DataO
     }
 
 
-@settings(max_examples=25)
+@settings(max_examples=many(25))
 @given(st.data())
 def test_in_gpu_instances_too_nobody_is_left_out_who_finds_a_place(data: st.DataObject) -> None:
     instances = ["2g.48gb+gfx", "1g.24gb+gfx", "1g.24gb+gfx"]

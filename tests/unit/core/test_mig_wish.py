@@ -25,6 +25,7 @@ from laneway.core.refusals import DeviceHeld, InstancesDoNotFit, OtherInstances
 from laneway.core.situation import Holder, Situation
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from support.effects import Kernel
+from support.examples import many
 from support.looks import A100, GPU, QEMU, RTX_PRO, VFS, pf, reasons, situation, steps
 
 COMPUTING = Holder("process", "process 99 (python) has /dev/nvidia0 open")
@@ -375,7 +376,7 @@ def fewest_destroyed(
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=many(300))
 @given(states())
 def test_any_state_becomes_exactly_the_wish_or_the_refusal_is_right(
     drawn: tuple[str, Situation, dict[str, int]],

@@ -15,6 +15,7 @@ from laneway.host.scan import scan
 from laneway.host.vgpu import look_at_card, read_again
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.examples import many
 
 SPECS = ("a2", "l40s")
 
@@ -42,7 +43,7 @@ def switch(host: SimulatedHost, vgpu: VgpuFunction, number: int) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@settings(max_examples=25)
+@settings(max_examples=many(25))
 @given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 40)), max_size=6))
 def test_whatever_is_made_or_removed(spec: str, changes: list[tuple[int, int]]) -> None:
     host = build(parse_spec(spec), "node1")

@@ -24,6 +24,7 @@ from laneway.host.plans.journal import (
     Undone,
     read,
 )
+from support.examples import many
 
 VF = PciAddress.parse("0000:08:00.4")
 STEPS = (Unbind(VF, "nvme"), OverrideDriver(VF, "vfio-pci", ""), Probe(VF, "vfio-pci"))
@@ -77,7 +78,7 @@ def test_an_ended_plan_is_known_and_leaves_no_journal(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=many(60))
 @given(torn=st.integers(min_value=1, max_value=200))
 def test_a_torn_last_line_says_nothing_and_is_cut_off(tmp_path: Path, torn: int) -> None:
     path = Path(journal(tmp_path, Begin(0, STEPS[0]), Done(0)))
@@ -129,7 +130,7 @@ def test_damage_is_an_error_that_says_where_and_what_to_do(tmp_path: Path, damag
     assert "remove that file" in str(error.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=many(200))
 @given(content=st.binary(max_size=300))
 def test_whatever_is_in_the_file_it_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "plan-1.jsonl"
@@ -139,7 +140,7 @@ def test_whatever_is_in_the_file_it_is_read_or_refused(tmp_path: Path, content: 
         assert written is None or isinstance(written.intent, Intent)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=many(200))
 @given(place=st.integers(min_value=0), bit=st.integers(0, 7))
 def test_no_wrong_bit_makes_another_plan(tmp_path: Path, place: int, bit: int) -> None:
     """Else it could be one for another device."""

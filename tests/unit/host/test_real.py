@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from laneway.host.port import UeventsUnavailableError
 from laneway.host.real import RealHost
+from support.examples import many
 
 Write = Callable[[Mapping[str, str]], str]
 
@@ -65,7 +66,7 @@ def test_nothing_outside_the_root_is_reached(host: RealHost) -> None:
             host.resolve(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=many(300))
 @given(
     st.lists(
         st.sampled_from(["..", ".", "", "sys", "etc", "outside", "absolute", "devices", "passwd"]),

@@ -15,6 +15,7 @@ from laneway.sim.host import SimulatedHost
 from laneway.sim.models import MODELS
 from laneway.sim.spec import build, parse_spec
 from laneway.sim.tree import Attribute, Directory, Node
+from support.examples import many
 
 Walk = Callable[[SimulatedHost], dict[str, str | bytes]]
 
@@ -92,7 +93,7 @@ def is_sound(inventory: Inventory) -> bool:
     return all(error.device and "\n" not in error.message for error in inventory.errors)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(
     model=st.sampled_from(["a2", "l40s"]),
     changes=st.lists(st.tuples(st.integers(0, 10**6), NODES), min_size=1, max_size=8),
@@ -109,7 +110,7 @@ def test_garbage_anywhere_never_fails_a_scan(
     assert is_sound(scan(host))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=many(40), deadline=None)
 @given(pick=st.integers(0, 10**6), value=VALUES)
 def test_garbage_on_one_device_leaves_the_others_as_they_were(
     paths: dict[str, list[str]], pick: int, value: bytes

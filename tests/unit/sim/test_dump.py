@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from laneway.sim import dump
 from laneway.sim.dump import Block, DumpError, parse, render
 from laneway.sim.host import SimulatedHost
+from support.examples import many
 
 _PART = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/="),
@@ -147,14 +148,14 @@ def gpu_text(a2_dump_path: Path) -> str:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(st.data())
 def test_a_dump_cut_off_anywhere_loads_or_is_refused(gpu_text: str, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(gpu_text)))
     _load_or_refuse(gpu_text[:cut])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(st.data())
 def test_a_damaged_dump_loads_or_is_refused(gpu_text: str, data: st.DataObject) -> None:
     lines = gpu_text.splitlines(True)

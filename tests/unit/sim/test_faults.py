@@ -17,6 +17,7 @@ from laneway.sim.faults import Killed, When
 from laneway.sim.host import SimulatedHost
 from laneway.sim.persistence import HostLogError, open_simulated
 from laneway.sim.spec import Spec, build
+from support.examples import many
 
 PCI = "/sys/bus/pci/devices"
 NVME = "0000:0a:00.0"
@@ -252,7 +253,7 @@ _ACT = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=many(30), deadline=None)
 @given(acts=st.lists(_ACT, max_size=12))
 def test_replay_gives_the_identical_host(host_files: Snapshot, acts: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as directory:

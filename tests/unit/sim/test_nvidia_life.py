@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.examples import many
 
 PCI = "/sys/bus/pci/devices"
 GPU = "0000:17:00.0"
@@ -125,7 +126,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestLife.settings = settings(max_examples=many(25), stateful_step_count=25, deadline=None)
 
 HOST = build(parse_spec("a100"), "node")
 WORDS = st.one_of(
@@ -141,7 +142,7 @@ WORDS = st.one_of(
     program=st.sampled_from(["nvidia-smi", "/usr/lib/nvidia/sriov-manage"]),
     words=st.lists(WORDS, max_size=7),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150), deadline=None)
 def test_any_command_line_ends_in_a_status_and_words(program: str, words: list[str]) -> None:
     status, output = HOST.call([program, *words])
     assert 0 <= status < 256

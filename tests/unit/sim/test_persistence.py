@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from laneway.sim.host import SimulatedHost
 from laneway.sim.persistence import HostLogError, open_simulated
 from laneway.sim.spec import Spec
+from support.examples import many
 
 A2, L40S = Spec(model="a2"), Spec(model="l40s")
 PCI = "/sys/bus/pci/devices"
@@ -45,7 +46,7 @@ def attempt(host: SimulatedHost, path: str, data: str) -> None:
         host.write(path, data)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=many(12), deadline=None)
 @given(st.data())
 def test_replay_gives_the_identical_files(host_files: Snapshot, data: st.DataObject) -> None:
     spec, write = data.draw(st.sampled_from([(A2, _MDEV_WRITE), (L40S, _VENDOR_WRITE)]))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.sim.tree import Attribute, Tree
+from support.examples import many
 
 _NAME = st.sampled_from("abc")
 _PLACE = st.lists(_NAME, min_size=1, max_size=3).map("/".join)
@@ -45,7 +46,7 @@ def _resolve(path: str) -> str:
     return os.path.realpath(path)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(st.lists(st.tuples(_PLACE, _NODE), max_size=6), st.lists(_PATH, min_size=1, max_size=5))
 def test_every_path_behaves_as_on_a_real_file_system(
     nodes: list[tuple[str, tuple[str, str]]], paths: list[str]

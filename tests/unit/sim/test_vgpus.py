@@ -16,6 +16,7 @@ from laneway.core.vgpu.catalogue import profile_named
 from laneway.sim import dump
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.examples import many
 
 PCI = "/sys/bus/pci/devices"
 A2_VFS = [f"0000:08:{n >> 3:02x}.{n & 7}" for n in range(4, 20)]
@@ -417,6 +418,6 @@ class VendorLife(RuleBasedStateMachine):
 
 
 TestMdevLife = MdevLife.TestCase
-TestMdevLife.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+TestMdevLife.settings = settings(max_examples=many(15), stateful_step_count=12, deadline=None)
 TestVendorLife = VendorLife.TestCase
-TestVendorLife.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestVendorLife.settings = settings(max_examples=many(25), stateful_step_count=15, deadline=None)

@@ -25,6 +25,7 @@ from laneway.core.device_plugin.preference import prefer
 from laneway.core.pci import PciAddress
 from laneway.kube.kubevirt import Devices
 from laneway.simcluster.kubevirt.launcher import device_paths
+from support.examples import many
 
 VENDOR, MEDIATED, MIXED = (f"nvidia.com/NVIDIA_A40-{size}Q" for size in (4, 8, 12))
 GPU, CARD, NIC = "nvidia.com/GPU", "nvidia.com/CARD", "intel.com/NIC"
@@ -209,7 +210,9 @@ fillings = st.just({}) | st.one_of(
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    max_examples=many(150),
 )
 @given(entries, st.none() | entries, fillings)
 def test_an_accepted_machine_starts(full: Any, first: Any, then: Any, filling: Any) -> None:

@@ -15,6 +15,7 @@ from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice, decode
 from laneway.kube.resource import Key
 from laneway.kube.store import Store
+from support.examples import many
 
 RESOURCES = ("a.com/one", "b.com/two", "")
 NAMES = ("d0", "d1", "d2")
@@ -63,7 +64,7 @@ changes = st.tuples(
 
 
 @given(st.lists(st.lists(changes, max_size=4), max_size=12))
-@settings(max_examples=150, deadline=None)  # the machine may be busy
+@settings(max_examples=many(150), deadline=None)  # the machine may be busy
 def test_in_step(rounds: list[list[tuple[Any, ...]]]) -> None:
     world = replace(World(), **stored())
     for batch in rounds:

@@ -13,6 +13,7 @@ from laneway.admission.machines.displays import has_ramfb
 from laneway.admission.request import Operation, Request, Requester
 from laneway.api import DecodeError, decode
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED, Features
+from support.examples import many
 
 GIB = 1 << 30
 VENDOR = "nvidia.com/NVIDIA_A2-2Q"
@@ -213,7 +214,7 @@ def test_nothing_of_the_users_is_lost_or_moved(
         assert [one for one in there if one in names] == stayed
 
 
-@settings(examined, max_examples=40)  # the definition of KubeVirt's is large
+@settings(examined, max_examples=many(40))  # the definition of KubeVirt's is large
 @given(machines())
 def test_kubevirts_own_definition_takes_what_comes_out(
     full: Any, kubevirt_complains: Any, raw: dict[str, Any]
@@ -292,7 +293,7 @@ def spoil(raw: Any, path: tuple[str, ...], value: Any) -> None:
         here[0] = value
 
 
-@settings(examined, max_examples=300)
+@settings(examined, max_examples=many(300))
 @given(
     machines(),
     st.lists(st.tuples(st.sampled_from(PATHS), json), min_size=1, max_size=4),

@@ -43,6 +43,7 @@ from laneway.api import (
 from laneway.controllers.ledger.objects import Pod
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Store
+from support.examples import many
 
 AGENT = "system:serviceaccount:harvester-system:laneway-agent"
 KINDS: dict[type[Any], Rules] = {
@@ -210,7 +211,7 @@ def judged(kind: type[Any], old: Any, new: Any, world: World, user: str = "alice
 
 
 often = settings(
-    max_examples=60,
+    max_examples=many(60),
     deadline=None,  # the machine may be busy
 )
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -25,6 +25,7 @@ from laneway.core.certificates.rotation import (
     new_pair,
 )
 from laneway.core.certificates.secret import bundle, parsed
+from support.examples import many
 
 NAMES = ["laneway-webhook.harvester-system.svc"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -317,7 +318,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 def test_whatever_happens_clients_accept_what_servers_may_serve(events: list[object]) -> None:
     """A server may hold what the Secret held half an hour ago; managers look when it is time."""
     kept = Kept()

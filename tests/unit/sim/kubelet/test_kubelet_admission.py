@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from laneway.sim.kubelet.admission import choose
 from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.sim.kubelet.pods import AdmissionError, DeviceNode, Grant, PodRequest
+from support.examples import many
 
 GPU, NIC = "nvidia.com/GPU", "example.com/NIC"
 
@@ -154,7 +155,7 @@ async def test_a_plugin_that_answers_for_no_container_fails_the_pod(
         await kubelet.admit(pod("vm", {GPU: 1}))
 
 
-@settings(max_examples=100)
+@settings(max_examples=many(100))
 @given(st.frozensets(st.sampled_from("abcdef")), st.frozensets(st.sampled_from("defgh")), st.data())
 def test_preferred_devices_go_first_and_never_what_is_not_free(
     available: frozenset[str], preferred: frozenset[str], data: st.DataObject

@@ -54,6 +54,7 @@ from laneway.core.vsphere.provisioning.steps import (
     next_step,
 )
 from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedVgpu, PciIds, Wanted
+from support.examples import many
 
 T4, A2 = PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x25B6)
 FAULT = Fault("GenericVmConfigFault", "Not now.")
@@ -379,7 +380,7 @@ def check(follower: Follower, template: Counter[Backing]) -> None:
 
 @example(Story(Wish(), (), frozenset(), False, False, [(0, "killed after"), (1, "delete")]))
 @example(Story(Wish(), (), frozenset(), False, False, [(0, "answer lost"), (1, "delete")]))
-@settings(max_examples=300)
+@settings(max_examples=many(300))
 @given(story=STORIES)
 def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
     wish, template = story.wish, Counter(story.template)
