@@ -245,7 +245,7 @@ async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhe
         await node.enable()
         await node.by_hand(0, Q8, uuid)
 
-        vgpu, _ = await node.answered(VGPUDevice, node.vgpus[0], "ConfiguredElsewhere")
+        vgpu, _ = await node.answered(VGPUDevice, node.vgpus[0], "UnmanagedVgpu")
         assert vgpu.status.configure_vgpu_type_name == Q8
         await node.offered(range(1, 16), SIZE_8)
 
@@ -254,7 +254,7 @@ async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhe
         pid = await node.guest.hold(uuid if node.guest.framework == "mdev" else VFS[0])
         await node.unwish(0)
 
-        _, words = await node.answered(VGPUDevice, node.vgpus[0], "DeviceHeld")
+        _, words = await node.answered(VGPUDevice, node.vgpus[0], "DeviceInUse")
         assert f" {pid} " in words or f" {pid})" in words
         assert await node.carried() == [node.line(0, Q8, uuid)]
         await node.guest.run(f"kill {pid}")

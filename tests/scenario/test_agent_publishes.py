@@ -151,7 +151,7 @@ async def test_vgpus_keep_their_wish_while_their_gpu_waits_for_its_functions(clu
     assert waiting.spec.vgpu_type_name == "NVIDIA A2-4Q"
     condition = find_condition(waiting.status.conditions, "Ready")
     assert condition.status == "False"
-    assert condition.reason == "FunctionMissing"
+    assert condition.reason == "VfNotFound"
 
 
 @pytest.mark.realapi

@@ -138,9 +138,9 @@ async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
         while "\nEvents\n" not in (out := explain(f"vgpudevice/{name}").stdout):
             pass
         assert f"Desired vGPU: {profile}; configured: none." in out
-        assert "Ready: False (ProfileUnknown)" in out
+        assert "Ready: False (ProfileNotOffered)" in out
         [events] = [part for part in out.split("\n\n") if part.startswith("Events")]
-        assert events.count("Warning ProfileUnknown") == 1
+        assert events.count("Warning ProfileNotOffered") == 1
         assert profile in events
 
 

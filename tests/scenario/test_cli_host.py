@@ -105,16 +105,16 @@ def test_everything_that_speaks_against_a_wish_is_told_before_anything_is_done(
     ("arguments", "reason"),
     [
         (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-4Q=5"), "LayoutDoesNotFit"),
-        (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=17"), "TooFewFunctions"),
-        (("gpu", "08:00.0", "--vgpus", "NVIDIA A40-4Q=1"), "ProfileUnknown"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=17"), "LayoutDoesNotFit"),
+        (("gpu", "08:00.0", "--vgpus", "NVIDIA A40-4Q=1"), "ProfileNotOffered"),
         (("gpu", "08:00.0", "--vgpus", "NVIDIA A2-4Q,NVIDIA A2-8Q"), "SizesMixed"),
-        (("gpu", "01:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "NotAVgpuCard"),
-        (("gpu", "ff:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "DeviceMissing"),
+        (("gpu", "01:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "VgpuUnsupported"),
+        (("gpu", "ff:00.0", "--vgpus", "NVIDIA A2-4Q=1"), "DeviceNotFound"),
         (("passthrough", "08:00.0"), "DeviceUnusable"),
-        (("passthrough", "ff:00.0"), "DeviceMissing"),
-        (("vfs", "04:00.1", "--count", "8"), "VfCountOutOfRange"),
+        (("passthrough", "ff:00.0"), "DeviceNotFound"),
+        (("vfs", "04:00.1", "--count", "8"), "VfCountInvalid"),
         (("vfs", "01:00.0", "--count", "2"), "NoSriov"),
-        (("usb", "9-9"), "DeviceMissing"),
+        (("usb", "9-9"), "DeviceNotFound"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_reason(

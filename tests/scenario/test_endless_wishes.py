@@ -48,7 +48,7 @@ async def test_thousands_of_gpu_instance_profiles_that_are_none(
     stored = await cluster.until(
         MigConfiguration,
         GPU,
-        lambda one: cluster.reason(one) not in ("not answered yet", "GpuPreparing"),
+        lambda one: cluster.reason(one) not in ("not answered yet", "GpuNotReady"),
     )
 
     assert stored.status.conditions[0].status == "False"
@@ -85,7 +85,7 @@ async def test_a_layout_of_thousands_of_entries(
         VGPULayout,
         "all",
         lambda one: (
-            cluster.reason(one) in ("Refused", "NotAnswered", "NothingSelected")
+            cluster.reason(one) in ("Refused", "AgentNotReporting", "NoGpuSelected")
             and (not one.status.gpus or len(one.status.gpus) == 4)
         ),
     )

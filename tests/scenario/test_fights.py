@@ -125,6 +125,6 @@ async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
 
     await wish(cluster, SRIOVGPUDevice, mode=mode, enabled=mode != "Passthrough")
 
-    gpu = await cluster.answer(GPU, "MigWished", SRIOVGPUDevice)
+    gpu = await cluster.answer(GPU, "MigConfigurationEnabled", SRIOVGPUDevice)
     assert "MigConfiguration" in cluster.message(gpu)
     await rests(cluster, agent, host, requests)

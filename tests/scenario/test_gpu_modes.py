@@ -202,7 +202,7 @@ async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
 
     await wish(cluster, named(A100), "SameSize")
 
-    await refused(cluster, named(A100), "MigWished")
+    await refused(cluster, named(A100), "MigConfigurationEnabled")
     assert await found(host, A100) is Mode.MIG
     await cluster.client.patch(resource, named(A100), {"spec": {"enabled": False}})
     await in_mode(cluster, named(A100), "SameSize")
@@ -274,7 +274,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
     for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "0"], [MANAGE, "-e", A100]):
         assert rebooted.call(argv).status == 0
     await cluster.start_agent("node1", rebooted, boot="another")
-    await refused(cluster, named(A100), "ModeElsewhere")
+    await refused(cluster, named(A100), "UnmanagedMode")
     assert await found(rebooted, A100) is Mode.SAME_SIZE
 
 
@@ -311,7 +311,7 @@ async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gon
 
     await cluster.start_agent("node1", host)
 
-    words = await refused(cluster, named(A2), "DeviceHeld")
+    words = await refused(cluster, named(A2), "DeviceInUse")
     assert "NVIDIA A2-4Q" in words
     assert function in words
     assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
@@ -330,7 +330,7 @@ async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_agai
 
     await cluster.start_agent("node1", host)
 
-    assert "SameSize" in await refused(cluster, named(A100), "ModeElsewhere")
+    assert "SameSize" in await refused(cluster, named(A100), "UnmanagedMode")
     assert await found(host, A100) is Mode.SAME_SIZE
     await wish(cluster, named(A100), "SameSize")
     await in_mode(cluster, named(A100), "SameSize")
@@ -350,7 +350,7 @@ async def test_a_wish_that_was_made_in_view_of_another_mode_takes_nothing(cluste
 
     await cluster.start_agent("node1", host)
 
-    assert "MIGBacked" in await refused(cluster, named(A100), "ModeElsewhere")
+    assert "MIGBacked" in await refused(cluster, named(A100), "UnmanagedMode")
     assert await found(host, A100) is Mode.MIG_BACKED
 
 
@@ -368,7 +368,7 @@ async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
     await cluster.restore()
     agent = await cluster.start_agent("node1", host)
 
-    await refused(cluster, named(A100), "ModeElsewhere")
+    await refused(cluster, named(A100), "UnmanagedMode")
     await cluster.quiet(agent)
     assert await found(host, A100) is Mode.MIG_BACKED
 

@@ -55,7 +55,7 @@ async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated)
 
     await wish(cluster, named(A2), "Passthrough", enabled=True)
 
-    assert "Passthrough" in await refused(cluster, named(A2), "ModeWithoutVfs")
+    assert "Passthrough" in await refused(cluster, named(A2), "ModeConflict")
     assert await found(host, A2) is Mode.SAME_SIZE
     await cluster.patch(SRIOVGPUDevice, named(A2), {"spec": {"enabled": False}})
     await in_mode(cluster, named(A2), "Passthrough")
@@ -78,7 +78,7 @@ async def test_whoever_uses_the_card_is_named_and_the_mode_follows_him(cluster, 
 
     await wish(cluster, named(A100), "MIG")
 
-    assert "nv-hostengine" in await refused(cluster, named(A100), "DeviceHeld")
+    assert "nv-hostengine" in await refused(cluster, named(A100), "DeviceInUse")
     assert await found(host, A100) is Mode.PASSTHROUGH
     holder.release()
     await in_mode(cluster, named(A100), "MIG")
@@ -125,7 +125,7 @@ async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_wish(cl
     await refused(cluster, named(A2), "NoSriov")
     pci = await cluster.get(PCIDevice, named(A2))
     shareable = find_condition(pci.status.conditions, "Shareable")
-    assert (shareable.status, shareable.reason) == ("False", "SriovOff")
+    assert (shareable.status, shareable.reason) == ("False", "SriovDisabled")
     await cluster.stop_agent(agent)
     await cluster.start_agent("node1", bare("a2"))
     await in_mode(cluster, named(A2), "SameSize")
@@ -153,11 +153,11 @@ async def test_a_gpu_that_was_offered_says_who_has_claimed_it(cluster, bare):
     await cluster.start_agent("node1", host)
     await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
     await cluster.client.create(served(PCIDeviceClaim), claim(A2))
-    await cluster.answer(named(A2), "ClaimedWhole", SRIOVGPUDevice)
+    await cluster.answer(named(A2), "GpuClaimed", SRIOVGPUDevice)
 
     await wish(cluster, named(A2), "SameSize")
 
-    words = await refused(cluster, named(A2), "ClaimedWhole")
+    words = await refused(cluster, named(A2), "GpuClaimed")
     assert named(A2) in words
     assert "alice" in words
     assert not any(one.vfs for one in scan(host).functions)

@@ -176,7 +176,7 @@ async def test_a_vgpu_that_is_wished_but_has_no_room_keeps_its_gpu(cluster, simu
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await cluster.ask(FIRST, "NVIDIA A2-99Q")
-    await cluster.answer(FIRST, "ProfileUnknown")
+    await cluster.answer(FIRST, "ProfileNotOffered")
 
     await switch(cluster, on=False)
 
@@ -195,14 +195,14 @@ async def test_who_holds_a_function_is_named_and_the_wish_goes_on_without_him(cl
 
     await switch(cluster, on=False)
 
-    words = await refused(cluster, "DeviceHeld")
+    words = await refused(cluster, "DeviceInUse")
     assert VFS[3] in words
     assert "qemu-system-x86" in words
     assert number_of_vfs(host) == 16
     holder.release()
     await cluster.answer(GPU, "Disabled", SRIOVGPUDevice)
     await cluster.quiet(agent)
-    assert sorted(reason for reason, _ in await events(cluster, GPU)) == ["DeviceHeld", "Disabled"]
+    assert sorted(reason for reason, _ in await events(cluster, GPU)) == ["DeviceInUse", "Disabled"]
 
 
 async def test_a_program_that_fails_is_quoted(cluster, bare):
@@ -253,7 +253,7 @@ async def test_a_function_that_no_driver_has_is_named_until_one_has(cluster, bar
 
     host.write(f"/sys/bus/pci/devices/{VFS[15]}/driver/unbind", VFS[15])
 
-    words = await refused(cluster, "VfsUndriven")
+    words = await refused(cluster, "VfDriverMissing")
     assert VFS[15] in words
     assert VFS[14] not in words
     assert number_of_vfs(host) == 16
@@ -295,7 +295,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, bare
 
     await cluster.start_agent("node1", host)
 
-    assert "0000:09:00.0" in await refused(cluster, "WrongDevice")
+    assert "0000:09:00.0" in await refused(cluster, "NameMismatch")
     assert number_of_vfs(host) == 0
 
 
@@ -308,7 +308,7 @@ async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(clu
 
     host.call([MANAGE, "-e", ADDRESS])
 
-    words = await refused(cluster, "VfsElsewhere")
+    words = await refused(cluster, "UnmanagedVfs")
     assert "16 virtual functions" in words
     assert number_of_vfs(host) == 16
     await switched(cluster, on=True)
@@ -327,7 +327,7 @@ async def test_a_restored_object_that_says_disabled_takes_nothing_away(cluster, 
     await cluster.restore()
     agent = await cluster.start_agent("node1", host)
 
-    await refused(cluster, "VfsElsewhere")
+    await refused(cluster, "UnmanagedVfs")
     await cluster.quiet(agent)
     assert number_of_vfs(host) == 16
 

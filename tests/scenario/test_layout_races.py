@@ -69,7 +69,7 @@ async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
     layout = await cluster.until(
         VGPULayout,
         "all",
-        lambda one: cluster.reason(one) == "NothingSelected" and not one.status.gpus,
+        lambda one: cluster.reason(one) == "NoGpuSelected" and not one.status.gpus,
     )
 
     assert layout.status.summary == "0 of 0"

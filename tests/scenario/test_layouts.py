@@ -190,14 +190,14 @@ async def test_a_gpu_that_is_refused_holds_up_no_other(cluster: Any, simulated: 
 
     entry = await until(cluster, "a2", "Refused")
     await until(cluster, "a2", "Done", "node2-000008000")
-    assert entry.reason == "DeviceHeld"
+    assert entry.reason == "DeviceInUse"
     assert "qemu-system-x86" in entry.message
     layout = await settled(cluster, "a2", "Refused")
     assert layout.status.summary == "1 of 2"
     assert A2 in cluster.message(layout)
     assert carried(hosts["node1"]) == {Q4: 1}
     assert (await cluster.get(VGPUDevice, VGPUS[0])).spec.vgpu_type_name == Q4
-    assert "DeviceHeld" in [reason for reason, _ in await events(cluster, "a2")]
+    assert "DeviceInUse" in [reason for reason, _ in await events(cluster, "a2")]
     holder.release()
     await change(cluster, "a2", whenPossible=True)
     await settled(cluster, "a2", "Done")
@@ -237,7 +237,7 @@ async def test_a_named_gpu_without_an_agent_is_missed(cluster: Any, simulated: A
     await make(cluster, "a2", gpuSelector={"names": [A2, "node9-000008000"]}, vgpus=of(A2_4Q=1))
 
     await until(cluster, "a2", "Done")
-    layout = await settled(cluster, "a2", "NotAnswered")
+    layout = await settled(cluster, "a2", "AgentNotReporting")
     assert layout.status.summary == "1 of 2"
     assert "node9-000008000" in cluster.message(layout)
 
@@ -245,7 +245,7 @@ async def test_a_named_gpu_without_an_agent_is_missed(cluster: Any, simulated: A
 async def test_a_selection_of_nothing_says_so(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await make(cluster, "none", gpuSelector={"deviceIDs": ["ffff"]}, vgpus=of(A2_4Q=1))
-    layout = await settled(cluster, "none", "NothingSelected")
+    layout = await settled(cluster, "none", "NoGpuSelected")
     assert list(layout.status.gpus) == []
 
 

@@ -59,7 +59,7 @@ async def test_a_gpu_has_one_owner(cluster: Any, simulated: Any) -> None:
 
     entry = await until(cluster, "second", "Refused")
     await settled(cluster, "first", "Done")
-    assert (entry.reason, entry.final) == ("OtherLayout", True)
+    assert (entry.reason, entry.final) == ("OwnedByLayout", True)
     assert "first" in entry.message
     assert carried(host) == {Q4: 2}
     await cluster.until(SRIOVGPUDevice, A2, lambda gpu: gpu.status.owner == "VGPULayout first")
@@ -87,17 +87,17 @@ async def test_a_layout_that_is_refused_is_not_applied_later(
     await settled(cluster, "all", "Done")
     holder = hold(host, VFS[0])
     await change(cluster, "all", vgpus=of(A2_8Q=1))
-    entry = await until(cluster, "all", "Refused", reason="DeviceHeld")
+    entry = await until(cluster, "all", "Refused", reason="DeviceInUse")
     assert entry.final
     assert "spec.whenPossible" in entry.message
 
     holder.release()
-    entry = await until(cluster, "all", "Refused", reason="PossibleNow")
+    entry = await until(cluster, "all", "Refused", reason="ApprovalRequired")
     assert (entry.owner, entry.final) == ("VGPULayout all", True)
     await cluster.stop_agent(agent)
     agent = await cluster.start_agent("node1", host)
     await cluster.quiet(agent)
-    assert (await until(cluster, "all", "Refused")).reason == "PossibleNow"
+    assert (await until(cluster, "all", "Refused")).reason == "ApprovalRequired"
     assert carried(host) == {Q4: 1}
 
     await change(cluster, "all", whenPossible=True)
@@ -105,7 +105,7 @@ async def test_a_layout_that_is_refused_is_not_applied_later(
     assert carried(host) == {Q8: 1}
     holder = hold(host, VFS[0])
     await change(cluster, "all", vgpus=of(A2_4Q=2))
-    assert not (await until(cluster, "all", "Refused", reason="DeviceHeld")).final
+    assert not (await until(cluster, "all", "Refused", reason="DeviceInUse")).final
     holder.release()
     await settled(cluster, "all", "Done")
 
@@ -120,7 +120,7 @@ async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_end
     await cluster.answer(VGPUS[0], "Configured")
     holder = hold(host, VFS[0])
     await cluster.disable(VGPUS[0])
-    await cluster.answer(VGPUS[0], "DeviceHeld")
+    await cluster.answer(VGPUS[0], "DeviceInUse")
 
     holder.release()
 
@@ -134,15 +134,15 @@ async def test_a_gpu_that_is_claimed_whole_is_not_shared_by_a_layout_either(
     await cluster.start_agent("node1", host)
     await cluster.answer(A2, "Disabled", SRIOVGPUDevice)
     await cluster.client.create(served(PCIDeviceClaim), claim(CARD))
-    await cluster.answer(A2, "ClaimedWhole", SRIOVGPUDevice)
+    await cluster.answer(A2, "GpuClaimed", SRIOVGPUDevice)
 
     await make(cluster, "all", vgpus=of(A2_4Q=1))
 
-    entry = await until(cluster, "all", "Refused", reason="ClaimedWhole")
+    entry = await until(cluster, "all", "Refused", reason="GpuClaimed")
     assert f"kubectl delete pcideviceclaim {A2}" in entry.message
     assert entry.final
     await cluster.client.delete(served(PCIDeviceClaim), A2)
-    await until(cluster, "all", "Refused", reason="PossibleNow")
+    await until(cluster, "all", "Refused", reason="ApprovalRequired")
     assert not any(one.vfs for one in scan(host).functions)
 
 
@@ -291,7 +291,7 @@ async def test_a_vgpu_that_somebody_else_made_is_left_alone_and_named(
 
     host.write(f"/sys/bus/pci/devices/{VFS[3]}/mdev_supported_types/{kind}/create", uuid)
 
-    entry = await until(cluster, "all", "InProgress", reason="ConfiguredElsewhere")
+    entry = await until(cluster, "all", "InProgress", reason="UnmanagedVgpu")
     assert VGPUS[3] in entry.message
     assert carried(host) == {Q4: 2}
     await change(cluster, "all", vgpus=of(A2_4Q=2))

@@ -113,7 +113,7 @@ async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
     assert sorted(cluster.carried(host).values()) == sorted(profiles)
 
     await gpu.enable(False)
-    await gpu.refused("DeviceHeld")
+    await gpu.refused("DeviceInUse")
     for name in asked:
         await cluster.disable(name)
     stored = await gpu.answer("Disabled")
@@ -185,7 +185,7 @@ async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_told(cl
 
     gpu.mig("-cgi", "9:4", "-C")
     await gpu.look(agent)
-    text = await gpu.refused("OtherInstances")
+    text = await gpu.refused("ExtraInstances")
     assert "MIG 3g.20gb at 4" in text
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
     vgpu = await offering(cluster, gpu, "GRID A100-1-5C")
@@ -206,9 +206,9 @@ async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster
 
     gpu.mig("-cgi", "9", "-C")
     await gpu.look(agent)
-    assert "MIG 3g.20gb" in await gpu.refused("InstancesElsewhere")
+    assert "MIG 3g.20gb" in await gpu.refused("UnmanagedInstances")
     await gpu.ask({"7g.40gb": 1}, enabled=False)  # still nothing that is asked for
-    await gpu.refused("InstancesElsewhere")
+    await gpu.refused("UnmanagedInstances")
     assert await gpu.counts() == {"3g.20gb": 1}
 
     await gpu.ask({"3g.20gb": 1})
@@ -229,7 +229,7 @@ async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothin
 
     await cluster.start_agent("node1", gpu.host)
 
-    assert "MIG 3g.20gb" in await gpu.refused("InstancesElsewhere")
+    assert "MIG 3g.20gb" in await gpu.refused("UnmanagedInstances")
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
 
 

@@ -41,7 +41,7 @@ async def test_a_set_that_cannot_be_is_refused_and_nothing_goes_for_it(cluster, 
     await gpu.ask({"1g.10gb": 8})
     assert "room for 7 x 1g.10gb, not 8" in await gpu.refused("InstancesDoNotFit")
     await gpu.ask({"1g.10gb": -8})
-    await gpu.refused("InstanceCountNegative")
+    await gpu.refused("CountInvalid")
     assert await gpu.spots() == before
 
     await gpu.ask({"3g.40gb": 2})
@@ -59,10 +59,10 @@ async def test_without_mig_mode_it_is_told_where_to_ask_for_it(cluster, divided)
 
     await gpu.ask({"1g.5gb": 2})
 
-    text = await gpu.refused("MigModeOff")
+    text = await gpu.refused("MigModeDisabled")
     assert f"spec.mode of SRIOVGPUDevice {gpu.name} to MIG" in text
     await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"mode": "Passthrough"}})
-    await gpu.refused("MigModeOff")
+    await gpu.refused("MigModeDisabled")
     assert await gpu.spots() == []
     await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": {"mode": "MIG"}})
     await gpu.answer("Synced")
@@ -80,17 +80,17 @@ async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided
 
     for counts, enabled in (({"1g.5gb": 7}, True), ({"1g.5gb": 2, "3g.20gb": 1}, False)):
         await gpu.ask(counts, enabled=enabled)
-        text = await gpu.refused("DeviceHeld")
+        text = await gpu.refused("DeviceInUse")
         assert f"GRID A100-3-20C on {carried.spec.address}" in text
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
     await gpu.ask({"1g.5gb": 1, "3g.20gb": 1, "2g.10gb": 1})  # what is beside it may change
     await gpu.answer("Synced")
     assert await gpu.counts() == {"1g.5gb": 1, "2g.10gb": 1, "3g.20gb": 1}
     await gpu.ask({"7g.40gb": 1})
-    await gpu.refused("DeviceHeld")
+    await gpu.refused("DeviceInUse")
     late = await offering(cluster, gpu, "GRID A100-1-5C")
     await cluster.ask(late, "GRID A100-1-5C")  # would keep an instance that is to go
-    waiting = await cluster.answer(late, "GpuPreparing")
+    waiting = await cluster.answer(late, "GpuNotReady")
     assert carried.spec.address in cluster.message(waiting)
 
     await cluster.disable(vgpu)
@@ -111,7 +111,7 @@ async def test_nothing_is_destroyed_while_somebody_computes(cluster, divided):
     await gpu.ask({"1g.5gb": 3})
     await gpu.answer("Synced")
     await gpu.enable(False)
-    assert "python" in await gpu.refused("DeviceHeld")
+    assert "python" in await gpu.refused("DeviceInUse")
     assert await gpu.counts() == {"1g.5gb": 3}
 
     holder.release()
@@ -149,7 +149,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, divi
 
     await cluster.start_agent("node1", gpu.host)
 
-    await gpu.refused("WrongDevice")
+    await gpu.refused("NameMismatch")
     assert await gpu.counts() == {"1g.5gb": 1}
 
 
@@ -193,7 +193,7 @@ async def test_instances_wait_for_the_functions_that_would_destroy_them(cluster,
 
     await gpu.ask({"1g.5gb": 2})
 
-    assert "MIGBacked" in await gpu.refused("GpuPreparing")
+    assert "MIGBacked" in await gpu.refused("GpuNotReady")
     assert await gpu.spots() == []
     gpu.host.held = ""
     gpu.host.open.set()

@@ -77,7 +77,7 @@ async def test_more_than_the_card_has_is_refused(cluster, host):
 
     await ask(cluster, 4000)
 
-    assert f"0 to {card(host).total_vfs}" in await refused(cluster, "VfCountOutOfRange")
+    assert f"0 to {card(host).total_vfs}" in await refused(cluster, "VfCountInvalid")
     assert card(host).num_vfs == 2
     await have(cluster, 4)
 
@@ -94,7 +94,7 @@ async def test_a_function_that_a_virtual_machine_holds_keeps_all(cluster, host):
 
     await ask(cluster, 8)
 
-    words = await refused(cluster, "DeviceHeld")
+    words = await refused(cluster, "DeviceInUse")
     assert held in words
     assert "qemu-system-x86" in words
     assert len(card(host).vfs) == 4
@@ -109,11 +109,11 @@ async def test_functions_of_somebody_else_are_left_alone_until_taken_over(cluste
 
     host.write(path, "3")
 
-    assert "3 virtual functions" in await refused(cluster, "VfsElsewhere")
+    assert "3 virtual functions" in await refused(cluster, "UnmanagedVfs")
     await have(cluster, 3)
     host.write(path, "0")
     host.write(path, "5")
-    assert "do not become 3" in await refused(cluster, "OtherVfCount")
+    assert "do not become 3" in await refused(cluster, "UnmanagedVfCount")
     assert card(host).num_vfs == 5
     await have(cluster, 0)
     assert card(host).num_vfs == 0
@@ -143,7 +143,7 @@ async def test_an_uplink_keeps_its_functions_over_a_boot_and_gets_no_other_numbe
     await have(cluster, 6)
     uplink(host)
     await ask(cluster, 8)
-    assert "ens4f1 is part of bond vlan1-bo" in await refused(cluster, "CardInUse")
+    assert "ens4f1 is part of bond vlan1-bo" in await refused(cluster, "CriticalToNode")
     assert card(host).num_vfs == 6
     await ask(cluster, 6)
     await cluster.answer(NIC, "Enabled", SRIOVNetworkDevice)

@@ -181,7 +181,7 @@ async def test_a_damaged_journal_is_said_and_nothing_is_done_on_the_wrong_card(
     host = booted(SWAPPED)
     agent = await cluster.start_agent("node1", host)
 
-    gpu = await cluster.answer(name(A2), "OtherCard", SRIOVGPUDevice)
+    gpu = await cluster.answer(name(A2), "CardReplaced", SRIOVGPUDevice)
     assert str(NEXT) in cluster.message(gpu)
     assert "renumbering.json is damaged" in caplog.text
     assert scan(host).vgpus == ()
@@ -384,8 +384,8 @@ async def test_a_card_in_the_place_of_another_inherits_nothing_unasked(cluster: 
     new = scan(host).identities[A2]
     agent = await cluster.start_agent("node1", host)
 
-    gpu = await cluster.answer(name(A2), "OtherCard", SRIOVGPUDevice)
-    vgpu = await cluster.answer(name(vf(A2, 0)), "OtherCard")
+    gpu = await cluster.answer(name(A2), "CardReplaced", SRIOVGPUDevice)
+    vgpu = await cluster.answer(name(vf(A2, 0)), "CardReplaced")
     assert old in cluster.message(gpu)
     assert new in cluster.message(gpu)
     assert gpu.status.gpu_uuid == old
@@ -409,7 +409,7 @@ async def test_wishes_for_a_card_that_is_gone_can_be_given_up(cluster: Any) -> N
     await cluster.stop_agent(agent)
     host = booted({A2: Seat(A2, "new")})
     await cluster.start_agent("node1", host)
-    await cluster.answer(name(A2), "OtherCard", SRIOVGPUDevice)
+    await cluster.answer(name(A2), "CardReplaced", SRIOVGPUDevice)
 
     await cluster.patch(SRIOVGPUDevice, name(A2), {"spec": {"enabled": False}})
 

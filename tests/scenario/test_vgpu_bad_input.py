@@ -58,7 +58,7 @@ async def test_a_profile_that_is_none_is_told_and_moves_nothing(cluster, simulat
 
     await cluster.ask(VGPU, text)
 
-    vgpu = await cluster.answer(VGPU, "ProfileUnknown")
+    vgpu = await cluster.answer(VGPU, "ProfileNotOffered")
     await cluster.quiet(agent)
     words = cluster.message(vgpu)
     assert words.isprintable()
@@ -101,10 +101,10 @@ async def test_objects_of_what_does_not_exist_are_answered(cluster, simulated):
     await create(cluster, "stray", address="", nodeName="")
 
     for name in ("node1-000099004", "node1-000099005", "node1-000008036"):
-        vgpu = await cluster.answer(name, "DeviceMissing")
+        vgpu = await cluster.answer(name, "DeviceNotFound")
         assert f"There is no device {vgpu.spec.address}" in cluster.message(vgpu)
     for name in ("node1-000008007f", "node7-000008004", "stray"):
-        assert name in cluster.message(await cluster.answer(name, "WrongDevice"))
+        assert name in cluster.message(await cluster.answer(name, "NameMismatch"))
     await cluster.quiet(agent)
     assert changes(host) == before
     assert agent.restored.is_set()
@@ -123,7 +123,7 @@ async def test_an_object_of_another_node_under_our_label_is_its_agent_s(cluster,
     await create(cluster, "node2-000008004", address="0000:08:00.4", nodeName="node2")
     await create(cluster, "handmade", address="0000:08:00.4", nodeName="node2")
 
-    vgpu = await cluster.answer("handmade", "WrongDevice")
+    vgpu = await cluster.answer("handmade", "NameMismatch")
     assert "node2" in cluster.message(vgpu)
     await cluster.quiet(agent)
     other = await cluster.get(VGPUDevice, "node2-000008004")

@@ -143,14 +143,14 @@ async def test_a_vgpu_in_use_is_not_touched_whatever_its_object_says(
 
     # The one in use is to change its series, then its size together with its sibling, then to go.
     await cluster.ask(one, f"{board}-4A")
-    assert "has /dev/vfio/" in cluster.message(await cluster.answer(one, "DeviceHeld"))
+    assert "has /dev/vfio/" in cluster.message(await cluster.answer(one, "DeviceInUse"))
     await cluster.ask(one, f"{board}-8Q")
     await cluster.ask(two, f"{board}-8Q")
-    await cluster.answer(one, "DeviceHeld")
+    await cluster.answer(one, "DeviceInUse")
     refused = await cluster.answer(two, "ProfileExhausted")
     assert f"{vgpu.spec.address} is in use" in cluster.message(refused)
     await cluster.disable(one)
-    await cluster.answer(one, "DeviceHeld")
+    await cluster.answer(one, "DeviceInUse")
     await cluster.quiet(agent)
     assert cluster.carried(host) == before
     assert host.faults.count == writes

@@ -33,7 +33,7 @@ async def test_another_vgpu_in_the_place_of_ours_is_not_replaced(cluster, simula
     host.write(f"/sys/bus/mdev/devices/{ours.status.uuid}/remove", "1")
     make_by_hand(host, "0000:08:00.4", Q8)
 
-    vgpu = await cluster.answer(VGPU, "OtherProfileRunning")
+    vgpu = await cluster.answer(VGPU, "UnmanagedProfile")
     assert Q8 in cluster.message(vgpu)
     assert vgpu.status.uuid == FOREIGN
     assert cluster.carried(host) == {"0000:08:00.4": Q8}
@@ -47,12 +47,12 @@ async def test_naming_a_profile_of_a_disabled_vgpu_removes_nothing(cluster, simu
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     make_by_hand(host, "0000:08:00.4", Q4)
-    await cluster.answer(VGPU, "ConfiguredElsewhere")
+    await cluster.answer(VGPU, "UnmanagedVgpu")
 
     changed = await cluster.patch(VGPUDevice, VGPU, {"spec": {"vGPUTypeName": Q8}})
 
     assert cluster.reason(changed) == "not answered yet"
-    await cluster.answer(VGPU, "ConfiguredElsewhere")
+    await cluster.answer(VGPU, "UnmanagedVgpu")
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
@@ -74,8 +74,8 @@ async def test_a_database_from_an_older_backup_tears_nothing_down(cluster, simul
     await cluster.restore()
     await cluster.start_agent("node1", host)
 
-    await cluster.answer(VGPU, "OtherProfileRunning")
-    await cluster.answer(SIBLING, "ConfiguredElsewhere")
+    await cluster.answer(VGPU, "UnmanagedProfile")
+    await cluster.answer(SIBLING, "UnmanagedVgpu")
     assert cluster.carried(host) == running
 
 
@@ -144,7 +144,7 @@ async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_wish_is_not_taken_away
 
     await cluster.start_agent("node1", host)
 
-    await cluster.answer(VGPU, "OtherProfileRunning")
+    await cluster.answer(VGPU, "UnmanagedProfile")
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
@@ -158,7 +158,7 @@ async def test_a_foreign_vgpu_that_comes_in_the_way_of_an_attempt_is_not_taken_a
     host.held = ""
     host.open.set()
 
-    await cluster.answer(VGPU, "OtherProfileRunning")
+    await cluster.answer(VGPU, "UnmanagedProfile")
     await agent._observer.rescan()
     await cluster.quiet(agent)
     assert cluster.carried(host) == {"0000:08:00.4": Q8}
@@ -256,7 +256,7 @@ async def test_on_a_vendor_card_a_size_that_others_rule_out_is_known(cluster, si
 
     await cluster.answer(two, "ProfileExhausted")
     await cluster.ask(two, "NVIDIA A2-4Q")
-    await cluster.answer(two, "ProfileUnknown")
+    await cluster.answer(two, "ProfileNotOffered")
 
 
 async def test_after_a_reboot_what_ran_comes_before_what_never_fitted(cluster, simulated):

@@ -37,7 +37,7 @@ async def test_an_object_that_speaks_of_other_hardware_moves_nothing(cluster, si
     await cluster.start_agent("node1", host)
 
     for name in (VGPU, "handmade", "node1-000008006"):
-        vgpu = await cluster.answer(name, "WrongDevice")
+        vgpu = await cluster.answer(name, "NameMismatch")
         assert name in cluster.message(vgpu)
     assert cluster.carried(host) == {}
 

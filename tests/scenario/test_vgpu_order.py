@@ -130,8 +130,8 @@ async def test_what_was_where_outlasts_agents_that_could_not_bring_it_back(clust
     host = rebooted(simulated("l40s", "node1"))
     host.faults.fail_command(MANAGE, 1, "Cannot obtain the lock of the GPU", times=1000)
     agent = await cluster.start_agent("node1", host)
-    waiting = await cluster.answer(second, "GpuPreparing")
-    await cluster.answer(third, "GpuPreparing")
+    waiting = await cluster.answer(second, "GpuNotReady")
+    await cluster.answer(third, "GpuNotReady")
     assert "MixedSize" in cluster.message(waiting)
     assert waiting.status.configure_vgpu_type_name == ""
     assert waiting.status.last_type_name == "NVIDIA L40S-24Q"
@@ -171,7 +171,7 @@ async def test_a_wish_waits_for_its_gpu_and_goes_on_by_itself(cluster, simulated
     assert f"spec.enabled of SRIOVGPUDevice {gpu} to true" in cluster.message(disabled)
 
     await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"enabled": True}})
-    await cluster.answer("node1-000008004", "GpuPreparing")
+    await cluster.answer("node1-000008004", "GpuNotReady")
 
     host.faults.clear()
     await cluster.answer("node1-000008004", "Configured")
@@ -221,7 +221,7 @@ async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else
     for name in (second, third):
         await cluster.ask(name, "NVIDIA L40S-8Q")
     await cluster.ask(other, "NVIDIA L40S-9Q")
-    await cluster.answer(other, "ProfileUnknown")  # so those before it are in line
+    await cluster.answer(other, "ProfileNotOffered")  # so those before it are in line
 
     gpu = named(gpu_of(gated.host))
     await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"mode": "MixedSize"}})
@@ -230,4 +230,4 @@ async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else
 
     await cluster.answer(first, "Configured")
     for name in (second, third):
-        await cluster.answer(name, "GpuPreparing")
+        await cluster.answer(name, "GpuNotReady")

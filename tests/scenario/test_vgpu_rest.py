@@ -31,7 +31,7 @@ async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, 
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, "NVIDIA A2-99Q")
-    await cluster.answer(VGPU, "ProfileUnknown")
+    await cluster.answer(VGPU, "ProfileNotOffered")
     await cluster.quiet(agent)
     host.refused = "create"
     await cluster.ask(SIBLING, Q4)
@@ -40,7 +40,7 @@ async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, 
     await cluster.stop_agent(agent)
     await cluster.start_agent("node1", host)
 
-    assert await events(cluster, VGPU) == [("ProfileUnknown", 1)]
+    assert await events(cluster, VGPU) == [("ProfileNotOffered", 1)]
     assert {one for one, _ in await events(cluster, SIBLING)} == {"WriteFailed"}
 
 
@@ -51,7 +51,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
     await cluster.ask(VGPU, Q4)
     await cluster.answer(VGPU, "Configured")
     await cluster.ask(SIBLING, "NVIDIA A2-99Q")
-    await cluster.answer(SIBLING, "ProfileUnknown")
+    await cluster.answer(SIBLING, "ProfileNotOffered")
     host.refused = "create"
     await cluster.ask("node1-000008006", Q4)
     await cluster.answer("node1-000008006", "WriteFailed")
@@ -76,7 +76,7 @@ async def test_a_hundred_impossible_wishes_cost_nothing_once_they_are_answered(
     for name in names:
         await cluster.ask(name, "NVIDIA A100-99C")
     for name in names:
-        await cluster.answer(name, "ProfileUnknown")
+        await cluster.answer(name, "ProfileNotOffered")
     await cluster.quiet(agent)
     requests.clear()
 

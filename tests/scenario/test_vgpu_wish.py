@@ -66,7 +66,7 @@ async def test_a_profile_can_be_changed_while_enabled(cluster, a2):
 @pytest.mark.parametrize(
     ("profile", "expected", "words"),
     [
-        ("NVIDIA A2-99Q", "ProfileUnknown", "NVIDIA A2-99Q"),
+        ("NVIDIA A2-99Q", "ProfileNotOffered", "NVIDIA A2-99Q"),
         ("", "ProfileMissing", "spec.vGPUTypeName is empty"),
     ],
 )
@@ -116,7 +116,7 @@ async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a
 
     a2.write(f"/sys/bus/pci/devices/0000:08:00.4/mdev_supported_types/{kind.id}/create", uuid)
 
-    vgpu = await cluster.answer(VGPU, "ConfiguredElsewhere")
+    vgpu = await cluster.answer(VGPU, "UnmanagedVgpu")
     assert vgpu.status.uuid == uuid
     assert not vgpu.spec.enabled
     assert cluster.carried(a2) == {"0000:08:00.4": Q4}

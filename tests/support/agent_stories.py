@@ -366,7 +366,7 @@ def _wrong_without_function(vgpu: Any) -> str:
         return "not answered"
     if vgpu.status.vgpu_status or vgpu.status.configure_vgpu_type_name:
         return "shows a vGPU"
-    return "" if ready.reason in ("GpuDisabled", "DeviceMissing") else f"says {ready.reason}"
+    return "" if ready.reason in ("GpuDisabled", "DeviceNotFound") else f"says {ready.reason}"
 
 
 def _wrong(vgpu: Any, current: Any, inventory: Inventory, *, waits: bool) -> str:
@@ -391,13 +391,13 @@ def _wrong(vgpu: Any, current: Any, inventory: Inventory, *, waits: bool) -> str
         return ""
     allowed = {
         "ProfileMissing",
-        "ProfileUnknown",
-        "ConfiguredElsewhere",
-        "OtherProfileRunning",
+        "ProfileNotOffered",
+        "UnmanagedVgpu",
+        "UnmanagedProfile",
         "WriteFailed",
     }
     if waits:
-        allowed.add("GpuPreparing")
+        allowed.add("GpuNotReady")
     return "" if ready.reason in allowed else f"says {ready.reason}"
 
 
@@ -415,8 +415,8 @@ def _wrong_gpu(gpu: Any, inventory: Inventory, wished: set[str]) -> str:
     right = {
         "Enabled": True,
         "Disabled": True,
-        "VfsElsewhere": True,
+        "UnmanagedVfs": True,
         "VgpusEnabled": address in wished,
-        "DeviceHeld": address in carrying,
+        "DeviceInUse": address in carrying,
     }
     return "" if right.get(ready.reason) else f"says {ready.reason}"

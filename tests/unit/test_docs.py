@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.refusals import Refusal
+from laneway.core.refusals import Refusal, reason_of
 from laneway.core.usability import Reason, ReasonKind, usable
 from laneway.sim.models import MODELS
 
@@ -16,7 +16,7 @@ TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text()
 SIMULATION = (DOCS / "explanation/simulation.md").read_text()
 
 
-@pytest.mark.parametrize("reason", [kind.__name__ for kind in Refusal.__subclasses__()])
+@pytest.mark.parametrize("reason", sorted({reason_of(kind) for kind in Refusal.__subclasses__()}))
 def test_every_refusal_is_explained(reason: str) -> None:
     assert f"| `{reason}` |" in TROUBLESHOOTING
 

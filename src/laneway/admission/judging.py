@@ -40,7 +40,7 @@ from laneway.serving.turns import Turns
 log = logging.getLogger(__name__)
 
 UNREADABLE = "ObjectUnreadable"
-FAILED = "RuleFailed"
+FAILED = "InternalError"
 """Reasons of refusals that no rule gives."""
 CATCH_UP_SECONDS = 0.5
 """So long a judgement waits for what an object refers to."""

@@ -31,7 +31,7 @@ from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
 from laneway.admission.world import World
 from laneway.controllers.ledger.demands import limits_of
 from laneway.controllers.ledger.objects import Pod
-from laneway.core.refusals import PodDevicesClaimed, PoolOfOthers, Refusal
+from laneway.core.refusals import PodClaimedByOthers, Refusal, ResourceClaimedByOthers
 from laneway.core.requesters import User, read, service_account
 
 _ANNOTATIONS = ("metadata", "annotations")
@@ -46,11 +46,11 @@ def judge(request: Request[Pod], world: World, granted: Granted) -> Verdict:
     for resource, count in _asked(request, world).items():
         askers = _askers(request, resource, count, world)
         against = refused_pool(resource, count, askers, granted, world)
-        if isinstance(against, PoolOfOthers):
+        if isinstance(against, ResourceClaimedByOthers):
             account = _account(request).username
             known = dict.fromkeys(one.username for one in askers.who)
             found.append(
-                PodDevicesClaimed(title, resource, count, against.own, tuple(known), account)
+                PodClaimedByOthers(title, resource, count, against.own, tuple(known), account)
             )
     return Verdict(tuple(found)) if found else ALLOWED
 

@@ -24,7 +24,7 @@ from laneway.admission.world import World
 from laneway.api import ObjectMeta
 from laneway.controllers.claims.whose import EVERYBODY
 from laneway.core import keys
-from laneway.core.refusals import Refusal, RequestersForeign
+from laneway.core.refusals import AnnotationReserved, Refusal
 from laneway.core.requesters import User, read, written
 from laneway.kube.kubevirt import (
     ANNOTATION_ADMITTED,
@@ -89,7 +89,7 @@ def changed(
     noted = read(asking.annotations)
     before = known(old.devices, old.annotations, world) if old is not None else ()
     if not noted or not {*noted} <= {*before, user(requester)}:
-        yield RequestersForeign(title, KEY)
+        yield AnnotationReserved(title, KEY)
 
 
 def is_seen(devices: Devices, old: Asking | None) -> bool:
@@ -104,7 +104,7 @@ def marked(title: str, asking: Asking, old: Asking | None) -> Iterator[Refusal]:
     mark = mark_of(asking.devices)
     is_marked = bool(mark) and asking.annotations.get(ANNOTATION_ADMITTED) == mark
     if is_marked and not is_seen(asking.devices, old):
-        yield RequestersForeign(title, ANNOTATION_ADMITTED)
+        yield AnnotationReserved(title, ANNOTATION_ADMITTED)
 
 
 def is_taken_over(requester: Requester, annotations: _Annotations, before: _Annotations) -> bool:
@@ -205,10 +205,10 @@ def rewritten(title: str, request: Request[Any]) -> Iterator[Refusal]:
         return
     before = request.old.metadata.annotations.get(KEY) if request.old is not None else None
     if request.new.metadata.annotations.get(KEY) != before:
-        yield RequestersForeign(title, KEY)
+        yield AnnotationReserved(title, KEY)
 
 
 def refused(title: str, annotations: _Annotations, users: Sequence[User]) -> Iterator[Refusal]:
     """That a note says something else than these."""
     if KEY in annotations and annotations[KEY] != written(users):
-        yield RequestersForeign(title, KEY)
+        yield AnnotationReserved(title, KEY)

@@ -12,11 +12,11 @@ from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial
 from laneway.cli.errors import one_line
 from laneway.controllers.devices.layout import NOT_LATER
 from laneway.core.layout.wish import USED
-from laneway.core.refusals import GpuPreparing, UsersUnknown
+from laneway.core.refusals import GpuNotReady, HoldersUnknown
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
-_PASSING = {kind.__name__ for kind in (*USED, GpuPreparing, UsersUnknown)}
+_PASSING = {kind.__name__ for kind in (*USED, GpuNotReady, HoldersUnknown)}
 """Reasons that may go away by themselves."""
 _AT_ONCE = 30
 """Seconds for the answer where nobody wants to wait until the change is applied."""

@@ -16,7 +16,7 @@ from laneway.cli import asking, connection, fleet, gpus, progress, target, wishi
 from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import one_line
 from laneway.core.gpu.modes import Mode, mode_named
-from laneway.core.refusals import ClaimedWhole, DeviceHeld, ModeWithoutVfs, VgpusEnabled
+from laneway.core.refusals import DeviceHeld, GpuClaimed, ModeWithoutVfs, VgpusEnabled
 from laneway.core.sriov import configured_words
 from laneway.kube.client import Client
 from laneway.kube.resource import served
@@ -213,7 +213,7 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
     if waits:
         return
     if enabled and (claim := claim_of(meant)) is not None:
-        yield ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
+        yield GpuClaimed(meant.address, claim.metadata.name, claim.spec.user_name).words
     wanted = tuple(vgpu.metadata.name for vgpu in meant.vgpus if vgpu.spec.enabled)
     other = mode not in (meant.device.spec.mode, meant.device.status.mode)
     if owners or (enabled and not other):

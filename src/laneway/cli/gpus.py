@@ -24,15 +24,15 @@ from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.profile_names import counts, room
 from laneway.core.mig.wish import bare_name
-from laneway.core.refusals import MigOnly, NoGpuInstances
+from laneway.core.refusals import MigOnly, NoGpuInstances, reason_of
 from laneway.core.vgpu.spelling import short_name
 
 NEXT = {
-    NoGpuInstances.__name__: (
+    reason_of(NoGpuInstances): (
         "MIG mode is on; next: laneway vgpu set {title} PROFILE=COUNT, which makes the GPU "
         "instances too."
     ),
-    MigOnly.__name__: (
+    reason_of(MigOnly): (
         "The virtual functions are there, and this model offers vGPUs only in MIG mode; next: "
         "laneway gpu enable {title} --mode MIGBacked"
     ),

@@ -37,7 +37,7 @@ from laneway.controllers.devices.gpu import profile_names as profile_names_of
 from laneway.controllers.devices.layout import claimant, claims, selection
 from laneway.core.gpu.modes import Mode
 from laneway.core.layout.wish import owner, selects_gpu, selects_node
-from laneway.core.refusals import ClaimedWhole
+from laneway.core.refusals import GpuClaimed
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
@@ -188,7 +188,7 @@ async def _fulfil(client: Client, asked: _Asked) -> None:
         tried["takeOver"] = spec["takeOver"] = True
     if not asked.when_possible:
         if (claim := gpu_commands.claim_of(meant)) is not None:
-            words = ClaimedWhole(meant.address, claim.metadata.name, claim.spec.user_name).words
+            words = GpuClaimed(meant.address, claim.metadata.name, claim.spec.user_name).words
             raise wishing.refused([words], dry_run=asked.dry_run)
         entry = await asking.agreed(
             client,

@@ -38,7 +38,7 @@ from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, VgpuStep
-from laneway.core.refusals import GpuPreparing, Refusal, VgpuAwaited, processes_of
+from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.holders import have_ended
@@ -377,7 +377,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return msgspec.structs.replace(shown, conditions=[condition])
 
     def _tell_refusals(self, stored: T, refusals: tuple[Refusal, ...]) -> None:
-        if all(isinstance(one, GpuPreparing | VgpuAwaited) for one in refusals):
+        if all(isinstance(one, GpuNotReady | VgpuNotConfigured) for one in refusals):
             return  # To wait for the GPU is a part of every start, and no failure.
         for refusal in refusals:
             self.metrics.failed(refusal.reason)

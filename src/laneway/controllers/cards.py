@@ -18,7 +18,7 @@ from laneway.core.decision import Decision
 from laneway.core.gpu.wish import ModeWish
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import Refusal, WrongDevice
+from laneway.core.refusals import NameMismatch, Refusal
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
 from laneway.core.vf_wish import VfWish, facts, judge
@@ -42,11 +42,11 @@ class CardController(ActingController[C, W]):
         """Nothing is done or answered about a card that cannot be read."""
         return await super().report(stored) if stored.metadata.name in self.wanted else None
 
-    def wrong_device(self, stored: C) -> WrongDevice | None:
+    def wrong_device(self, stored: C) -> NameMismatch | None:
         name, spec = stored.metadata.name, stored.spec
         if spec.address == self.wanted[name].spec.address and spec.node_name in ("", self.node):
             return None
-        return WrongDevice(name, spec.address, spec.node_name)
+        return NameMismatch(name, spec.address, spec.node_name)
 
     def card(self, wish: W) -> PciAddress:
         return wish.address

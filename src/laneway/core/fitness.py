@@ -12,7 +12,7 @@ from __future__ import annotations
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import (
     DeviceHeld,
-    DeviceMissing,
+    DeviceNotFound,
     DeviceQuarantined,
     DeviceUnusable,
     Refusal,
@@ -36,7 +36,7 @@ def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
         for error in situation.inventory.errors:
             if error.device == device:
                 return (DeviceUnusable(device, (error.message,), (_REMEDY,)),)
-        return (DeviceMissing(device),)
+        return (DeviceNotFound(device),)
     found: list[Refusal] = []
     if address in situation.silent:
         reason = "it answers no more: its configuration space reads as all ones"

@@ -35,20 +35,20 @@ from laneway.core.plan import (
 )
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.refusals import (
-    CardInUse,
+    CardCriticalToNode,
     DeviceHeld,
     DeviceQuarantined,
     DeviceUnusable,
     DriverMissing,
     GpuUnreadable,
-    NoIommu,
+    GpuVfCountInvalid,
+    HoldersUnknown,
+    IommuDisabled,
     NoSriov,
-    NotAVgpuCard,
     Refusal,
     ToolMissing,
-    UsersUnknown,
-    VfCountOutOfRange,
-    VfsAllOrNone,
+    VfCountInvalid,
+    VgpuUnsupported,
 )
 from laneway.core.situation import Situation, pids
 from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
@@ -78,10 +78,10 @@ def set_vfs(
     if count == existing and not against:
         return Satisfied()
     if not 0 <= count <= card.total_vfs:
-        against.append(VfCountOutOfRange(str(address), count, card.total_vfs))
+        against.append(VfCountInvalid(str(address), count, card.total_vfs))
     elif card.sriov_gpu:
         if count not in (0, card.total_vfs):
-            return (*against, VfsAllOrNone(str(address), count, card.total_vfs))
+            return (*against, GpuVfCountInvalid(str(address), count, card.total_vfs))
         return switch_gpu(address, bool(count), situation)
     if card.driver in ("", VFIO_DRIVER):
         needed = situation.originals.get(address) or "the driver that makes its virtual functions"
@@ -92,12 +92,12 @@ def set_vfs(
     return conclude(against, _steps(card, count, situation, probed=not passthrough, used=restores))
 
 
-def in_use(card: PciFunction, inventory: Inventory) -> CardInUse | None:
+def in_use(card: PciFunction, inventory: Inventory) -> CardCriticalToNode | None:
     """That the node uses a card itself; a use of its VFs is found with these."""
     why = inventory.critical.get(card.address, ())
     if not why or any(vf in inventory.critical for vf in card.vfs):
         return None
-    return CardInUse(str(card.address), why)
+    return CardCriticalToNode(str(card.address), why)
 
 
 def _steps(
@@ -137,7 +137,7 @@ def switch_gpu(address: PciAddress, enabled: bool, situation: Situation) -> Deci
     if not situation.sriov_manage:
         against.append(ToolMissing(SRIOV_MANAGE))
     if enabled and gpu.iommu_group is None:
-        against.append(NoIommu(str(address)))
+        against.append(IommuDisabled(str(address)))
     if (error := situation.unasked.get(address)) is not None:
         against.append(GpuUnreadable(str(address), error))  # it may have GPU instances
     against += busy(gpu, situation)
@@ -157,10 +157,10 @@ def vgpu_card(address: PciAddress, situation: Situation) -> PciFunction | tuple[
     if gpu is None:
         return unfit(address, situation)
     if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
-        return (NotAVgpuCard(str(address)),)
+        return (VgpuUnsupported(str(address)),)
     if not gpu.total_vfs:
         return (*unfit(address, situation), NoSriov(str(address)))
-    return gpu if gpu.sriov_gpu else (NotAVgpuCard(str(address)),)
+    return gpu if gpu.sriov_gpu else (VgpuUnsupported(str(address)),)
 
 
 def vf_count(card: PciFunction) -> int:
@@ -205,7 +205,7 @@ def held(
     `needed`: that the node cannot do without it is told already, so how the node uses it is not.
     """
     if situation.blind:
-        return [UsersUnknown(situation.blind)]
+        return [HoldersUnknown(situation.blind)]
     users = situation.holders.get(address, ())
     texts = (user.text for user in users if user.kind == "process" or not needed)
     holders = (*more, *texts)

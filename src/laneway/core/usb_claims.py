@@ -13,11 +13,11 @@ from laneway.core.inventory import UsbDevice
 from laneway.core.plan import Satisfied, SetNodeOwner
 from laneway.core.refusals import (
     DeviceHeld,
-    DeviceMissing,
-    DeviceReplaced,
+    DeviceNotFound,
     DeviceUnusable,
+    HoldersUnknown,
     Refusal,
-    UsersUnknown,
+    UsbDeviceReplaced,
 )
 from laneway.core.situation import Situation, pids
 from laneway.core.usability import Effect, judge_usb, remedy, text
@@ -39,9 +39,9 @@ def claim(wanted: UsbDevice | str, situation: Situation) -> Decision:
     port = wanted if isinstance(wanted, str) else wanted.port
     device = usb_device(port, situation)
     if device is None:
-        return (DeviceMissing(port),)
+        return (DeviceNotFound(port),)
     if isinstance(wanted, UsbDevice) and _identity(device) != _identity(wanted):
-        return (DeviceReplaced(port, _words(wanted), _words(device)),)
+        return (UsbDeviceReplaced(port, _words(wanted), _words(device)),)
     against: list[Refusal] = []
     blocking = [r for r in judge_usb(device, situation.inventory) if r.effect is Effect.BLOCKS]
     if blocking:
@@ -77,7 +77,7 @@ def _handover(device: UsbDevice, before: tuple[int, int], after: tuple[int, int]
 
 def _held(device: UsbDevice, situation: Situation) -> list[Refusal]:
     if situation.blind:
-        return [UsersUnknown(situation.blind)]
+        return [HoldersUnknown(situation.blind)]
     holders = situation.usb_holders.get(device.port, ())
     texts = tuple(holder.text for holder in holders)
     return [DeviceHeld(device.port, texts, pids(holders))] if texts else []

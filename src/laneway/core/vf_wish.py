@@ -13,12 +13,12 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
-    DeviceMissing,
-    OtherVfCount,
+    DeviceNotFound,
     Refusal,
-    VfsElsewhere,
-    VfsMissing,
-    VfsUndriven,
+    UnmanagedVfCount,
+    UnmanagedVfs,
+    VfDriverMissing,
+    VfsIncomplete,
 )
 from laneway.core.sriov import in_use, vf_count
 
@@ -39,7 +39,7 @@ def judge(wish: VfWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...]
     """What can be said without a closer look; None where something is to be done."""
     card = inventory.function(wish.address)
     if card is None:
-        return (DeviceMissing(str(wish.address)),)
+        return (DeviceNotFound(str(wish.address)),)
     existing = vf_count(card)
     if existing == wish.count:
         return Satisfied()
@@ -48,25 +48,25 @@ def judge(wish: VfWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...]
     if not existing or wish.explicit:
         return None
     if wish.count:
-        return (OtherVfCount(str(wish.address), wish.count, existing),)
-    return (VfsElsewhere(str(wish.address), existing),)
+        return (UnmanagedVfCount(str(wish.address), wish.count, existing),)
+    return (UnmanagedVfs(str(wish.address), existing),)
 
 
-def incomplete(address: PciAddress, inventory: Inventory) -> VfsMissing | VfsUndriven | None:
+def incomplete(address: PciAddress, inventory: Inventory) -> VfsIncomplete | VfDriverMissing | None:
     """What is wrong with a GPU that has virtual functions, which come all together."""
     card = inventory.function(address)
     if card is None or not card.sriov_gpu:
         return None
     if 0 < vf_count(card) < (card.total_vfs or 0):
-        return VfsMissing(str(address), vf_count(card), card.total_vfs or 0)
+        return VfsIncomplete(str(address), vf_count(card), card.total_vfs or 0)
     return _undriven(address, inventory)
 
 
-def _undriven(card: PciAddress, inventory: Inventory) -> VfsUndriven | None:
+def _undriven(card: PciAddress, inventory: Inventory) -> VfDriverMissing | None:
     found = tuple(
         str(one.address) for one in inventory.functions if one.physfn == card and not one.driver
     )
-    return VfsUndriven(str(card), found) if found else None
+    return VfDriverMissing(str(card), found) if found else None
 
 
 def facts(card: PciAddress, inventory: Inventory) -> tuple[object, ...]:

@@ -130,8 +130,8 @@ async def test_a_vgpu_that_a_vm_holds_stays_whatever_is_wished(card: Card) -> No
     held = card.gpu.functions()[1]
     holder = card.gpu.machine.hold(*card.gpu.vgpu_node(held))
 
-    assert await card.refused(card.wish((large, 1))) == ["DeviceHeld"]
-    assert await card.refused(card.wish()) == ["DeviceHeld"]
+    assert await card.refused(card.wish((large, 1))) == ["DeviceInUse"]
+    assert await card.refused(card.wish()) == ["DeviceInUse"]
     await card.have(card.wish((small, 1)))
     assert card.where(small) == [1]
 
@@ -180,4 +180,4 @@ async def test_parameters_reach_every_vgpu(card: Card) -> None:
 
 
 async def test_a_profile_of_another_card_is_unknown(card: Card) -> None:
-    assert await card.refused(card.wish(("NVIDIA Z99-4Q", 1))) == ["ProfileUnknown"]
+    assert await card.refused(card.wish(("NVIDIA Z99-4Q", 1))) == ["ProfileNotOffered"]

@@ -215,7 +215,7 @@ async def test_a_wish_that_needs_other_instances_keeps_those_it_can(a100: Card) 
 async def test_sets_that_cannot_be_are_refused_before_the_first_write(a100: Card) -> None:
     assert await a100.refused((f"{A100}-3-20C", 3)) == ["InstancesDoNotFit"]
     assert await a100.refused((f"{A100}-3-20C", 2), (f"{A100}-1-5C", 1)) == ["InstancesDoNotFit"]
-    assert await a100.refused((f"{A100}-1-5C", 1), (f"{A100}-20C", 1)) == ["ModesExclusive"]
+    assert await a100.refused((f"{A100}-1-5C", 1), (f"{A100}-20C", 1)) == ["ModeConflict"]
     assert (await a100.modes()).mig is False
 
 
@@ -239,7 +239,7 @@ async def test_an_instance_whose_vgpu_is_held_is_not_destroyed(rtx: Card) -> Non
     group = rtx.host.readlink(f"/sys/bus/pci/devices/{carrier.address}/iommu_group")
     rtx.machine.hold(f"/dev/vfio/{group.rpartition('/')[2]}", str(carrier.address))
 
-    assert "DeviceHeld" in await rtx.refused((f"{DC}-8Q", 1))
+    assert "DeviceInUse" in await rtx.refused((f"{DC}-8Q", 1))
     assert await rtx.refused((f"{DC}-1-24Q", 1), (f"{DC}-4-96Q", 1)) == ["InstancesDoNotFit"]
     await rtx.have((f"{DC}-1-24Q", 1), (f"{DC}-2-48Q", 1))
 

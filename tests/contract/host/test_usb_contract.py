@@ -13,7 +13,7 @@ from laneway.core import usb_claims
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
 from laneway.core.plan import Plan, Satisfied
-from laneway.core.refusals import DeviceHeld, DeviceMissing
+from laneway.core.refusals import DeviceHeld, DeviceNotFound
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.core.usability import judge_usb, usable
@@ -101,7 +101,7 @@ async def test_a_device_that_is_unplugged_meanwhile_is_no_other_devices_owner(
     with pytest.raises(StepError):
         await plugged.carry_out(plan)
     assert refusals(claim(plugged.device, await plugged.look())) == (
-        DeviceMissing(plugged.device.port),
+        DeviceNotFound(plugged.device.port),
     )
 
 

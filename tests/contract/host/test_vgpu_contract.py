@@ -14,7 +14,7 @@ import pytest
 from laneway.core.decision import refusals_of
 from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.programs import NVIDIA_SMI
-from laneway.core.refusals import ProfileExhausted, ProfileUnknown
+from laneway.core.refusals import ProfileExhausted, ProfileNotListed
 from laneway.core.uevent import Uevent
 from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
 from laneway.host.plans.execute import StepError, execute
@@ -244,7 +244,7 @@ def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu:
     first, second, *_ = gpu.functions()
     gpu.create(first, small)
     functions = gpu.functions()
-    for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileUnknown)):
+    for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileNotListed)):
         wish = VgpuWish(second.address, enabled=True, profile=profile, explicit=True)
         [refusal] = refusals_of(decide(wish, "node", SharedGpu(functions)))
         assert isinstance(refusal, reason)

@@ -39,7 +39,7 @@ async def test_a_layout_takes_no_device_that_a_machine_at_rest_names(
     await admin.apply(layout("NVIDIA A2-2Q", 4))
 
     def refused(one: Any) -> bool:
-        return any(gpu.reason == "WriteRefused" for gpu in one.status.gpus)
+        return any(gpu.reason == "UpdateRejected" for gpu in one.status.gpus)
 
     stored = await world.until(served(VGPULayout), "desktops", refused)
     [gpu] = stored.status.gpus

@@ -85,7 +85,9 @@ async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name
     await objects.vm("rests", [objects.small])
     done = await laneway("capacity", "A2-2Q", status=3)
     assert done.lines[0] == ("No: there is no room for 1 VM with 1 x nvidia.com/NVIDIA_A2-2Q.")
-    assert "DevicesShort: nvidia.com/NVIDIA_A2-2Q: 1 requested on one node; " in done.lines[1]
+    assert (
+        "InsufficientDevices: nvidia.com/NVIDIA_A2-2Q: 1 requested on one node; " in done.lines[1]
+    )
     assert "(1 reserved by the stopped VM default/rests)" in done.lines[1]
     assert done.err == ""
 
@@ -110,10 +112,10 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     # At once they give back what is kept for them; one by one there is no room for a third.
     await laneway("capacity", "A2-2Q=2", *pool, "--machines", "1")
     done = await laneway("capacity", "A2-2Q=2", *pool, "--surge", "1", status=3)
-    assert "RollOutStuck" in done.out
+    assert "RolloutBlocked" in done.out
     told = json.loads((await laneway("capacity", "A2-2Q=9", "-o", "json", status=3)).out)
     assert told["answer"] is False
-    assert told["refusals"][0]["reason"] == "DevicesShort"
+    assert told["refusals"][0]["reason"] == "InsufficientDevices"
 
 
 async def test_without_kubevirt_there_are_pods_only(bare: Any, laneway: Laneway) -> None:
@@ -129,7 +131,7 @@ async def test_a_cluster_without_devices_says_so(bare: Any, laneway: Laneway) ->
     done = await laneway("capacity")
     assert done.out.startswith("No device is available to VMs.")
     done = await laneway("capacity", "nvidia.com/X", status=3)
-    assert "ResourceUnknown" in done.out
+    assert "ResourceNotFound" in done.out
 
 
 async def test_what_is_not_there_is_told_in_one_line(objects: Any, laneway: Laneway) -> None:

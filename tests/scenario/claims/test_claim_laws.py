@@ -205,7 +205,7 @@ class Story:
     def missing(self, claim: Any) -> str:
         ready = find_condition(claim.status.conditions, "Ready")
         if claim.metadata.deletion_timestamp:
-            waits = self.machine is not None and ready and ready.reason == "DeviceHeld"
+            waits = self.machine is not None and ready and ready.reason == "DeviceInUse"
             return "" if waits else "gone"
         return "" if ready and ready.status == "True" else "ready"
 

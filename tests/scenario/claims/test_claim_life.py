@@ -49,7 +49,7 @@ async def test_a_device_in_use_is_given_back_when_its_user_ends(
     await claims.bound(NIC)
     machine = host.hold(group(host, NIC))
     await claims.delete(NIC)
-    claim = await claims.answer(NIC, "DeviceHeld")
+    claim = await claims.answer(NIC, "DeviceInUse")
     assert "qemu-system-x86" in cluster.message(claim)
     assert claims.said(claim, "Bound")[0] == "True"
     assert driver(host, NIC) == "vfio-pci"
@@ -67,10 +67,10 @@ async def test_a_claim_of_a_device_that_was_pulled_out_stays_and_can_go(
     await claims.make(NIC, owned=owned)
     await claims.bound(NIC)
     host.unplug(sysfs(NIC))
-    claim = await claims.answer(NIC, "DeviceMissing")
+    claim = await claims.answer(NIC, "DeviceNotFound")
     assert claims.said(claim, "Bound")[0] == "False"
     # The device's object stays with the claim: a claim that it owns would go with it.
-    device = await cluster.answer(claims.name(NIC), "DeviceMissing", PCIDevice)
+    device = await cluster.answer(claims.name(NIC), "DeviceNotFound", PCIDevice)
     assert device.status.claimable is False
     await claims.delete(NIC)
     await claims.gone(NIC)
@@ -87,7 +87,7 @@ async def test_a_mate_of_a_device_that_was_pulled_out_goes_back(
     await claims.make(GPU)
     await claims.bound(GPU)
     host.unplug(sysfs(GPU))
-    await claims.answer(GPU, "DeviceMissing")
+    await claims.answer(GPU, "DeviceNotFound")
     await claims.delete(GPU)
     await claims.gone(GPU)
     assert driver(host, AUDIO) == before
@@ -103,7 +103,7 @@ async def test_a_mate_with_a_claim_of_its_own_stays_when_the_other_was_pulled_ou
         await claims.make(one)
         await claims.bound(one)
     host.unplug(sysfs(GPU))
-    await claims.answer(GPU, "DeviceMissing")
+    await claims.answer(GPU, "DeviceNotFound")
     await cluster.quiet(agent)
     count = host.faults.count
     await claims.delete(GPU)
@@ -132,7 +132,7 @@ async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
     rebooted.write("/sys/bus/pci/rescan", "1")
     assert group(rebooted, OTHER) == number
     agent = await cluster.start_agent("node1", rebooted, boot="another")
-    await claims.answer(NIC, "DeviceMissing")
+    await claims.answer(NIC, "DeviceNotFound")
     if claimed:
         await claims.make(OTHER)
         await claims.bound(OTHER)
@@ -156,7 +156,7 @@ async def test_a_device_that_comes_back_is_taken_again(
     await claims.make(NIC, owned=owned)
     await claims.bound(NIC)
     pulled = host.unplug(sysfs(NIC))
-    await claims.answer(NIC, "DeviceMissing")
+    await claims.answer(NIC, "DeviceNotFound")
     host.plug(pulled)
     await claims.bound(NIC)
     assert driver(host, NIC) == "vfio-pci"

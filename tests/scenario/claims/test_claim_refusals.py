@@ -28,10 +28,12 @@ class Case(NamedTuple):
     [
         Case("0000:04:00.0", {}, "DeviceNeeded", "critical to the node"),
         Case(BRIDGE, {}, "DeviceUnusable", "bridge"),
-        Case("0000:77:00.0", {}, "DeviceMissing", "There is no device 0000:77:00.0"),
-        Case(NIC, {"annotations": SKIP}, "NotForVms", "keeps Laneway from binding it to vfio-pci"),
-        Case(NIC, {"name": "something-else"}, "ClaimMisnamed", "node1-000017001"),
-        Case("", {"name": "no-address"}, "ClaimMisnamed", "not a PCI address"),
+        Case("0000:77:00.0", {}, "DeviceNotFound", "There is no device 0000:77:00.0"),
+        Case(
+            NIC, {"annotations": SKIP}, "DriverNotVfio", "keeps Laneway from binding it to vfio-pci"
+        ),
+        Case(NIC, {"name": "something-else"}, "NameMismatch", "node1-000017001"),
+        Case("", {"name": "no-address"}, "NameMismatch", "not a PCI address"),
     ],
     ids=lambda case: case.reason,
 )
@@ -70,7 +72,7 @@ async def test_a_second_claim_of_a_device_has_no_effect(
     host = simulated("plain", "node1")
     await cluster.start_agent("node1", host)
     await claims.make(NIC, name="another", finalizers=[keys.FINALIZER_PCI_CLAIM])
-    await claims.answer(NIC, "ClaimMisnamed", "another")
+    await claims.answer(NIC, "NameMismatch", "another")
     await claims.make(NIC)
     await claims.bound(NIC)
     claim = await claims.answer(NIC, "DuplicateClaim", "another")
@@ -86,7 +88,7 @@ async def test_a_name_that_is_no_resource_is_told(
     await cluster.start_agent("node1", simulated("plain", "node1"))
     odd = {keys.ANNOTATION_RESOURCE_NAME: "../../etc"}
     await claims.make(NIC, annotations=odd)
-    claim = await claims.answer(NIC, "InvalidResourceName")
+    claim = await claims.answer(NIC, "ResourceNameInvalid")
     assert claims.said(claim, "Bound")[0] == "True"
     assert not claim.status.passthrough_enabled
 
@@ -104,7 +106,7 @@ async def test_another_device_at_the_address_is_never_taken(
     rebooted = simulated("plain", "node1")
     before = driver(rebooted, NIC)
     await cluster.start_agent("node1", rebooted, boot="another")
-    claim = await claims.answer(NIC, "OtherDevice")
+    claim = await claims.answer(NIC, "DeviceReplaced")
     assert "10de:25b6" in cluster.message(claim)
     assert driver(rebooted, NIC) == before
     await claims.delete(NIC)
@@ -119,7 +121,7 @@ async def test_what_is_refused_goes_on_when_the_reason_is_gone(
     await cluster.start_agent("node1", host)
     music = host.hold("/dev/snd/controlC0", "pipewire")
     await claims.make(GPU)
-    claim = await claims.answer(GPU, "DeviceHeld")
+    claim = await claims.answer(GPU, "DeviceInUse")
     assert "pipewire" in cluster.message(claim)
     music.release()
     await claims.bound(GPU)

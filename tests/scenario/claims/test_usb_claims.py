@@ -91,7 +91,7 @@ async def test_a_device_that_is_pulled_out_is_waited_for_and_known_again(
     pulled = host.unplug(PORT)
     device = await cluster.until(USBDevice, STICK, lambda one: one.status.status == "orphaned")
     assert "1-3" in device.status.message
-    await cluster.answer(STICK, "UsbDeviceMissing", USBDeviceClaim)
+    await cluster.answer(STICK, "DeviceNotFound", USBDeviceClaim)
     host.plug(renumbered(pulled, 9))
     claimed = await bound(cluster)
     assert claimed.status.device_path == "/dev/bus/usb/001/009"
@@ -107,7 +107,7 @@ async def test_a_claim_whose_device_is_away_can_go(cluster: Any, simulated: Any)
     await claim(cluster, STICK)
     await bound(cluster)
     host.unplug(PORT)
-    await cluster.answer(STICK, "UsbDeviceMissing", USBDeviceClaim)
+    await cluster.answer(STICK, "DeviceNotFound", USBDeviceClaim)
     await cluster.client.delete(served(USBDeviceClaim), STICK)
     await gone(cluster, USBDeviceClaim, STICK)
     await gone(cluster, USBDevice, STICK)
@@ -119,7 +119,7 @@ async def test_a_claim_whose_device_is_away_can_go(cluster: Any, simulated: Any)
     ("name", "reason"),
     [
         (HUB, "DeviceUnusable"),
-        ("node1-dead-beef-001099", "UsbDeviceMissing"),
+        ("node1-dead-beef-001099", "DeviceNotFound"),
     ],
 )
 async def test_what_cannot_be_given_away_is_refused(
@@ -171,7 +171,7 @@ async def test_a_controller_is_not_given_away_under_a_claimed_device(
     await claim(cluster, STICK)
     await bound(cluster)
     await claims.make("0000:00:14.0")
-    whole = await claims.answer("0000:00:14.0", "UsbClaimed")
+    whole = await claims.answer("0000:00:14.0", "UsbDevicesClaimed")
     assert STICK in cluster.message(whole)
     await cluster.client.delete(served(USBDeviceClaim), STICK)
     await claims.bound("0000:00:14.0")

@@ -80,7 +80,7 @@ async def test_what_a_pod_has_of_a_group_outlasts_the_claim_of_a_device_that_was
     uid, _ = await node.pod("launcher", vm="vm1", **{gpu: 1, audio: 1})
     await node.said(NAMES[AUDIO], "Ready", "Allocated", PCIDeviceClaim)
     host.unplug(f"/sys/bus/pci/devices/{GPU}")
-    await node.said(NAMES[GPU], "Ready", "DeviceMissing", PCIDeviceClaim)
+    await node.said(NAMES[GPU], "Ready", "DeviceNotFound", PCIDeviceClaim)
     for address in (AUDIO, GPU):
         await cluster.client.delete(served(PCIDeviceClaim), NAMES[address])
         told = await node.said(NAMES[address], "Ready", "DeviceAllocated", PCIDeviceClaim)
@@ -126,7 +126,7 @@ async def test_a_claim_says_by_which_name_its_device_goes(
 async def test_a_name_that_is_none_is_refused_in_words(cluster: Any, node: Any, host: Any) -> None:
     before = await resource(cluster, GPU)
     await claim(cluster, GPU, annotations={OVERRIDE: "no name"})
-    refused = await node.said(NAMES[GPU], "Advertised", "InvalidResourceName", PCIDeviceClaim)
+    refused = await node.said(NAMES[GPU], "Advertised", "ResourceNameInvalid", PCIDeviceClaim)
     assert "'no name'" in find_condition(refused.status.conditions, "Advertised").message
     assert await resource(cluster, GPU) == before
     patch = {"metadata": {"annotations": {OVERRIDE: None}}}

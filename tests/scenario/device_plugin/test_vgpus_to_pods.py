@@ -112,7 +112,7 @@ async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
     await node.allocatable(RESOURCE, 1)
     await node.kubelet.stop()
     await cluster.disable(NAMES[FIRST])
-    refused = await cluster.answer(NAMES[FIRST], "UsersUntold")
+    refused = await cluster.answer(NAMES[FIRST], "HoldersUnknown")
     assert "kubelet" in cluster.message(refused)
     assert cluster.carried(host) == {FIRST: Q4}
     await node.kubelet.start()
@@ -240,7 +240,7 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     node.kubelet.faults.untold_pods = 1_000_000
     await node.agent(host)
     await cluster.disable(NAMES[FIRST])
-    refused = await cluster.answer(NAMES[FIRST], "UsersUntold")
+    refused = await cluster.answer(NAMES[FIRST], "HoldersUnknown")
     assert "has not told of all pods that run" in cluster.message(refused)
     node.kubelet.faults.untold_pods = 0
     await cluster.answer(NAMES[FIRST], "DeviceAllocated")

@@ -61,7 +61,7 @@ async def test_a_wish_that_is_not_met_is_told_with_its_reason(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, "NVIDIA A2-99Q")
-    await cluster.answer(VGPU, "ProfileUnknown")
+    await cluster.answer(VGPU, "ProfileNotOffered")
     await cluster.patch(SRIOVGPUDevice, GPU, {"spec": {"enabled": False}})
     await cluster.answer(GPU, "VgpusEnabled", SRIOVGPUDevice)
 

@@ -179,7 +179,7 @@ async def test_profiles_are_checked_before_anything_is_written(
     assert await cluster.names(VGPULayout) == set()
 
     newer = await laneway("vgpu", "set", TITLE, "NVIDIA A2-77Q", status=1)
-    assert "ProfileUnknown" in newer.err
+    assert "ProfileNotOffered" in newer.err
     assert await cluster.names(VGPULayout) == set()
 
 
@@ -248,7 +248,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, "NVIDIA A2-99Q")
-    await cluster.answer(VGPU, "ProfileUnknown")
+    await cluster.answer(VGPU, "ProfileNotOffered")
 
     out = ""
     while "\nEvents\n" not in out:
@@ -258,7 +258,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
     short = out.partition("\nObject\n")[0]
     assert " is no vGPU desired NVIDIA A2-99Q possible now A2-1A, A2-1B" in plain(short)
     assert "The driver offers no profile named 'NVIDIA A2-99Q'" in short.partition("What to do")[2]
-    assert "Warning ProfileUnknown" in out
+    assert "Warning ProfileNotOffered" in out
 
 
 @pytest.mark.realapi

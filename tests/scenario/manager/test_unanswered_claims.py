@@ -22,14 +22,14 @@ async def test_a_claim_of_a_node_that_is_not_says_so(world: Any) -> None:
     spec = {"address": "0000:08:00.0", "nodeName": "nowhere", "userName": "admin"}
     await world.make(PCIDeviceClaim, "nowhere-000008000", spec=spec)
     await world.manager()
-    claim = await world.cluster.answer("nowhere-000008000", "ClaimOfNoNode", PCIDeviceClaim)
+    claim = await world.cluster.answer("nowhere-000008000", "NodeNotFound", PCIDeviceClaim)
     assert "nowhere" in world.cluster.message(claim)
 
 
 async def test_a_claim_that_names_no_usb_device_says_so(world: Any) -> None:
     await world.manager()
     await world.make(USBDeviceClaim, "node1-046d-c52b-003099", spec={"userName": "admin"})
-    await world.cluster.answer("node1-046d-c52b-003099", "UsbDeviceMissing", USBDeviceClaim)
+    await world.cluster.answer("node1-046d-c52b-003099", "DeviceNotFound", USBDeviceClaim)
 
 
 async def test_the_claim_of_a_node_whose_agent_is_silent_is_left_to_it(world: Any) -> None:
@@ -39,7 +39,7 @@ async def test_the_claim_of_a_node_whose_agent_is_silent_is_left_to_it(world: An
     await world.make(PCIDeviceClaim, "nowhere-000008000", spec=other)
     assert await world.cluster.get(CoreNode, "node1")
     await world.manager()
-    await world.cluster.answer("nowhere-000008000", "ClaimOfNoNode", PCIDeviceClaim)
+    await world.cluster.answer("nowhere-000008000", "NodeNotFound", PCIDeviceClaim)
     claim = await world.cluster.get(PCIDeviceClaim, "node1-000008000")
     assert not claim.status.conditions
 
@@ -59,14 +59,14 @@ async def test_what_the_manager_said_gives_way_to_an_agent_that_comes_later(
     await world.make(USBDeviceClaim, stick, spec={"userName": "admin"})
     await world.manager()
     cluster = world.cluster
-    await cluster.answer(card, "ClaimOfNoNode", PCIDeviceClaim)
-    await cluster.answer(stick, "UsbDeviceMissing", USBDeviceClaim)
+    await cluster.answer(card, "NodeNotFound", PCIDeviceClaim)
+    await cluster.answer(stick, "DeviceNotFound", USBDeviceClaim)
     await world.make(CoreNode, "node3")
     try:
         await cluster.start_agent("node3", simulated("a2", "node3"))
         for kind, name in ((PCIDeviceClaim, card), (USBDeviceClaim, stick)):
             claim = await cluster.until(kind, name, _bound)
-            assert cluster.reason(claim) not in {"ClaimOfNoNode", "UsbDeviceMissing"}
+            assert cluster.reason(claim) not in {"NodeNotFound", "DeviceNotFound"}
     finally:
         await world.client.delete(served(CoreNode), "node3")
 
@@ -90,7 +90,7 @@ async def test_a_claim_made_again_has_its_time_again(
     name = "nowhere-000008000"
     await world.make(PCIDeviceClaim, name, spec=spec)
     manager = await world.manager()
-    await world.cluster.answer(name, "ClaimOfNoNode", PCIDeviceClaim)
+    await world.cluster.answer(name, "NodeNotFound", PCIDeviceClaim)
     monkeypatch.setattr(unanswered, "PATIENCE_SECONDS", 3600.0)
     await world.client.delete(served(PCIDeviceClaim), name)
     await world.make(PCIDeviceClaim, name, spec=spec)

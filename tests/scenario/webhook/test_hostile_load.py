@@ -72,7 +72,7 @@ async def test_a_claimed_device_is_refused_in_a_flood(
         for _ in range(3):
             refused = await answer(url, tls, asked("mine", ANNAS))
             assert not refused["allowed"]
-            assert refused["status"]["details"]["causes"][0]["reason"] == "DeviceOfAnother"
+            assert refused["status"]["details"]["causes"][0]["reason"] == "ClaimedByOther"
             assert (await answer(url, tls, asked("plain")))["allowed"]
 
 

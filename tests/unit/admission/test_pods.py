@@ -160,7 +160,7 @@ def users(obj: Mapping[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("asks", [pod(NIC), pod(init=NIC), pod(FREE, NIC)])
-@pytest.mark.parametrize(("user", "reasons"), [("alice", []), ("bob", ["PodDevicesClaimed"])])
+@pytest.mark.parametrize(("user", "reasons"), [("alice", []), ("bob", ["ClaimedByOther"])])
 async def test_a_pod_has_what_is_claimed_for_whoever_makes_it(
     admission: Admission, asks: dict[str, Any], user: str, reasons: list[str]
 ) -> None:
@@ -187,7 +187,7 @@ async def test_the_pods_of_a_deployment_have_what_their_account_may_use(
     trainers = pod(NIC)
     trainers["spec"]["serviceAccountName"] = "trainer"
 
-    assert (await admission.write(trainers, user=REPLICASETS))[1] == ["PodDevicesClaimed"]
+    assert (await admission.write(trainers, user=REPLICASETS))[1] == ["ClaimedByOther"]
     admission.rights.given.add(("system:serviceaccounts:team", "nic"))
     assert (await admission.write(trainers, user=REPLICASETS))[1] == []
 
@@ -219,7 +219,7 @@ async def test_a_note_of_ones_own_is_refused_where_nobody_replaced_it(
 ) -> None:
     found = await admission.write(pod(FREE, note=FORGED), user="bob", mutates=False)
 
-    assert found[1] == ["RequestersForeign"]
+    assert found[1] == ["AnnotationReserved"]
 
 
 @pytest.mark.parametrize("part", ["", "status", "resize", "ephemeralcontainers"])
@@ -230,7 +230,7 @@ async def test_the_note_of_a_pod_never_changes(
     bobs = pod(FREE, note=written([User("bob")]))
 
     changed = await admission.write(pod(FREE, note=note), bobs, user="bob", part=part)
-    assert changed[1] == ["RequestersForeign"]
+    assert changed[1] == ["AnnotationReserved"]
     labelled = {**bobs, "metadata": {**bobs["metadata"], "labels": {"a": "b"}}}
     assert (await admission.write(labelled, bobs, user="bob", part=part))[1] == []
 
@@ -239,7 +239,7 @@ async def test_a_binding_brings_no_note(admission: Admission) -> None:
     """The API server would put its annotations on the pod."""
     binding = {"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {KEY: FORGED}}}
 
-    assert (await admission.write(binding, user="bob", part="binding"))[1] == ["RequestersForeign"]
+    assert (await admission.write(binding, user="bob", part="binding"))[1] == ["AnnotationReserved"]
 
 
 async def started(admission: Admission, machine: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -256,7 +256,7 @@ async def started(admission: Admission, machine: dict[str, Any], **more: Any) ->
     return stored
 
 
-NOBODYS = {"reasons": ["PoolOfOthers"], "then": ["PodDevicesClaimed"]}
+NOBODYS = {"reasons": ["ClaimedByOther"], "then": ["ClaimedByOther"]}
 
 
 async def test_the_note_goes_from_the_machine_to_its_pod(admission: Admission) -> None:
@@ -275,7 +275,7 @@ async def test_who_says_to_make_the_pod_of_an_instance_is_not_believed(
 ) -> None:
     machine, _ = await admission.write(vm(NIC, uid="m"), user="alice")
 
-    stored = await started(admission, machine, by="bob", then=["PodDevicesClaimed"])
+    stored = await started(admission, machine, by="bob", then=["ClaimedByOther"])
 
     assert users(stored) == ["bob"]
 
@@ -284,7 +284,7 @@ async def test_an_instance_without_a_machine_is_whoevers_makes_it(admission: Adm
     made, reasons = await admission.write(vm(NIC, kind="VirtualMachineInstance"), user="bob")
 
     assert users(made) == ["bob"]
-    assert reasons == ["PoolOfOthers"]
+    assert reasons == ["ClaimedByOther"]
 
 
 @pytest.mark.parametrize("user", ["bob", CONTROLLER])
@@ -294,7 +294,7 @@ async def test_an_instance_without_devices_brings_no_note(admission: Admission, 
 
     found = await admission.write(forged, user=user, mutates=False)
 
-    assert found[1] == ["RequestersForeign"]
+    assert found[1] == ["AnnotationReserved"]
 
 
 async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
@@ -305,7 +305,7 @@ async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
     admission.world.instances.put(decode(VirtualMachineInstance, alices))
     launcher = pod(FREE, NIC, ownerReferences=[{**INSTANCE, "controller": True}])
 
-    assert (await admission.write(launcher, user=CONTROLLER))[1] == ["PodDevicesClaimed"]
+    assert (await admission.write(launcher, user=CONTROLLER))[1] == ["ClaimedByOther"]
 
 
 def seen(machine: dict[str, Any]) -> dict[str, Any]:
@@ -342,7 +342,7 @@ async def test_a_mark_of_ones_own_is_refused_where_nobody_took_it_away(
 ) -> None:
     found = await admission.write(seen(vm(NIC)), vm(NIC), user="bob", mutates=False)
 
-    assert found[1] == ["RequestersForeign"]
+    assert found[1] == ["AnnotationReserved"]
 
 
 async def test_whoever_adds_devices_is_noted_beside_the_others(admission: Admission) -> None:
@@ -375,7 +375,7 @@ async def test_who_writes_the_note_takes_the_devices_over_if_they_may(
     first, _ = await admission.write(vm(NIC), user="alice")
     mine = vm(NIC, annotations={KEY: "me"})
 
-    assert (await admission.write(mine, first, user="bob"))[1] == ["PoolOfOthers"]
+    assert (await admission.write(mine, first, user="bob"))[1] == ["ClaimedByOther"]
     admission.rights.given.add(("bob", "nic"))
     over, reasons = await admission.write(mine, first, user="bob")
     assert not reasons
@@ -389,4 +389,4 @@ async def test_the_note_of_a_machine_is_refused_where_nobody_replaced_it(
 
     found = await admission.write(forged, user="bob", mutates=False)
 
-    assert found[1] == ["RequestersForeign"]
+    assert found[1] == ["AnnotationReserved"]

@@ -14,7 +14,7 @@ from laneway.cli.errors import Failure
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, Facts, Phase, Who, WhoKind
 from laneway.core.ledger.question import Answer, Request
-from laneway.core.refusals import NodeUnknown
+from laneway.core.refusals import NodeNotFound
 
 KNOWN = [
     "nvidia.com/NVIDIA_A2-2Q",
@@ -106,11 +106,11 @@ def test_yes_and_no_come_first() -> None:
         "Yes: there is room for 1 VM with 2 x a.com/L4.",
         "  room on n1 for 2",
     ]
-    refusal = NodeUnknown("n9", ())
+    refusal = NodeNotFound("n9", ())
     no: dict[str, Any] = {"kept": 1, "refusals": (refusal,), "change": (("a.com/L4", -1),)}
     assert read(Answer(machines=3, started=1, **no)) == [
         "No: of 3 VMs each with 2 x a.com/L4 there is room for 2.",
-        f"  NodeUnknown: {refusal.words}",
+        f"  NodeNotFound: {refusal.words}",
         "  1 of 3 stays as it is",
         "  asks for 1 x a.com/L4 less than now",
     ]

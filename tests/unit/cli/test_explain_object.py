@@ -33,7 +33,7 @@ def test_wish_that_is_not_met_is_said_with_the_condition(
     condition = {
         "type": "Ready",
         "status": "False",
-        "reason": "ProfileUnknown",
+        "reason": "ProfileNotOffered",
         "message": "The driver offers no such profile.",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
@@ -42,7 +42,7 @@ def test_wish_that_is_not_met_is_said_with_the_condition(
     )
     assert "Desired vGPU: NVIDIA A2-99Q; configured: none." in out
     assert "The agent has not acted on generation 3 yet; it has on 2." in out
-    assert "Ready: False (ProfileUnknown) since 2026-01-01T00:00:00Z" in out
+    assert "Ready: False (ProfileNotOffered) since 2026-01-01T00:00:00Z" in out
     assert "    The driver offers no such profile." in out
 
 

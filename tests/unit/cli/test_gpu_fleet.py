@@ -257,12 +257,12 @@ def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
 
 
 def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> None:
-    answer = Answer("refused", "WriteRefused", f"VM default/vm has it.{NOT_LATER}")
+    answer = Answer("refused", "UpdateRejected", f"VM default/vm has it.{NOT_LATER}")
     assert asking.told(answer, advise=True) == [
-        "WriteRefused: VM default/vm has it.",
+        "UpdateRejected: VM default/vm has it.",
         "To have it applied as soon as it becomes possible, add --when-possible.",
     ]
-    assert asking.told(answer, advise=False) == ["WriteRefused: VM default/vm has it."]
+    assert asking.told(answer, advise=False) == ["UpdateRejected: VM default/vm has it."]
 
 
 def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> None:

@@ -50,7 +50,7 @@ def test_a_command_that_is_interrupted_tells_what_that_means(
 def test_an_interruption_does_not_leave_a_refused_change_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unused_tcp_port: int
 ) -> None:
-    ready = {"type": "Ready", "status": "False", "reason": "DeviceHeld", "observedGeneration": 2}
+    ready = {"type": "Ready", "status": "False", "reason": "DeviceInUse", "observedGeneration": 2}
     stored = {
         "metadata": {"name": "gpu", "generation": 2},
         "spec": {"address": "0000:08:00.0", "nodeName": "node1", "enabled": False},

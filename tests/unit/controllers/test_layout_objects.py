@@ -59,7 +59,7 @@ def test_the_worst_that_was_answered_is_told() -> None:
     assert told(done, busy) == ("InProgress", "False", "1 of 2")
     assert told(done, busy, refused) == ("Refused", "False", "1 of 3")
     assert told(planned) == ("DryRun", "False", "0 of 1")
-    assert told() == ("NothingSelected", "False", "0 of 0")
+    assert told() == ("NoGpuSelected", "False", "0 of 0")
     assert "c: No room." in summed(layout(done, busy, refused))[0].message
 
 
@@ -75,14 +75,14 @@ def test_a_gpu_without_instances_waits_for_them() -> None:
 
 def test_an_answer_to_an_earlier_wish_is_none() -> None:
     assert told(entry("a", "Done"), entry("b", "Done", generation=2)) == (
-        "NotAnswered",
+        "AgentNotReporting",
         "False",
         "1 of 2",
     )
 
 
 def test_a_named_gpu_without_an_entry_is_missed() -> None:
-    assert told(entry("a", "Done"), names=("a", "b")) == ("NotAnswered", "False", "1 of 2")
+    assert told(entry("a", "Done"), names=("a", "b")) == ("AgentNotReporting", "False", "1 of 2")
     assert "b" in summed(layout(entry("a", "Done"), names=("a", "b")))[0].message
 
 
@@ -156,7 +156,7 @@ def test_refusals_of_the_present_wish_are_told_and_the_gpus_first() -> None:
     stored = [
         vgpu("node1-000008007", "0000:08:00.7", "ProfileExhausted"),
         vgpu("node1-000008006", "0000:08:00.6", "InProgress"),
-        vgpu("node1-000008005", "0000:08:00.5", "GpuPreparing"),
+        vgpu("node1-000008005", "0000:08:00.5", "GpuNotReady"),
     ]
     assert objects("node1", gpu, None, stored).refused == (
         Answer("ToolMissing", "why", "SRIOVGPUDevice gpu"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from laneway.core.fitness import find, unfit
 from laneway.core.inventory import DeviceError, Inventory
-from laneway.core.refusals import DeviceMissing, DeviceQuarantined
+from laneway.core.refusals import DeviceNotFound, DeviceQuarantined
 from support.cards import CARD, scene
 
 
@@ -26,7 +26,7 @@ def test_a_function_that_could_not_be_read_is_not_called_missing() -> None:
     [refusal] = unfit(CARD, scene().but(inventory=Inventory(errors=(failed,))).situation)
     assert "cannot be read: Input/output error" in refusal.words
     missing = scene().but(inventory=Inventory()).situation
-    assert unfit(CARD, missing) == (DeviceMissing(str(CARD)),)
+    assert unfit(CARD, missing) == (DeviceNotFound(str(CARD)),)
 
 
 def test_quarantine_and_silence_are_both_told() -> None:

@@ -84,9 +84,9 @@ def test_a_vgpu_in_use_is_never_taken_away() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"}, held=(0,))
 
     assert reasons(plan_layout(wish(("NVIDIA A2-8Q", 1)), look)) == [
-        "DeviceHeld",
+        "DeviceInUse",
     ]
-    assert reasons(plan_layout(wish(), look)) == ["DeviceHeld"]
+    assert reasons(plan_layout(wish(), look)) == ["DeviceInUse"]
 
 
 def test_another_size_replaces_what_nobody_uses() -> None:
@@ -130,7 +130,7 @@ def test_parameters_come_last_and_only_where_they_differ() -> None:
 def test_parameters_of_a_vgpu_in_use_cannot_change() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q"}, held=(0,))
     asked = wish(("NVIDIA A2-4Q", 1), parameters="frame_rate_limiter=0")
-    assert reasons(plan_layout(asked, look)) == ["DeviceHeld"]
+    assert reasons(plan_layout(asked, look)) == ["DeviceInUse"]
 
 
 # -------------------------------------------------------------------------------------- mixed size
@@ -196,7 +196,7 @@ def test_the_mode_goes_with_the_wish_for_it() -> None:
 def test_a_mode_cannot_change_under_a_vgpu_in_use() -> None:
     look = l40s({0: "NVIDIA L40S-8Q"}, mixed=False, held=(0,))
     asked = wish(("NVIDIA L40S-8Q", 1), mixed_size=True)
-    assert reasons(plan_layout(asked, look)) == ["DeviceHeld"]
+    assert reasons(plan_layout(asked, look)) == ["DeviceInUse"]
 
 
 # ------------------------------------------------------------------------------- functions are off
@@ -219,9 +219,9 @@ def test_without_functions_the_first_plan_makes_them_and_tells_the_rest() -> Non
 def test_without_functions_the_catalogue_refuses_what_can_never_fit() -> None:
     off = situation(pf(vfs=0))
     assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 5)), off)) == ["LayoutDoesNotFit"]
-    assert reasons(plan_layout(wish(("NVIDIA A2-5Q", 1)), off)) == ["ProfileUnknown"]
+    assert reasons(plan_layout(wish(("NVIDIA A2-5Q", 1)), off)) == ["ProfileNotOffered"]
     assert reasons(plan_layout(wish(("NVIDIA A2-1Q", 17)), off)) == [
-        "TooFewFunctions",
+        "LayoutDoesNotFit",
         "LayoutDoesNotFit",
     ]
     both = wish(("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
@@ -232,7 +232,7 @@ def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
     off = situation(pf(vfs=0, subsystem_device="157e"))
     found = plan_layout(wish(("NVIDIA A16-4Q", 1)), off)
     assert isinstance(found, tuple)
-    assert reasons(found) == ["ProfileUnknown"]
+    assert reasons(found) == ["ProfileNotOffered"]
     assert "A2-4Q" in found[0].words
     assert steps(plan_layout(wish(("NVIDIA A2-4Q", 1)), off))
 
@@ -260,11 +260,11 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
 @pytest.mark.parametrize(
     ("gpu", "expected"),
     [
-        (pf(vendor="8086"), ["NotAVgpuCard"]),
-        (pf(class_code="020000"), ["NotAVgpuCard"]),
-        (pf(physfn=VFS[1]), ["NotAVgpuCard"]),
+        (pf(vendor="8086"), ["VgpuUnsupported"]),
+        (pf(class_code="020000"), ["VgpuUnsupported"]),
+        (pf(physfn=VFS[1]), ["VgpuUnsupported"]),
         (pf(total_vfs=None), ["NoSriov"]),
-        (pf(sriov_gpu=False), ["NotAVgpuCard"]),
+        (pf(sriov_gpu=False), ["VgpuUnsupported"]),
         (pf(driver="vfio-pci", vfs=0), ["DriverMissing"]),
         (pf(driver="nouveau", vfs=0), ["DriverMissing"]),
         (pf(driver="", vfs=0), ["DriverMissing"]),
@@ -282,7 +282,7 @@ def test_the_remedy_for_a_gpu_on_vfio_pci_is_to_give_it_back() -> None:
 
 def test_a_card_that_is_not_there() -> None:
     elsewhere = GpuWish(PciAddress.parse("0000:99:00.0"), ())
-    assert reasons(plan_layout(elsewhere, situation())) == ["DeviceMissing"]
+    assert reasons(plan_layout(elsewhere, situation())) == ["DeviceNotFound"]
 
 
 def test_programs_that_are_missing_or_silent() -> None:
@@ -311,12 +311,12 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     )
     found = reasons(plan_layout(asked, situation(modes=GpuModes())))
     assert found == [
-        "CountTooSmall",
-        "CountTooSmall",
-        "ParametersMalformed",
-        "ModesExclusive",
-        "ProfileUnknown",
-        "ProfileUnknown",
+        "CountInvalid",
+        "CountInvalid",
+        "ParametersInvalid",
+        "ModeConflict",
+        "ProfileNotOffered",
+        "ProfileNotOffered",
         "MigUnsupported",
         "MixedSizeUnsupported",
     ]
@@ -346,22 +346,22 @@ def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any()
 
 def test_every_function_can_carry_a_vgpu_and_no_more() -> None:
     assert len(steps(plan_layout(wish(("NVIDIA A2-1B", 16)), situation()))) == 16
-    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 17)), situation()))
+    assert "LayoutDoesNotFit" in reasons(plan_layout(wish(("NVIDIA A2-1B", 17)), situation()))
     eight = situation(pf(vfs=8))
-    assert "TooFewFunctions" in reasons(plan_layout(wish(("NVIDIA A2-1B", 9)), eight))
-    assert "TooFewFunctions" in reasons(
+    assert "LayoutDoesNotFit" in reasons(plan_layout(wish(("NVIDIA A2-1B", 9)), eight))
+    assert "LayoutDoesNotFit" in reasons(
         plan_layout(wish(("NVIDIA A2-1B", 17)), situation(pf(vfs=0)))
     )
 
 
 def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:
     for name in ("NVIDIA A2-3Q", "NVIDIA A40-4Q", "", "A2-4Q"):
-        assert reasons(plan_layout(wish((name, 1)), situation())) == ["ProfileUnknown"]
+        assert reasons(plan_layout(wish((name, 1)), situation())) == ["ProfileNotOffered"]
 
 
 def test_nothing_is_removed_when_users_cannot_be_seen() -> None:
     blind = situation(carried={0: "NVIDIA A2-4Q"}, blind="no processes are visible")
-    assert reasons(plan_layout(wish(), blind)) == ["UsersUnknown"]
+    assert reasons(plan_layout(wish(), blind)) == ["HoldersUnknown"]
     assert steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), blind))
 
 

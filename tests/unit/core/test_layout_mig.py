@@ -139,7 +139,7 @@ def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
         assert [step.start for step in one if isinstance(step, DestroyGpuInstance)] == [start]
         changed = [step.function for step in one if isinstance(step, SetVgpuType)]
         assert changed == [VFS[vf], VFS[vf]]
-    assert reasons(both) == ["DeviceHeld"]
+    assert reasons(both) == ["DeviceInUse"]
     more = wish((f"{DC}-1-8Q", 6), (f"{DC}-2-48Q", 1))
     stuck = plan_layout(more, rtx(carried, *there, places=places, held=(0, 1)))
     assert reasons(stuck) == ["InstancesDoNotFit"]
@@ -170,7 +170,7 @@ def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
     user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
     there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)
     look = rtx(None, there, holders={GPU: (user,)})
-    assert reasons(plan_layout(wish((f"{DC}-4-96Q", 1)), look)) == ["DeviceHeld"]
+    assert reasons(plan_layout(wish((f"{DC}-4-96Q", 1)), look)) == ["DeviceInUse"]
     assert steps(plan_layout(wish((f"{DC}-2-48Q", 1)), look))
 
 
@@ -189,7 +189,7 @@ def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() ->
     assert [type(step) for step in steps(second)] == [CreateMdev, CreateMdev]
 
     unlisted = plan_layout(asked, situation(pf(A100), names=(), modes=made))
-    assert reasons(unlisted) == ["ProfileUnknown"]
+    assert reasons(unlisted) == ["ProfileNotOffered"]
 
 
 def test_instances_that_do_not_fit_are_refused_before_anything_is_torn_down() -> None:

@@ -91,14 +91,14 @@ def test_a_profile_that_is_named_twice_is_asked_for_in_sum() -> None:
 @pytest.mark.parametrize(
     ("mode", "vgpus", "expected"),
     [
-        ("SameSize", [(MIG_5C, 1)], ["ModeExcludes"]),
-        ("MixedSize", [(MIG_5C, 1), (Q4, 1)], ["ModeExcludes"]),
-        ("MIGBacked", [(Q4, 1)], ["ModeExcludes"]),
-        ("MIG", [(MIG_5C, 1)], ["ModeExcludes"]),
-        ("Passthrough", [(Q4, 1)], ["ModeExcludes"]),
-        ("Passthrough", [("what?", 1)], ["ModeExcludes"]),
-        ("sliced", [], ["ModeUnknown"]),
-        ("", [(Q4, 0), (Q8, -3)], ["CountTooSmall", "CountTooSmall"]),
+        ("SameSize", [(MIG_5C, 1)], ["ModeConflict"]),
+        ("MixedSize", [(MIG_5C, 1), (Q4, 1)], ["ModeConflict"]),
+        ("MIGBacked", [(Q4, 1)], ["ModeConflict"]),
+        ("MIG", [(MIG_5C, 1)], ["ModeConflict"]),
+        ("Passthrough", [(Q4, 1)], ["ModeConflict"]),
+        ("Passthrough", [("what?", 1)], ["ModeConflict"]),
+        ("sliced", [], ["ModeInvalid"]),
+        ("", [(Q4, 0), (Q8, -3)], ["CountInvalid", "CountInvalid"]),
     ],
 )
 def test_what_contradicts_itself_is_refused(
@@ -107,7 +107,7 @@ def test_what_contradicts_itself_is_refused(
     found = wish_of(GPU, mode, vgpus)
     assert reasons(found) == expected
     assert isinstance(found, tuple)
-    if expected == ["ModeExcludes"]:
+    if expected == ["ModeConflict"]:
         assert mode in found[0].words
         assert vgpus[0][0] in found[0].words
 
@@ -159,4 +159,4 @@ def test_a_mode_is_left_for_no_vgpus_at_all_only_when_it_is_named() -> None:
 def test_a_gpu_in_use_is_left_in_its_mode() -> None:
     held = a100(carried={3: "GRID A100-4C"}, held=(3,), modes=mig_modes(on=False))
     for mode in ("Passthrough", "MIG"):
-        assert "DeviceHeld" in reasons(plan_wish(good(mode), held))
+        assert "DeviceInUse" in reasons(plan_wish(good(mode), held))

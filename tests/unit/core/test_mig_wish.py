@@ -21,7 +21,7 @@ from laneway.core.plan import (
     Plan,
     Satisfied,
 )
-from laneway.core.refusals import DeviceHeld, InstancesDoNotFit, OtherInstances
+from laneway.core.refusals import DeviceHeld, ExtraInstances, InstancesDoNotFit
 from laneway.core.situation import Holder, Situation
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from support.effects import Kernel
@@ -159,7 +159,7 @@ def test_what_is_missing_comes_by_itself_but_nothing_goes_for_it() -> None:
 
     assert Counter(one.profile for one in there) == {"2g.10gb": 1, "1g.5gb": 2}
     after = card(*there)
-    assert reasons(decide(asked, after)) == ["OtherInstances"]
+    assert reasons(decide(asked, after)) == ["ExtraInstances"]
     assert "MIG 2g.10gb at 0" in words(decide(asked, after))
     assert is_complete(asked, after.inventory)
 
@@ -167,7 +167,7 @@ def test_what_is_missing_comes_by_itself_but_nothing_goes_for_it() -> None:
 def test_what_has_no_room_beside_others_is_told() -> None:
     look = card(instance(A100, "4g.20gb", 0))
     asked = wish({"7g.40gb": 1}, explicit=False)
-    assert reasons(decide(asked, look)) == ["OtherInstances"]
+    assert reasons(decide(asked, look)) == ["ExtraInstances"]
     assert "no room for 1 x MIG 7g.40gb" in words(decide(asked, look))
     assert not is_complete(asked, look.inventory)
     assert spots(carried_out(decide(wish({"7g.40gb": 1}), look), look)) == [("7g.40gb", 0)]
@@ -176,7 +176,7 @@ def test_what_has_no_room_beside_others_is_told() -> None:
 def test_what_nobody_asked_for_is_adopted() -> None:
     look = card(instance(A100, "4g.20gb", 0))
     for asked in (wish({}, enabled=False, explicit=False), wish({}, explicit=False)):
-        assert reasons(decide(asked, look)) == ["InstancesElsewhere"]
+        assert reasons(decide(asked, look)) == ["UnmanagedInstances"]
 
 
 # ---------------------------------------------------------------------------------- what is refused
@@ -187,7 +187,7 @@ def test_an_instance_with_a_vgpu_stays_and_who_holds_it_is_named() -> None:
 
     for asked in (wish({}, enabled=False), wish({"7g.40gb": 1})):
         refused = decide(asked, look)
-        assert reasons(refused) == ["DeviceHeld"]
+        assert reasons(refused) == ["DeviceInUse"]
         assert f"vGPU NVIDIA X-1g.5gb on {VFS[0]} is in its GPU instance MIG 1g.5gb at 0" in words(
             refused
         )
@@ -203,18 +203,18 @@ def test_a_vgpu_that_could_be_in_several_keeps_all_of_them() -> None:
     )
     inventory = msgspec.structs.replace(look.inventory, vgpus=tuple(vgpus))
     look = msgspec.structs.replace(look, inventory=inventory)
-    assert reasons(decide(wish({"1g.5gb": 2}), look)) == ["DeviceHeld"]
+    assert reasons(decide(wish({"1g.5gb": 2}), look)) == ["DeviceInUse"]
     assert isinstance(decide(wish({"1g.5gb": 4}), look), Plan)
 
 
 def test_nothing_goes_while_somebody_computes_on_the_card_but_more_may_come() -> None:
     look = card(instance(A100, "1g.5gb", 0), holders={GPU: (COMPUTING,)})
     refused = decide(wish({}, enabled=False), look)
-    assert reasons(refused) == ["DeviceHeld"]
+    assert reasons(refused) == ["DeviceInUse"]
     assert COMPUTING.text in words(refused)
     assert isinstance(decide(wish({"1g.5gb": 2}), look), Plan)
     blind = card(instance(A100, "1g.5gb", 0), blind="no root")
-    assert reasons(decide(wish({}, enabled=False), blind)) == ["UsersUnknown"]
+    assert reasons(decide(wish({}, enabled=False), blind)) == ["HoldersUnknown"]
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ def test_engines_are_counted_where_slices_would_do() -> None:
 @pytest.mark.parametrize(
     ("requests", "reason"),
     [
-        ([("MIG 1g.10gb+gfx", 1)], "ProfileUnknown"),
-        ([("", 1)], "ProfileUnknown"),
-        ([("1g.5gb; reboot", 1)], "ProfileUnknown"),
-        ([("x" * 100_000, 1)], "ProfileUnknown"),
-        ([("MIG MIG 1g.5gb", 1)], "ProfileUnknown"),
-        ([("MIG 1g.5gb", -1)], "InstanceCountNegative"),
-        ([("\x00", -(10**18))], "InstanceCountNegative"),
-        ([("MIG 1g.5gb", 1), ("1g.5gb", 2)], "ProfileRepeated"),
+        ([("MIG 1g.10gb+gfx", 1)], "ProfileNotOffered"),
+        ([("", 1)], "ProfileNotOffered"),
+        ([("1g.5gb; reboot", 1)], "ProfileNotOffered"),
+        ([("x" * 100_000, 1)], "ProfileNotOffered"),
+        ([("MIG MIG 1g.5gb", 1)], "ProfileNotOffered"),
+        ([("MIG 1g.5gb", -1)], "CountInvalid"),
+        ([("\x00", -(10**18))], "CountInvalid"),
+        ([("MIG 1g.5gb", 1), ("1g.5gb", 2)], "DuplicateProfile"),
     ],
 )
 def test_odd_requests_are_refused_with_their_reason(
@@ -269,7 +269,7 @@ def test_what_is_not_requested_may_be_unknown() -> None:
 
 def test_the_card_must_be_able_and_in_mig_mode() -> None:
     asked = wish({"1g.5gb": 1})
-    assert reasons(decide(asked, card(mig=False))) == ["MigModeOff"]
+    assert reasons(decide(asked, card(mig=False))) == ["MigModeDisabled"]
     assert "SRIOVGPUDevice node1-000008000" in words(decide(asked, card(mig=False)))
     assert reasons(decide(asked, card(mig=None))) == ["MigUnsupported"]
     unasked = card(gpus={}, unasked={GPU: "nvidia-smi ended with status 9"})
@@ -279,13 +279,13 @@ def test_the_card_must_be_able_and_in_mig_mode() -> None:
     nothing = wish({}, enabled=False)
     for look in (card(mig=False), card(mig=None), elsewhere):
         assert decide(nothing, look) == Satisfied()
-    assert reasons(decide(asked, situation(pf(address=VFS[3])))) == ["DeviceMissing"]
+    assert reasons(decide(asked, situation(pf(address=VFS[3])))) == ["DeviceNotFound"]
 
 
 def test_instances_wait_for_the_card_but_go_at_once() -> None:
     look = card(instance(A100, "1g.5gb", 0))
     refused = decide(wish({"1g.5gb": 2}), look, preparing="its functions are being switched on.")
-    assert reasons(refused) == ["GpuPreparing"]
+    assert reasons(refused) == ["GpuNotReady"]
     assert "functions are being switched on" in words(refused)
     assert isinstance(decide(wish({}, enabled=False), look, preparing="functions"), Plan)
 
@@ -438,7 +438,7 @@ def test_without_an_explicit_wish_nothing_is_ever_destroyed(
             look, gpus={GPU: msgspec.structs.replace(look.gpus[GPU], instances=there)}
         )
         again = decide(wish(wanted, explicit=False), after)
-        assert isinstance(again, Satisfied) or isinstance(again[0], OtherInstances)  # type: ignore[index]
+        assert isinstance(again, Satisfied) or isinstance(again[0], ExtraInstances)  # type: ignore[index]
 
 
 def carrying(look: Situation) -> list[VgpuFunction]:

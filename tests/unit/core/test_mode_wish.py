@@ -24,17 +24,17 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import (
     DeviceHeld,
-    DeviceMissing,
+    DeviceNotFound,
     DriverMissing,
     GpuUnreadable,
+    IommuDisabled,
+    MigConfigurationEnabled,
     MigUnsupported,
-    MigWished,
     MixedSizeUnsupported,
-    ModeElsewhere,
-    ModeUnknown,
+    ModeInvalid,
     ModeWithoutVfs,
-    NoIommu,
-    VfsElsewhere,
+    UnmanagedMode,
+    UnmanagedVfs,
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, vf_count
@@ -163,7 +163,7 @@ def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(one: Scene, wish: M
             assert refusal == MigUnsupported(str(CARD))
             assert modes.mig is None
         elif modes.mig:
-            assert refusal == MigWished(str(CARD))
+            assert refusal == MigConfigurationEnabled(str(CARD))
             assert wish.mig_wished
         else:
             assert refusal == MixedSizeUnsupported(str(CARD))
@@ -199,7 +199,7 @@ def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
     assume(text not in ["", *Mode])
     wish = ModeWish(CARD, enabled, text, explicit=explicit)
     (refusal,) = refused(wish, card(vfs=True))
-    assert isinstance(refusal, ModeUnknown)
+    assert isinstance(refusal, ModeInvalid)
     assert len(refusal.words) < 400
     assert judge(wish, seen(card(vfs=True).situation)) == (refusal,)
 
@@ -299,7 +299,7 @@ def test_a_configuration_of_gpu_instances_chooses_the_mode_that_is_left_open() -
     assert steps(wished("", vfs=False, mig=True), card(vfs=False)) == (MIG_ON,)
     chosen = wished("MixedSize", mig=True)
     assert steps(chosen, card(vfs=True)) == (MIX,)
-    assert refused(chosen, card(vfs=True, mig=True)) == (MigWished(str(CARD)),)
+    assert refused(chosen, card(vfs=True, mig=True)) == (MigConfigurationEnabled(str(CARD)),)
 
 
 # ------------------------------------------------------------------------------------- refusals
@@ -324,7 +324,7 @@ def test_what_the_card_cannot() -> None:
 def test_functions_that_nobody_asked_for_here_stay() -> None:
     for mode in ("", "Passthrough", "MIG"):
         (refusal,) = refused(wished(mode, vfs=False, explicit=False), card(vfs=True))
-        assert refusal == VfsElsewhere(str(CARD), 16)
+        assert refusal == UnmanagedVfs(str(CARD), 16)
 
 
 def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_it() -> None:
@@ -335,22 +335,22 @@ def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_i
         (card(vfs=False, mig=True, made=(INSTANCE,)), "Passthrough", "MIG"),
     ):
         answer = refused(wished(mode, explicit=False), one)
-        assert answer == (ModeElsewhere(str(CARD), mode, found),)
+        assert answer == (UnmanagedMode(str(CARD), mode, found),)
         assert mode in answer[0].words
         assert found in answer[0].words
     with_instances = card(vfs=False, mig=True, made=(INSTANCE,))
     adopted = refused(wished("", vfs=True, explicit=False), with_instances)
-    assert adopted == (ModeElsewhere(str(CARD), "MIGBacked", "MIG"),)
+    assert adopted == (UnmanagedMode(str(CARD), "MIGBacked", "MIG"),)
 
 
 def test_functions_that_a_boot_left_stand_in_the_way_of_no_mode_that_has_functions() -> None:
     booted = replace(wished("MIGBacked", explicit=False), as_booted=True)
     assert steps(booted, card(vfs=True)) == steps(wished("MIGBacked"), card(vfs=True))
     whole = replace(wished("MIG", explicit=False), as_booted=True)
-    assert refused(whole, card(vfs=True)) == (VfsElsewhere(str(CARD), 16),)
+    assert refused(whole, card(vfs=True)) == (UnmanagedVfs(str(CARD), 16),)
     back = replace(wished("SameSize", explicit=False), as_booted=True)
     (refusal,) = refused(back, card(vfs=True, mig=True, made=(INSTANCE,)))
-    assert isinstance(refusal, ModeElsewhere)
+    assert isinstance(refusal, UnmanagedMode)
 
 
 @pytest.mark.parametrize("mode", ["MixedSize", "MIGBacked", "MIG", "Passthrough"])
@@ -385,10 +385,10 @@ def test_a_card_that_does_not_answer_or_has_another_driver_is_left_alone() -> No
     answer = refused(wished("MIG"), card(vfs=False).where(CARD, driver="").but(gpus={}))
     assert [type(one) for one in answer] == [DriverMissing]
     gone = judge(wished("MIG"), Inventory())
-    assert gone == (DeviceMissing(str(CARD)),)
+    assert gone == (DeviceNotFound(str(CARD)),)
 
 
 def test_everything_that_is_wrong_is_told_together() -> None:
     one = card(vfs=False).where(CARD, iommu_group=None).but(holders={CARD: (USER,)})
     answer = refused(wished("MIGBacked"), one)
-    assert {type(refusal) for refusal in answer} == {NoIommu, DeviceHeld}
+    assert {type(refusal) for refusal in answer} == {IommuDisabled, DeviceHeld}

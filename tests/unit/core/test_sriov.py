@@ -24,16 +24,16 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import (
     DeviceHeld,
-    DeviceMissing,
+    DeviceNotFound,
     DeviceQuarantined,
     DeviceUnusable,
     DriverMissing,
+    GpuVfCountInvalid,
+    HoldersUnknown,
     NoSriov,
-    NotAVgpuCard,
     ToolMissing,
-    UsersUnknown,
-    VfCountOutOfRange,
-    VfsAllOrNone,
+    VfCountInvalid,
+    VgpuUnsupported,
 )
 from laneway.core.situation import Holder
 from laneway.core.sriov import set_vfs, switch_gpu
@@ -69,7 +69,7 @@ def test_a_card_that_the_node_uses_itself_gets_back_what_it_had_and_no_other_num
         assert isinstance(decision, Plan)
         assert {type(step) for step in decision.steps} == {type(step) for step in free.steps}
     else:
-        assert reasons(decision) == ["CardInUse"]
+        assert reasons(decision) == ["CriticalToNode"]
 
 
 @given(scenes(gpu=False) | scenes(gpu=False, free=True), st.integers(-1, 9), st.booleans())
@@ -205,7 +205,7 @@ def test_the_number_that_is_there_needs_nothing_even_while_all_are_in_use() -> N
 @pytest.mark.parametrize("count", [-1, 17, 1 << 40])
 def test_a_number_out_of_range_says_the_range(count: int) -> None:
     decision = set_vfs(CARD, count, scene().situation)
-    assert decision == (VfCountOutOfRange(str(CARD), count, 16),)
+    assert decision == (VfCountInvalid(str(CARD), count, 16),)
     assert "0 to 16" in words(decision)
 
 
@@ -213,7 +213,7 @@ def test_every_holder_is_named_and_everything_else_that_is_wrong_too() -> None:
     one = scene(existing=4).where(CARD, driver="")
     one = one.but(holders={VFS[1]: (USER,), VFS[3]: (USER, USER)})
     decision = set_vfs(CARD, 99, one.situation)
-    assert reasons(decision) == ["VfCountOutOfRange", "DriverMissing", "DeviceHeld", "DeviceHeld"]
+    assert reasons(decision) == ["VfCountInvalid", "DriverMissing", "DeviceInUse", "DeviceInUse"]
     assert "process 4711 (qemu-system-x86)" in words(decision)
 
 
@@ -233,7 +233,9 @@ def test_the_nodes_own_vf_stays() -> None:
 
 def test_nothing_is_taken_while_users_cannot_be_seen_but_vfs_can_be_added() -> None:
     blind = "Laneway runs in a PID namespace of its own"
-    assert set_vfs(CARD, 0, scene(existing=9).but(blind=blind).situation) == (UsersUnknown(blind),)
+    assert set_vfs(CARD, 0, scene(existing=9).but(blind=blind).situation) == (
+        HoldersUnknown(blind),
+    )
     assert isinstance(set_vfs(CARD, 4, scene().but(blind=blind).situation), Plan)
 
 
@@ -268,7 +270,7 @@ def test_a_card_that_cannot() -> None:
 
 def test_a_card_that_is_not_there_or_could_not_be_read() -> None:
     nothing = scene().but(inventory=Inventory())
-    assert set_vfs(CARD, 4, nothing.situation) == (DeviceMissing(str(CARD)),)
+    assert set_vfs(CARD, 4, nothing.situation) == (DeviceNotFound(str(CARD)),)
     error = DeviceError(str(CARD), "cannot be read: Input/output error")
     broken = scene().but(inventory=Inventory(errors=(error,)))
     assert "Input/output error" in words(set_vfs(CARD, 4, broken.situation))
@@ -317,9 +319,9 @@ def test_a_number_for_a_gpu_is_all_or_none() -> None:
     one = scene(gpu=True)
     assert set_vfs(CARD, 16, one.situation) == switch_gpu(CARD, True, one.situation)
     decision = set_vfs(CARD, 4, one.situation)
-    assert decision == (VfsAllOrNone(str(CARD), 4, 16),)
+    assert decision == (GpuVfCountInvalid(str(CARD), 4, 16),)
     assert "request 16 or 0" in words(decision)
-    assert reasons(set_vfs(CARD, 17, one.situation)) == ["VfCountOutOfRange"]
+    assert reasons(set_vfs(CARD, 17, one.situation)) == ["VfCountInvalid"]
 
 
 def test_driver_and_program_must_be_there() -> None:
@@ -332,7 +334,7 @@ def test_driver_and_program_must_be_there() -> None:
 
 def test_without_an_iommu_functions_can_go_but_not_come() -> None:
     without = scene(gpu=True).where(CARD, iommu_group=None)
-    assert reasons(switch_gpu(CARD, True, without.situation)) == ["NoIommu"]
+    assert reasons(switch_gpu(CARD, True, without.situation)) == ["NoIommuGroup"]
     assert "intel_iommu=on" in words(switch_gpu(CARD, True, without.situation))
     made = scene(gpu=True, existing=16).where(CARD, iommu_group=None)
     assert isinstance(switch_gpu(CARD, False, made.situation), Plan)
@@ -367,18 +369,18 @@ def test_vgpus_forbid_it_and_are_named() -> None:
     )
     one = one.but(inventory=replace(one.situation.inventory, vgpus=vgpus))
     decision = switch_gpu(CARD, False, one.situation)
-    assert reasons(decision) == ["DeviceHeld"]
+    assert reasons(decision) == ["DeviceInUse"]
     assert f"{VFS[5]} is in use: vGPU NVIDIA A2-4Q is configured on it" in words(decision)
 
 
 def test_only_vgpu_cards_are_switched() -> None:
     network_card = scene()
-    assert switch_gpu(CARD, True, network_card.situation) == (NotAVgpuCard(str(CARD)),)
+    assert switch_gpu(CARD, True, network_card.situation) == (VgpuUnsupported(str(CARD)),)
     without = scene(gpu=True).where(CARD, sriov_gpu=False)
-    assert switch_gpu(CARD, True, without.situation) == (NotAVgpuCard(str(CARD)),)
+    assert switch_gpu(CARD, True, without.situation) == (VgpuUnsupported(str(CARD)),)
     firmware = scene(gpu=True).where(CARD, sriov_gpu=False, total_vfs=None)
     assert switch_gpu(CARD, True, firmware.situation) == (NoSriov(str(CARD)),)
     vf = scene(gpu=True, existing=16)
-    assert switch_gpu(VFS[0], True, vf.situation) == (NotAVgpuCard(str(VFS[0])),)
+    assert switch_gpu(VFS[0], True, vf.situation) == (VgpuUnsupported(str(VFS[0])),)
     gone = PciAddress.parse("0000:99:00.0")
-    assert switch_gpu(gone, True, vf.situation) == (DeviceMissing(str(gone)),)
+    assert switch_gpu(gone, True, vf.situation) == (DeviceNotFound(str(gone)),)

@@ -11,10 +11,10 @@ from laneway.core.inventory import Inventory, UsbDevice
 from laneway.core.plan import Plan, Satisfied, SetNodeOwner, undo
 from laneway.core.refusals import (
     DeviceHeld,
-    DeviceMissing,
-    DeviceReplaced,
+    DeviceNotFound,
     DeviceUnusable,
-    UsersUnknown,
+    HoldersUnknown,
+    UsbDeviceReplaced,
 )
 from laneway.core.situation import Holder, Situation
 from laneway.core.usb_claims import QEMU, claim, release
@@ -74,8 +74,8 @@ def test_a_device_that_somebody_uses_cannot_be_claimed() -> None:
 
 
 def test_nothing_is_done_while_users_cannot_be_seen() -> None:
-    assert claim(STICK, situation(blind="no root")) == (UsersUnknown("no root"),)
-    assert release(STICK.port, replace(CLAIMED, blind="no root")) == (UsersUnknown("no root"),)
+    assert claim(STICK, situation(blind="no root")) == (HoldersUnknown("no root"),)
+    assert release(STICK.port, replace(CLAIMED, blind="no root")) == (HoldersUnknown("no root"),)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_another_device_at_the_port_is_not_given_in_its_place(now: UsbDevice) ->
     decision = claim(STICK, replugged)
     assert isinstance(decision, tuple)
     [refusal] = decision
-    assert isinstance(refusal, DeviceReplaced)
+    assert isinstance(refusal, UsbDeviceReplaced)
     assert f"{now.vendor}:{now.product} at 003/{now.number:03d}" in refusal.words
     # Who asks by port looks at what is there now.
     assert isinstance(claim(STICK.port, replugged), Plan)
@@ -101,7 +101,7 @@ def test_another_device_at_the_port_is_not_given_in_its_place(now: UsbDevice) ->
 
 def test_a_device_that_was_unplugged() -> None:
     gone = replace(CLAIMED, inventory=Inventory(), usb_owners={})
-    assert claim(STICK, gone) == (DeviceMissing(STICK.port),)
+    assert claim(STICK, gone) == (DeviceNotFound(STICK.port),)
     assert release(STICK.port, gone) == Satisfied()
 
 

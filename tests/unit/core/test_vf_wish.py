@@ -12,7 +12,7 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import Link
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import CardInUse
+from laneway.core.refusals import CardCriticalToNode
 from laneway.core.vf_wish import VfWish, facts, incomplete, judge
 from support.cards import CARD, TYPES, scene, vf_addresses
 
@@ -63,7 +63,7 @@ def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
     elif wish.restores:
         assert answer == judge(wish, card(existing))
     else:
-        assert answer == (CardInUse(str(CARD), uplink),)
+        assert answer == (CardCriticalToNode(str(CARD), uplink),)
         assert "ens3 is part of bond vlan1-bo" in answer[0].words
         assert "VlanConfig" in answer[0].words
 

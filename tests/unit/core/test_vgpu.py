@@ -15,11 +15,11 @@ from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, undo
 from laneway.core.refusals import (
-    ConfiguredElsewhere,
-    FunctionMissing,
     ProfileExhausted,
     ProfileMissing,
-    ProfileUnknown,
+    ProfileNotListed,
+    UnmanagedVgpu,
+    VfNotFound,
 )
 from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
 
@@ -82,7 +82,7 @@ def test_disabling_removes_only_on_an_explicit_wish():
     inherited = decide_one(wish(enabled=False, explicit=False), there)
 
     assert explicit == Plan((RemoveMdev(VF, "nvidia-745", "NVIDIA A2-4Q", "u"),))
-    assert inherited == (ConfiguredElsewhere("NVIDIA A2-4Q"),)
+    assert inherited == (UnmanagedVgpu("NVIDIA A2-4Q"),)
 
 
 def test_another_profile_replaces_the_one_that_is_there_and_can_be_taken_back():
@@ -105,14 +105,14 @@ def test_another_profile_replaces_the_one_that_is_there_and_can_be_taken_back():
         (
             wish("NVIDIA A2-99Q"),
             function(),
-            ProfileUnknown("NVIDIA A2-99Q", ("NVIDIA A2-4Q", "NVIDIA A2-8Q")),
+            ProfileNotListed("NVIDIA A2-99Q", ("NVIDIA A2-4Q", "NVIDIA A2-8Q")),
         ),
         (
             wish("NVIDIA A2-8Q"),
             function(creatable=(Q4,)),
             ProfileExhausted("NVIDIA A2-8Q", (), ("NVIDIA A2-4Q",)),
         ),
-        (wish("NVIDIA A2-8Q"), None, FunctionMissing("0000:08:00.4")),
+        (wish("NVIDIA A2-8Q"), None, VfNotFound("0000:08:00.4")),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_its_facts(asked, there, refusal):
@@ -153,16 +153,16 @@ def vendor_card(carried: str, *listed: str) -> tuple[VgpuFunction, VgpuFunction]
         ("NVIDIA L40S-8Q", ("NVIDIA L40S-8A",), "NVIDIA L40S-48Q", ProfileExhausted),
         ("NVIDIA L40S-8Q", (), "NVIDIA L40S-8Q", ProfileExhausted),
         ("NVIDIA L40S-8Q", (), "NVIDIA L40S-48Q", ProfileExhausted),
-        ("NVIDIA L40S-8Q", (), "NVIDIA A2-4Q", ProfileUnknown),
-        ("NVIDIA L40S-8Q", (), "NVIDIA L40S-99Q", ProfileUnknown),
+        ("NVIDIA L40S-8Q", (), "NVIDIA A2-4Q", ProfileNotListed),
+        ("NVIDIA L40S-8Q", (), "NVIDIA L40S-99Q", ProfileNotListed),
         ("NVIDIA NEW-8Q", (), "NVIDIA NEW-8Q", ProfileExhausted),
-        ("NVIDIA NEW-8Q", (), "NVIDIA NEW-48Q", ProfileUnknown),
+        ("NVIDIA NEW-8Q", (), "NVIDIA NEW-48Q", ProfileNotListed),
         # The driver's id is new to the catalogue, so what runs has no name.
         ("", ("NVIDIA L40S-8A",), "NVIDIA L40S-48Q", ProfileExhausted),
-        ("", ("NVIDIA L40S-8A",), "NVIDIA A2-4Q", ProfileUnknown),
+        ("", ("NVIDIA L40S-8A",), "NVIDIA A2-4Q", ProfileNotListed),
         ("", (), "NVIDIA L40S-48Q", ProfileExhausted),
         ("", (), "", ProfileMissing),
-        ("", (), "nonsense", ProfileUnknown),
+        ("", (), "nonsense", ProfileNotListed),
     ],
 )
 def test_a_vendor_profile_that_is_not_listed_now_is_known_all_the_same(

@@ -13,12 +13,12 @@ from laneway.admission.machines.devices import find, is_usb
 from laneway.admission.world import RESOURCE, World
 from laneway.core.device_plugin.answer import environment_name
 from laneway.core.refusals import (
+    MultipleDisplays,
     Refusal,
-    ResourceInBothLists,
-    ResourcesConfused,
-    SeveralDisplays,
-    UsbInGpus,
-    VgpusPerMachine,
+    ResourceInTwoLists,
+    ResourceNamesConflict,
+    TooManyVgpus,
+    UsbDeviceInGpus,
 )
 from laneway.core.vgpu.catalogue import profile_named
 from laneway.core.vgpu.together import instead, most_per_machine
@@ -41,7 +41,7 @@ def too_many(requests: Sequence[DeviceRequest], world: World) -> Iterator[Refusa
         known = profile_named(name)
         most = most_per_machine(name, known)
         if most is not None and count > most:
-            yield VgpusPerMachine(name, count, most, instead(known, count))
+            yield TooManyVgpus(name, count, most, instead(known, count))
 
 
 def _profile(request: DeviceRequest, world: World) -> str:
@@ -62,13 +62,13 @@ def _in_both_lists(devices: Devices) -> Iterator[Refusal]:
             tuple(one.name for one in part if one.device_name == resource)
             for part in (devices.host_devices, devices.gpus)
         )
-        yield ResourceInBothLists(resource, hosts, gpus)
+        yield ResourceInTwoLists(resource, hosts, gpus)
 
 
 def _usb_in_gpus(gpus: Sequence[DeviceRequest], world: World) -> Iterator[Refusal]:
     for one in gpus:
         if one.device_name and is_usb(world, one.device_name):
-            yield UsbInGpus(one.name, one.device_name)
+            yield UsbDeviceInGpus(one.name, one.device_name)
 
 
 def _alike(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
@@ -79,14 +79,14 @@ def _alike(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
             variables.setdefault(environment_name(one.device_name), set()).add(one.device_name)
     for resources in variables.values():
         if len(resources) > 1:
-            yield ResourcesConfused(tuple(sorted(resources)))
+            yield ResourceNamesConflict(tuple(sorted(resources)))
 
 
 def displays(gpus: Sequence[DeviceRequest]) -> Iterator[Refusal]:
     """More than one display with ramFB, as KubeVirt counts them: what is not said is on."""
     names = [one.name for one in gpus if _shows(one)]
     if len(names) > 1:
-        yield SeveralDisplays(tuple(names))
+        yield MultipleDisplays(tuple(names))
 
 
 def _shows(request: DeviceRequest) -> bool:

@@ -20,7 +20,7 @@ from laneway.admission.request import Access, Requester
 from laneway.admission.verdict import Granted
 from laneway.admission.world import World
 from laneway.controllers.claims.whose import EVERYBODY, USB_CLAIMS, USE, Claim, plural_of
-from laneway.core.refusals import DeviceOfAnother, PoolOfOthers, Refusal
+from laneway.core.refusals import ClaimedByOther, Refusal, ResourceClaimedByOthers
 from laneway.core.requesters import User
 from laneway.kube.kubevirt import DeviceRequest
 
@@ -101,7 +101,7 @@ def refused(found: Found, askers: Askers, granted: Granted, world: World) -> Ref
         return None
     if not granted.isdisjoint(_rights(claim, askers)):
         return None
-    return DeviceOfAnother(found.title, askers.title)
+    return ClaimedByOther(found.title, askers.title)
 
 
 def refused_pool(
@@ -112,7 +112,7 @@ def refused_pool(
     if not pool.others(users) or not granted.isdisjoint(askers.rights(pool.plural, "")):
         return None
     most = pool.most(users, _lent(resource, askers, granted, world))
-    return PoolOfOthers(resource, count, most, askers.title) if most < count else None
+    return ResourceClaimedByOthers(resource, count, most, askers.title) if most < count else None
 
 
 def shared(resource: str, askers: Askers, granted: Granted, world: World) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from laneway.admission.machines.devices import Found, find
 from laneway.admission.world import COMING, World
 from laneway.api import Condition, VGPUDevice, find_condition
-from laneway.core.refusals import DeviceNotReady, DeviceUnclaimed, Refusal, VgpuDisabled
+from laneway.core.refusals import DeviceNotClaimed, DeviceNotReady, Refusal, VgpuDisabled
 
 _LEAVING = DeviceNotReady(
     "", "Releasing", "It is being released. Wait until that is done, then claim it again."
@@ -30,7 +30,7 @@ def missing(found: Found) -> Refusal | None:
     if vgpu is not None:
         # Its claim is made by the agent, once the vGPU is there.
         return _not_ready(found.title, vgpu.status.conditions, passed=False)
-    return DeviceUnclaimed(found.title)
+    return DeviceNotClaimed(found.title)
 
 
 def lacks_claim(found: Found) -> bool:
@@ -73,7 +73,7 @@ def _unready_vgpu(found: Found, vgpu: VGPUDevice) -> Refusal | None:
 def _not_ready(title: str, conditions: Sequence[Condition], *, passed: bool) -> Refusal | None:
     ready = find_condition(conditions, "Ready")
     if ready is None:
-        return None if passed else DeviceNotReady(title, "NotAnswered", _UNANSWERED)
+        return None if passed else DeviceNotReady(title, "AgentNotReporting", _UNANSWERED)
     if ready.status == "True":
         return None
     return DeviceNotReady(title, ready.reason or "NotReady", ready.message)

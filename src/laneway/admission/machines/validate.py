@@ -36,10 +36,10 @@ from laneway.admission.world import World
 from laneway.controllers.ledger import demands
 from laneway.core.ledger.facts import Phase, Who, WhoKind
 from laneway.core.refusals import (
-    DeviceNamedTwice,
-    DeviceOfAnother,
-    DevicesOnSeveralNodes,
-    NodeNotSelected,
+    ClaimedByOther,
+    DevicesOnMultipleNodes,
+    DuplicateDeviceName,
+    NodeSelectorMismatch,
     Refusal,
     ResourceNotFound,
 )
@@ -183,7 +183,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
         refusals += (*unknown, *_apart(case, found, world), *limits.too_many(devices.all, world))
     if (askers := _askers(case, requester)) is not None:
         refusals += _not_granted(case, found, askers, world, granted)
-    against = {one.device for one in refusals if isinstance(one, DeviceOfAnother)}
+    against = {one.device for one in refusals if isinstance(one, ClaimedByOther)}
     asked = [
         found[name] for name in dict.fromkeys(one.name for one in case.judged) if name in found
     ]
@@ -234,7 +234,7 @@ def _not_granted(
 
 def _twice(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
     names = Counter(one.name for one in requests)
-    yield from (DeviceNamedTwice(name) for name, count in names.items() if count > 1)
+    yield from (DuplicateDeviceName(name) for name, count in names.items() if count > 1)
 
 
 def _unknown(requests: Iterable[DeviceRequest], world: World) -> Iterator[Refusal]:
@@ -251,14 +251,14 @@ def _apart(case: Case, found: Mapping[str, Found], world: World) -> Iterator[Ref
     placed = [device for device in found.values() if device.node]
     for device in placed[1:]:
         if device.node != placed[0].node:
-            yield DevicesOnSeveralNodes(
+            yield DevicesOnMultipleNodes(
                 device.title, device.node, placed[0].title, placed[0].node, case.title
             )
     for device in placed[:1]:
         node = world.nodes.get(device.node)
         wanted = case.spec.node_selector.items()
         if node is not None and (lacks := wanted - node.metadata.labels.items()):
-            yield NodeNotSelected(device.title, device.node, tuple(sorted(lacks)))
+            yield NodeSelectorMismatch(device.title, device.node, tuple(sorted(lacks)))
 
 
 def _advice(case: Case, world: World) -> Iterator[str]:

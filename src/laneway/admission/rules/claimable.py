@@ -16,13 +16,13 @@ from laneway.api import PCIDevice, find_condition
 from laneway.core import keys
 from laneway.core.phrases import few
 from laneway.core.refusals import (
-    DeviceCritical,
+    CriticalToNode,
     GpusForContainers,
     GpuShared,
-    GroupOccupied,
-    IommuGroupMissing,
+    GroupMemberInUse,
+    NoIommuGroup,
     NotClaimable,
-    UsbClaimed,
+    UsbDevicesClaimed,
 )
 from laneway.core.usability import Reason, ReasonKind, remedy, system_bridge
 
@@ -33,7 +33,7 @@ def against(world: World, device: PCIDevice, *, binds: bool) -> Findings:
     """What forbids a claim of a device. `binds`: the claim takes it from its driver."""
     name, status = device.metadata.name, device.status
     if not status.iommu_group:
-        yield IommuGroupMissing(name)
+        yield NoIommuGroup(name)
     if is_gpu(device) and for_containers(world, status.node_name):
         yield GpusForContainers(name, status.node_name)
     if not binds:
@@ -54,17 +54,17 @@ def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool)
     why = (said.message or said.reason) if said is not None else ""
     reason = said.reason if said is not None and refused else ""
     if status.critical or reason == ReasonKind.CRITICAL:
-        yield DeviceCritical(name, tuple(status.critical) or (why,))
+        yield CriticalToNode(name, tuple(status.critical) or (why,))
         return
     needed = [one for one in mates if one.status.critical]
     if reason in _GROUP_REASONS:
-        yield GroupOccupied(name, status.iommu_group, why.rstrip("."))
+        yield GroupMemberInUse(name, status.iommu_group, why.rstrip("."))
     elif needed:
         texts = (
             f"{one.status.address} is critical to the node ({few(one.status.critical)})"
             for one in needed
         )
-        yield GroupOccupied(name, status.iommu_group, "; ".join(texts))
+        yield GroupMemberInUse(name, status.iommu_group, "; ".join(texts))
     elif refused or status.claimable is False:
         told = (reason == ReasonKind.VFS_ENABLED and shared) or (
             reason == ReasonKind.NO_IOMMU_GROUP and not status.iommu_group
@@ -88,7 +88,7 @@ def _usb(world: World, device: PCIDevice, mates: Sequence[PCIDevice]) -> Finding
             found = claimed.setdefault(pci_name(node, seat) or device.metadata.name, [])
             found.append(f"{name} ({words})" if words else name)
     for controller, names in sorted(claimed.items()):
-        yield UsbClaimed(controller, tuple(sorted(names)))
+        yield UsbDevicesClaimed(controller, tuple(sorted(names)))
 
 
 def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findings:

@@ -20,12 +20,12 @@ from laneway.api import PCIDeviceClaim, PCIDeviceClaimSpec
 from laneway.core import keys, names
 from laneway.core.pci import pci_address
 from laneway.core.refusals import (
-    ClaimElsewhere,
     ClaimInUse,
+    ClaimManaged,
+    ClaimMismatch,
     FieldImmutable,
-    InvalidResourceName,
-    OwnedByVgpu,
-    PciDeviceUnknown,
+    PciDeviceNotFound,
+    ResourceNameInvalid,
 )
 from laneway.core.use import told
 
@@ -56,17 +56,17 @@ def _asks(request: Request[PCIDeviceClaim], world: World) -> Iterable[Access]:
 
 def _create(case: Case[PCIDeviceClaim], new: PCIDeviceClaim) -> Findings:
     if vgpu := ownership.vgpu_of(new):
-        yield OwnedByVgpu(case.name, vgpu, made=True)
+        yield ClaimManaged(case.name, vgpu, made=True)
         return
     spec = new.spec
     yield from ownership.made_for_other(case, KIND, spec.user_name)
     device = case.world.pci_devices.get(case.name)
     if device is None:
-        yield PciDeviceUnknown(case.name)
+        yield PciDeviceNotFound(case.name)
         return
     status = device.status
     if (spec.address, spec.node_name) != (status.address, status.node_name):
-        yield ClaimElsewhere(
+        yield ClaimMismatch(
             case.name, spec.address, spec.node_name, status.address, status.node_name
         )
         return
@@ -125,7 +125,7 @@ def _called(claim: PCIDeviceClaim) -> str:
 
 def _override(case: Case[PCIDeviceClaim], before: str, after: str) -> Findings:
     if after not in ("", before) and not names.is_resource_name(after):
-        yield InvalidResourceName(after, f"PCIDeviceClaim {case.name}").words
+        yield ResourceNameInvalid(after, f"PCIDeviceClaim {case.name}").words
 
 
 # ------------------------------------------------------------------------------------- deletion
@@ -133,7 +133,7 @@ def _override(case: Case[PCIDeviceClaim], before: str, after: str) -> Findings:
 
 def _delete(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
     if vgpu := ownership.vgpu_of(old):
-        yield OwnedByVgpu(case.name, vgpu)
+        yield ClaimManaged(case.name, vgpu)
         return
     yield from ownership.of_other(case, KIND, old.spec.user_name, "deleted")
     if users := users_of(case.world, case.name):

@@ -28,9 +28,9 @@ from laneway.core.pci import PciAddress
 from laneway.core.refusals import (
     DeviceInUse,
     FieldImmutable,
-    PciDeviceUnknown,
+    NameMismatch,
+    PciDeviceNotFound,
     Refusal,
-    WrongDevice,
 )
 
 T = TypeVar("T")
@@ -167,9 +167,9 @@ def fixed(kind: str, name: str, fields: Iterable[tuple[str, str, str, str]]) -> 
             yield FieldImmutable(kind, name, called, path, before)
 
 
-def place(name: str, address: str, node: str) -> WrongDevice | None:
+def place(name: str, address: str, node: str) -> NameMismatch | None:
     """What is wrong where a name does not stand for the device that an object speaks of."""
-    return None if name and pci_name(node, address) == name else WrongDevice(name, address, node)
+    return None if name and pci_name(node, address) == name else NameMismatch(name, address, node)
 
 
 def pci_name(node: str, address: str) -> str:
@@ -183,7 +183,7 @@ def pci_name(node: str, address: str) -> str:
 def there(world: World, name: str) -> Findings:
     """That there is no such PCI function, if so."""
     if world.pci_devices.get(name) is None:
-        yield PciDeviceUnknown(name)
+        yield PciDeviceNotFound(name)
 
 
 # --------------------------------------------------------------------------------- what is known

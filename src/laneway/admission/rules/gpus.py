@@ -24,11 +24,11 @@ from laneway.api import SRIOVGPUDevice, SRIOVGPUDeviceSpec
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.gpu.wish import effective
 from laneway.core.refusals import (
-    ClaimedWhole,
-    GpuEnabled,
+    GpuClaimed,
+    GpuObjectShared,
     GpusForContainers,
-    MigWished,
-    ModeUnknown,
+    MigConfigurationEnabled,
+    ModeInvalid,
     ModeWithoutVfs,
     VgpusEnabled,
 )
@@ -81,7 +81,7 @@ def _odd(case: Case[SRIOVGPUDevice], spec: SRIOVGPUDeviceSpec) -> Findings:
     """What contradicts itself on any card."""
     mode = mode_named(spec.mode)
     if spec.mode and mode is None:
-        yield ModeUnknown(spec.mode)
+        yield ModeInvalid(spec.mode)
     elif mode is not None and spec.enabled and not mode.has_vfs:
         yield ModeWithoutVfs(case.name, mode)
 
@@ -105,7 +105,7 @@ def _mig_kept(
     if wanted is None or wanted.has_mig or now is None or not now.has_mig or asked is None:
         return
     if asked.spec.enabled and any(one.requested > 0 for one in asked.spec.profile_spec):
-        yield MigWished(case.name)
+        yield MigConfigurationEnabled(case.name)
 
 
 def _mode(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Mode | None:
@@ -119,12 +119,12 @@ def _shared(case: Case[SRIOVGPUDevice], new: SRIOVGPUDevice) -> Findings:
         yield GpusForContainers(case.name, new.spec.node_name)
     claim = case.world.claims.get(case.name)
     if claim is not None:
-        yield ClaimedWhole(new.spec.address, case.name, "").words
+        yield GpuClaimed(new.spec.address, case.name, "").words
 
 
 def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:
     if old.spec.enabled:
-        yield GpuEnabled(case.name)
+        yield GpuObjectShared(case.name)
     elif case.world.pci_devices.get(case.name) is not None:
         yield (
             f"{KIND} {case.name}: as long as the GPU is in the node its agent makes the object "

@@ -25,11 +25,11 @@ from laneway.core.refusals import (
     InstancesDoNotFit,
     LayoutDoesNotFit,
     MixedSizeUnsupported,
-    ModesExclusive,
-    ProfileUnknown,
+    ProfileNotListed,
+    ProfilesConflict,
     Refusal,
     SizesMixed,
-    TooFewFunctions,
+    TooFewVfs,
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import NVIDIA_DRIVER
@@ -40,10 +40,10 @@ _ABOUT_THE_WISH = (
     InstancesDoNotFit,
     LayoutDoesNotFit,
     MixedSizeUnsupported,
-    ModesExclusive,
-    ProfileUnknown,
+    ProfilesConflict,
+    ProfileNotListed,
     SizesMixed,
-    TooFewFunctions,
+    TooFewVfs,
 )
 """What is so on every GPU of a model, however it is now."""
 _ANY = PciAddress(0, 0, 0, 0)
@@ -55,7 +55,7 @@ def _create(case: Case[VGPULayout], new: VGPULayout) -> Findings:
     wish = projection.wish(new, _ANY, known)
     odd: tuple[Refusal, ...] = (
         tuple(
-            ProfileUnknown(shown(name), tuple(sorted(known[0] or known[1])))
+            ProfileNotListed(shown(name), tuple(sorted(known[0] or known[1])))
             for name in wish.wanted
             if profile(name) is None
         )
@@ -138,9 +138,9 @@ def _of_model(layout: VGPULayout, card: PciFunction, driver: set[str]) -> Iterab
         return
     situation = Situation(node="", inventory=Inventory(functions=(card,)), sriov_manage=True)
     for one in refusals_of(plan_wish(wish, situation)):
-        if isinstance(one, ProfileUnknown) and driver:
+        if isinstance(one, ProfileNotListed) and driver:
             # The catalogue has profiles that no driver offers.
-            yield ProfileUnknown(one.profile, tuple(sorted(driver)))
+            yield ProfileNotListed(one.profile, tuple(sorted(driver)))
         elif isinstance(one, _ABOUT_THE_WISH):
             yield one
 

@@ -37,13 +37,13 @@ from laneway.core.gpu.modes import mode_named
 from laneway.core.mig.fitting import misfit
 from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.refusals import (
-    InstanceCountNegative,
+    DuplicateProfile,
+    InstanceCountInvalid,
     InstancesDoNotFit,
     InstancesUnavailable,
-    MigHasVgpus,
-    MigModeOff,
-    ProfileRepeated,
-    ProfileUnknown,
+    MigModeDisabled,
+    MigVgpusEnabled,
+    ProfileNotListed,
     Refusal,
     TooManyInstances,
 )
@@ -110,9 +110,9 @@ def _countable(case: Case[MigConfiguration], spec: MigConfigurationSpec) -> Find
     for one in spec.profile_spec:
         name = bare_name(one.name)
         if one.requested < 0:
-            yield InstanceCountNegative(one.name, one.requested)
+            yield InstanceCountInvalid(one.name, one.requested)
         elif one.requested and name in seen:
-            yield ProfileRepeated(display_name(name))
+            yield DuplicateProfile(display_name(name))
         if one.requested:
             seen.add(name)
     count = sum(max(0, one.requested) for one in spec.profile_spec)
@@ -132,7 +132,7 @@ def _unfitting(
     for name, count in sorted(wanted.items()):
         if name not in totals:
             offered = tuple(sorted(map(display_name, totals)))
-            single.append(ProfileUnknown(display_name(name), offered))
+            single.append(ProfileNotListed(display_name(name), offered))
         elif count > totals[name]:
             single.append(InstancesUnavailable(case.name, display_name(name), count, totals[name]))
     yield from single
@@ -153,7 +153,7 @@ def _beside(
     gpu = case.world.gpus.get(case.name)
     mode = mode_named(gpu.spec.mode) if gpu is not None else None
     if mode is not None and not mode.has_mig:
-        yield MigModeOff(case.name, case.name).words
+        yield MigModeDisabled(case.name, case.name).words
 
 
 # ------------------------------------------------------------------------------- who loses what
@@ -163,7 +163,7 @@ def _disabled(case: Case[MigConfiguration]) -> Findings:
     """The vGPUs that sit in the GPU instances."""
     yield from in_use(case.world, gpus.vgpus_of(case.world, case.name))
     if not case.trusted and (enabled := gpus.enabled_vgpus(case.world, case.name)):
-        yield MigHasVgpus(case.name, enabled)
+        yield MigVgpusEnabled(case.name, enabled)
 
 
 def _lost(

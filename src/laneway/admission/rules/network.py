@@ -18,7 +18,7 @@ from laneway.admission.rules.common import (
 )
 from laneway.admission.world import World
 from laneway.api import SRIOVNetworkDevice
-from laneway.core.refusals import CardInUse, VfCountOutOfRange, VfsClaimed
+from laneway.core.refusals import CardCriticalToNode, VfCountInvalid, VfsClaimed
 
 KIND = "sriovnetworkdevice"
 
@@ -58,9 +58,9 @@ def _range(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
     device = case.world.pci_devices.get(pci_name(new.spec.node_name, new.spec.address))
     sriov = device.status.sriov if device is not None else None
     if sriov is not None and not 0 <= count <= sriov.total_vfs:
-        yield VfCountOutOfRange(case.name, count, sriov.total_vfs)
+        yield VfCountInvalid(case.name, count, sriov.total_vfs)
     elif count < 0:
-        yield VfCountOutOfRange(case.name, count, 0)
+        yield VfCountInvalid(case.name, count, 0)
 
 
 def _used(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
@@ -70,7 +70,7 @@ def _used(case: Case[SRIOVNetworkDevice], new: SRIOVNetworkDevice) -> Findings:
         return
     now = device.status.sriov.num_vfs if device.status.sriov is not None else 0
     if new.spec.num_vfs != now:
-        yield CardInUse(case.name, tuple(device.status.critical))
+        yield CardCriticalToNode(case.name, tuple(device.status.critical))
 
 
 def _lost(case: Case[SRIOVNetworkDevice], old: SRIOVNetworkDevice) -> Findings:

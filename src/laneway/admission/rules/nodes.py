@@ -12,7 +12,7 @@ from laneway.admission.world import GPU_NODE, NODE, World
 from laneway.api import CoreNode
 from laneway.core import keys
 from laneway.core.phrases import few
-from laneway.core.refusals import GpuPodsRunning, GpusShared
+from laneway.core.refusals import GpuPodsRunning, GpuSharedOnNode
 from laneway.kube.resource import key_of
 
 
@@ -34,7 +34,7 @@ def _to_containers(case: Case[CoreNode]) -> Findings:
     world = case.world
     shared = [one.metadata.name for one in world.gpus.by(NODE, case.name) if one.spec.enabled]
     if shared:
-        yield GpusShared(case.name, tuple(sorted(shared)))
+        yield GpuSharedOnNode(case.name, tuple(sorted(shared)))
     claimed = [
         one.metadata.name
         for one in world.claims.by(NODE, case.name)

@@ -21,7 +21,7 @@ from laneway.admission.rules.common import (
     name_of,
 )
 from laneway.admission.world import World
-from laneway.core.refusals import ClaimOfOther, ForeignUser
+from laneway.core.refusals import NotClaimOwner, UserNameForbidden
 
 ADMINISTER = "administer"
 """The right to make, change and delete claims of others. No verb of the API server's own."""
@@ -55,13 +55,13 @@ def is_free_to(case: Case[Any], resource: str, user: str) -> bool:
 def made_for_other(case: Case[Any], kind: str, user: str) -> Findings:
     """That a claim is made in somebody else's name without the right to do so."""
     if not is_free_to(case, f"{kind}s", user):
-        yield ForeignUser(kind, case.name, user, case.requester.username)
+        yield UserNameForbidden(kind, case.name, user, case.requester.username)
 
 
 def of_other(case: Case[Any], kind: str, user: str, done: str) -> Findings:
     """That a claim is another's."""
     if not is_free_to(case, f"{kind}s", user):
-        yield ClaimOfOther(kind, case.name, user, done)
+        yield NotClaimOwner(kind, case.name, user, done)
 
 
 def is_changed(old: Any, new: Any) -> bool:

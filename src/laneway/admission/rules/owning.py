@@ -16,7 +16,7 @@ from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.gpu import profile_names
 from laneway.core.layout.wish import LayoutWish, owner, replaces, selects_gpu, selects_node
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import OtherLayout, OwnedByLayout, OwnedByVgpuDevices
+from laneway.core.refusals import GpuOwnedByLayout, OwnedByLayout, OwnedByVgpuDevices
 
 _ANY = PciAddress(0, 0, 0, 0)
 Selected = list[tuple[SRIOVGPUDevice, PCIDevice]]
@@ -71,7 +71,7 @@ def owned_by_others(world: World, name: str, new: VGPULayout, gpus: Selected) ->
         ]
         first = owner([me, *rivals])
         if rivals and first != me.name:
-            yield OtherLayout(one, first)
+            yield GpuOwnedByLayout(one, first)
         elif not (me.owns or new.spec.take_over):
             vgpus = [vgpu for vgpu in world.vgpus.by(PARENT, one) if vgpu.spec.enabled]
             asked = Counter(vgpu.spec.vgpu_type_name for vgpu in vgpus)

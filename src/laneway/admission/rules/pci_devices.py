@@ -6,7 +6,7 @@ from laneway.admission.rules.common import Case, Findings, Parts, rules
 from laneway.admission.world import World
 from laneway.api import PCIDevice
 from laneway.core import keys, names
-from laneway.core.refusals import InvalidResourceName, PciDeviceClaimed
+from laneway.core.refusals import DeviceClaimed, ResourceNameInvalid
 
 
 def _node_of(device: PCIDevice, _world: World) -> str:
@@ -17,12 +17,12 @@ def _update(case: Case[PCIDevice], old: PCIDevice, new: PCIDevice) -> Findings:
     before = old.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
     after = new.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
     if after not in ("", before) and not names.is_resource_name(after):
-        yield InvalidResourceName(after, f"PCIDevice {case.name}").words
+        yield ResourceNameInvalid(after, f"PCIDevice {case.name}").words
 
 
 def _delete(case: Case[PCIDevice], _old: PCIDevice) -> Findings:
     if case.world.claims.get(case.name) is not None:
-        yield PciDeviceClaimed(case.name)
+        yield DeviceClaimed(case.name)
     else:
         yield f"pcidevice {case.name}: as long as it is in the node its agent makes it anew."
 

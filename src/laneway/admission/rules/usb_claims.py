@@ -12,10 +12,10 @@ from laneway.admission.users import users_of
 from laneway.admission.world import World
 from laneway.api import USBDeviceClaim, USBDeviceClaimSpec, find_condition
 from laneway.core.refusals import (
-    ControllerClaimed,
     NotClaimable,
     UsbClaimInUse,
-    UsbDeviceMissing,
+    UsbControllerClaimed,
+    UsbDeviceNotFound,
 )
 
 KIND = "usbdeviceclaim"
@@ -41,14 +41,14 @@ def _create(case: Case[USBDeviceClaim], new: USBDeviceClaim) -> Findings:
     yield from ownership.made_for_other(case, KIND, new.spec.user_name)
     device = case.world.usb_devices.get(case.name)
     if device is None:
-        yield UsbDeviceMissing(case.name)
+        yield UsbDeviceNotFound(case.name)
         return
     claimable = find_condition(device.status.conditions, "Claimable")
     if claimable is not None and claimable.status == "False":
         yield NotClaimable("usbdevice", case.name, claimable.message or claimable.reason)
     controller = pci_name(device.status.node_name, device.status.pci_address)
     if controller and case.world.claims.get(controller) is not None:
-        yield ControllerClaimed(case.name, controller)
+        yield UsbControllerClaimed(case.name, controller)
 
 
 def _update(case: Case[USBDeviceClaim], old: USBDeviceClaim, new: USBDeviceClaim) -> Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from laneway.admission.rules.common import Case, Findings, Parts, rules
 from laneway.admission.world import World
 from laneway.api import USB_ORPHANED, USBDevice
-from laneway.core.refusals import UsbDeviceInUse
+from laneway.core.refusals import UsbDeviceClaimed
 
 
 def _node_of(device: USBDevice, _world: World) -> str:
@@ -15,7 +15,7 @@ def _node_of(device: USBDevice, _world: World) -> str:
 def _delete(case: Case[USBDevice], old: USBDevice) -> Findings:
     known = case.world.usb_devices.get(case.name) or old
     if known.status.enabled or case.world.usb_claims.get(case.name) is not None:
-        yield UsbDeviceInUse(case.name)
+        yield UsbDeviceClaimed(case.name)
     elif known.status.status != USB_ORPHANED:
         yield f"usbdevice {case.name} is plugged in: its agent makes the object anew."
 

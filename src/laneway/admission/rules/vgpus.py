@@ -33,12 +33,12 @@ from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
 from laneway.core.mig.profiles import serving
 from laneway.core.mig.wish import bare_name
 from laneway.core.phrases import counted, few, shown
-from laneway.core.refusals import GpuPreparing, ProfileNotNamed, ProfileNotOffered
+from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.core.vgpu.profiles import profile as named
 
 KIND = "vgpudevice"
-_COMING = (IN_PROGRESS, GpuPreparing.__name__)
+_COMING = (IN_PROGRESS, reason_of(GpuNotReady))
 """Answers to a wish that is only not met yet."""
 
 
@@ -54,7 +54,7 @@ def _create(case: Case[VGPUDevice], new: VGPUDevice) -> Findings:
     # The function itself comes with its GPU being enabled.
     yield from there(case.world, pci_name(spec.node_name, spec.parent_gpu_device_address))
     if spec.enabled and not spec.vgpu_type_name:
-        yield ProfileNotNamed(case.name, ())
+        yield ProfileMissingInWrite(case.name, ())
 
 
 def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Findings:
@@ -100,7 +100,7 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
     status = known.status
     offered = tuple(sorted(status.available_types))
     if not profile:
-        yield ProfileNotNamed(case.name, offered)
+        yield ProfileMissingInWrite(case.name, offered)
         return
     if profile == status.configure_vgpu_type_name:
         return

@@ -38,7 +38,7 @@ from laneway.core.claims.pci import (
 from laneway.core.decision import Decision
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import DeviceNeeded, Refusal, UsbClaimed
+from laneway.core.refusals import DeviceNeeded, Refusal, UsbDevicesClaimed, reason_of
 from laneway.core.usability import VFIO_DRIVER
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
@@ -141,7 +141,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         )
         return self._on_controller(wish) if judged is None and wish.claimed else judged
 
-    def _on_controller(self, wish: ClaimWish) -> tuple[UsbClaimed] | None:
+    def _on_controller(self, wish: ClaimWish) -> tuple[UsbDevicesClaimed] | None:
         """That a wish would take USB devices which are claimed by themselves."""
         around = self._places(wish)
         seated = seats(self.inventory, self.node, self._usb.store)
@@ -150,7 +150,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             for name, device in seated.devices.items()
             if name in seated.claimed and device.controller in around
         )
-        return (UsbClaimed(str(wish.address), tuple(claimed)),) if claimed else None
+        return (UsbDevicesClaimed(str(wish.address), tuple(claimed)),) if claimed else None
 
     def _usb_changed(self, before: USBDeviceClaim | None, after: USBDeviceClaim | None) -> None:
         if before is None or after is None:
@@ -283,7 +283,7 @@ def _refused_as_needed(stored: PCIDeviceClaim) -> bool:
     said = find_condition(stored.status.conditions, "Bound")
     return (
         said is not None
-        and said.reason == DeviceNeeded.__name__
+        and said.reason == reason_of(DeviceNeeded)
         and said.observed_generation == stored.metadata.generation
     )
 

@@ -29,7 +29,7 @@ from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.devices.family import merge_conditions
 from laneway.controllers.devices.wishes import refused
 from laneway.controllers.publisher import timestamp
-from laneway.core.refusals import ClaimOfNoNode, Refusal, UsbDeviceMissing
+from laneway.core.refusals import ClaimNodeNotFound, Refusal, UsbDeviceNotFound
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import ConflictError, NotFoundError
@@ -79,9 +79,9 @@ class Unanswered(Leading[tuple[str, str]]):
         if isinstance(claim, PCIDeviceClaim):
             if await self._is_node(claim.spec.node_name):
                 return None
-            await self._answer(claim, ClaimOfNoNode(name, claim.spec.node_name))
+            await self._answer(claim, ClaimNodeNotFound(name, claim.spec.node_name))
         elif not await self._exists(served(USBDevice), name):
-            await self._answer(claim, UsbDeviceMissing(name))
+            await self._answer(claim, UsbDeviceNotFound(name))
         return None
 
     async def _is_node(self, name: str) -> bool:

@@ -39,7 +39,7 @@ from laneway.core.device_plugin.health import Device, Facts, device_of, judged, 
 from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.device_plugin.offers import Offers, offers
 from laneway.core.inventory import Inventory
-from laneway.core.refusals import DeviceAllocated, Refusal, UsersUntold
+from laneway.core.refusals import AllocationUnknown, DeviceAllocated, Refusal
 from laneway.host.hardware import Hardware
 from laneway.kube.client import Client
 from laneway.kubelet.errors import KubeletError
@@ -140,7 +140,7 @@ class DevicePluginController:
         try:
             await self._allocations.read(fresh=bool(fresh))
         except KubeletError as error:
-            refusal: Refusal = UsersUntold(name, str(error))
+            refusal: Refusal = AllocationUnknown(name, str(error))
         else:
             self._refresh()
             ready = self._ready.get(key)
@@ -150,9 +150,9 @@ class DevicePluginController:
             elif ready and device_of(ready.offer) in fresh:
                 refusal = DeviceAllocated(name, "", "")
             elif ready and ready.offer.resource in self._allocations.lacking:
-                refusal = UsersUntold(name, PODS_UNKNOWN)
+                refusal = AllocationUnknown(name, PODS_UNKNOWN)
             elif ready and self._beside and not self._beside.known.is_set():
-                refusal = UsersUntold(name, CLAIMS_UNKNOWN)
+                refusal = AllocationUnknown(name, CLAIMS_UNKNOWN)
             elif ready and self._beside and (claim := self._beside.claim_of(ready.offer)):
                 refusal = DeviceAllocated(name, "", "", resource_claim=claim)
             else:

@@ -18,7 +18,7 @@ from laneway.core.device_plugin.offers import named
 from laneway.core.device_plugin.resources import Named, annotation_of, resource_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciFunction
-from laneway.core.refusals import InvalidResourceName
+from laneway.core.refusals import ResourceNameInvalid
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
@@ -98,7 +98,7 @@ class PciPublisher(Publisher[PCIDevice]):
             return observed
         function, facts = found
         resource = resource_of(function, facts)
-        if isinstance(resource, InvalidResourceName) and facts.claimed_as:
+        if isinstance(resource, ResourceNameInvalid) and facts.claimed_as:
             return observed  # Told on the claim, which says it.
         return pci.called(observed, resource)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from laneway.api import Allocation
 from laneway.controllers.device_plugin.permission import Permitted, Say
 from laneway.core.device_plugin.offer import Offer
-from laneway.core.refusals import InvalidResourceName
+from laneway.core.refusals import ResourceNameInvalid
 
 
 class Standing(NamedTuple):
@@ -44,7 +44,7 @@ _IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to
 NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 
-def misnamed(refusal: InvalidResourceName) -> Standing:
+def misnamed(refusal: ResourceNameInvalid) -> Standing:
     """Of a device that nobody could ask for."""
     why = Say(refusal.reason, refusal.words)
     return NOT_READY._replace(permitted_why=why, advertised_why=why)

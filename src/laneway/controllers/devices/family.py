@@ -10,7 +10,7 @@ from laneway.api import Condition, ObjectMeta, Status, set_condition
 from laneway.core import names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import WrongDevice
+from laneway.core.refusals import NameMismatch
 
 READ_FAILED = "ReadFailed"
 """Event, and reason of `Ready`: something of a device cannot be read, so it is left alone."""
@@ -51,7 +51,7 @@ def node_of(obj: DeviceObject) -> str:
     return ""
 
 
-def named_otherwise(name: str, address: str, of_node: str, node: str) -> WrongDevice | None:
+def named_otherwise(name: str, address: str, of_node: str, node: str) -> NameMismatch | None:
     """What is wrong where a name does not stand for this address on this node."""
     try:
         meant = names.pci_object_name(node, PciAddress.parse(address))
@@ -59,7 +59,7 @@ def named_otherwise(name: str, address: str, of_node: str, node: str) -> WrongDe
         meant = ""
     if meant == name and of_node in ("", node):
         return None
-    return WrongDevice(name, address, of_node)
+    return NameMismatch(name, address, of_node)
 
 
 def read_failed(inventory: Inventory, address: PciAddress) -> str:

@@ -24,19 +24,20 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.gpu.wish import ModeWish, effective, mode_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
-from laneway.core.refusals import ClaimedWhole
+from laneway.core.reasons.former import renamed
+from laneway.core.refusals import GpuClaimed
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.profiles import profiles_on
 
-MISSING, LEFT = "VgpuDevicesMissing", "VgpuDevicesLeft"
+MISSING, LEFT = "CreatingVgpuDevices", "DeletingVgpuDevices"
 """Of a GPU that is as its spec asks, while its VGPUDevices are still made or deleted."""
 _MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles", MISSING, LEFT})
 """Answers to a wish that the GPU meets."""
 
 ANSWERS = Answers(
-    settled=_MET | {"VfsElsewhere", "ModeElsewhere", "OtherCard"},
-    absent={"Disabled", LEFT, "VfsElsewhere"},
+    settled=_MET | {"UnmanagedVfs", "UnmanagedMode", "CardReplaced"},
+    absent={"Disabled", LEFT, "UnmanagedVfs"},
 )
 
 
@@ -85,7 +86,7 @@ def wish(
     """
     spec, before, now = stored.spec, stored.status, shown.status
     answer = find_condition(before.conditions, "Ready")
-    reason = answer.reason if answer else ""
+    reason = renamed(answer.reason) if answer else ""
     mode_seen = "" in (before.mode, now.mode) or before.mode == now.mode
     seen = list(before.vf_addresses) == list(now.vf_addresses) and mode_seen
     current = before.observed_generation == stored.metadata.generation
@@ -117,7 +118,7 @@ def profile_names(
 
 def claimed_whole(
     claims: Iterable[PCIDeviceClaim], node: str, gpu: PciFunction
-) -> ClaimedWhole | None:
+) -> GpuClaimed | None:
     """Who has claimed a GPU that is not shared."""
     if vf_count(gpu):
         return None
@@ -126,7 +127,7 @@ def claimed_whole(
         for one in claims
         if (one.spec.node_name, one.spec.address) == (node, str(gpu.address))
     )
-    return ClaimedWhole(str(gpu.address), *found[0]) if found else None
+    return GpuClaimed(str(gpu.address), *found[0]) if found else None
 
 
 def status(

@@ -39,12 +39,14 @@ from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
+from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
-    FunctionMissing,
-    GpuPreparing,
+    ApprovalRequired,
+    GpuNotReady,
     NoGpuInstances,
-    PossibleNow,
     Refusal,
+    VfNotFound,
+    reason_of,
 )
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.spelling import in_full
@@ -61,9 +63,9 @@ NOT_LATER = (
 
 _FOLLOWING = (
     IN_PROGRESS,
-    FunctionMissing.__name__,
-    GpuPreparing.__name__,
-    NoGpuInstances.__name__,
+    reason_of(VfNotFound),
+    reason_of(GpuNotReady),
+    reason_of(NoGpuInstances),
     MISSING,
     LEFT,
 )
@@ -191,7 +193,7 @@ def requested(mig: MigConfiguration) -> dict[str, int]:
 def _refused(stored: DeviceObject) -> Answer | None:
     """What the present wish of an object has been refused with."""
     answer = find_condition(stored.status.conditions, "Ready")
-    if answer is None or answer.status != "False" or answer.reason in _FOLLOWING:
+    if answer is None or answer.status != "False" or renamed(answer.reason) in _FOLLOWING:
         return None
     if answer.observed_generation != stored.metadata.generation:
         return None
@@ -254,7 +256,7 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
 
 def possible_now(entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
     """A wish stays refused although nothing speaks against it any more."""
-    refusal = PossibleNow(layout.metadata.name)
+    refusal = ApprovalRequired(layout.metadata.name)
     said = _said(entry, LAYOUT_REFUSED, refusal.reason, refusal.words)
     return msgspec.structs.replace(said, final=True)
 
@@ -346,13 +348,13 @@ def summed(layout: VGPULayout) -> tuple[Condition, str]:
             f"No agent has answered for {_first(silent)}. See whether the agent of its node runs, "
             "and whether an SRIOVGPUDevice has that name."
         )
-        return _not_ready("NotAnswered", words), summary
+        return _not_ready("AgentNotReporting", words), summary
     if not total:
         words = (
             "No GPU of any node is selected. Look at the labels of the nodes, at spec.nodeSelector "
             "and at spec.gpuSelector."
         )
-        return _not_ready("NothingSelected", words), summary
+        return _not_ready("NoGpuSelected", words), summary
     if one := by_state[LAYOUT_IN_PROGRESS]:
         words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
         return _not_ready(IN_PROGRESS, f"In progress on {_names(one)}. {words}"), summary

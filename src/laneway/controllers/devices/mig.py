@@ -28,11 +28,11 @@ from laneway.core.inventory import Inventory
 from laneway.core.mig.instances import how_many_more
 from laneway.core.mig.wish import MigWish, bare_name, display_name
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import WrongDevice
+from laneway.core.refusals import NameMismatch
 
 ANSWERS = Answers(
-    settled={"Synced", "Disabled", "InstancesElsewhere", "OtherInstances", "OtherCard"},
-    absent={"Disabled", "InstancesElsewhere"},
+    settled={"Synced", "Disabled", "UnmanagedInstances", "ExtraInstances", "CardReplaced"},
+    absent={"Disabled", "UnmanagedInstances"},
 )
 
 
@@ -105,7 +105,7 @@ def is_owned(stored: MigConfiguration, owner: OwnerReference) -> bool:
     )
 
 
-def wrong_device(stored: MigConfiguration, node: str) -> WrongDevice | None:
+def wrong_device(stored: MigConfiguration, node: str) -> NameMismatch | None:
     """What is wrong when an object does not speak of the GPU that it is named for."""
     spec = stored.spec
     return named_otherwise(stored.metadata.name, spec.gpu_address, spec.node_name, node)

@@ -28,8 +28,8 @@ from laneway.core.pci import PciAddress
 from laneway.core.vf_wish import VfWish
 
 ANSWERS = Answers(
-    settled={"Enabled", "Disabled", "VfsElsewhere", "OtherVfCount"},
-    absent={"Disabled", "VfsElsewhere"},
+    settled={"Enabled", "Disabled", "UnmanagedVfs", "UnmanagedVfCount"},
+    absent={"Disabled", "UnmanagedVfs"},
 )
 
 

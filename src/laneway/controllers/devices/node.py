@@ -21,7 +21,9 @@ def wanted(
         first = inventory.errors[0]
         more = f" and {len(inventory.errors) - 1} more" if len(inventory.errors) > 1 else ""
         observed = ready(
-            "PartlyObserved", f"Not readable: {first.device}: {first.message}{more}.", status=False
+            "PartiallyObserved",
+            f"Not readable: {first.device}: {first.message}{more}.",
+            status=False,
         )
     else:
         observed = ready("Observed", "The devices of the node are published.")

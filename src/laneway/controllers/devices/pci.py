@@ -21,7 +21,7 @@ from laneway.controllers.devices.family import READ_FAILED, read_failed, ready, 
 from laneway.core import keys, names, usability
 from laneway.core.inventory import Inventory
 from laneway.core.pci import Link, PciFunction
-from laneway.core.refusals import DeviceMissing, InvalidResourceName
+from laneway.core.refusals import DeviceNotFound, ResourceNameInvalid
 from laneway.core.vgpu.offer import sriov_off
 
 
@@ -149,7 +149,7 @@ def _shareable(function: PciFunction) -> list[Condition]:
         "Switch it on in the firmware of the machine and of the card (on workstation boards also "
         "the card's display off, with NVIDIA's displaymodeselector), and reboot the node."
     )
-    return [Condition(type="Shareable", status="False", reason="SriovOff", message=text)]
+    return [Condition(type="Shareable", status="False", reason="SriovDisabled", message=text)]
 
 
 def _observed(failed: str) -> Condition:
@@ -179,7 +179,7 @@ def keep(stored: PCIDevice, inventory: Inventory) -> bool:
 
 def missing(stored: PCIDevice) -> PCIDeviceStatus:
     """The status of a claimed device that is not there: what it was, and that it is gone."""
-    gone = DeviceMissing(stored.status.address)
+    gone = DeviceNotFound(stored.status.address)
     free = Condition(type="Claimable", status="False", reason=gone.reason, message=gone.words)
     return msgspec.structs.replace(
         stored.status,
@@ -189,9 +189,9 @@ def missing(stored: PCIDevice) -> PCIDeviceStatus:
     )
 
 
-def called(observed: PCIDeviceStatus, resource: str | InvalidResourceName) -> PCIDeviceStatus:
+def called(observed: PCIDeviceStatus, resource: str | ResourceNameInvalid) -> PCIDeviceStatus:
     """The status of a device that pods ask for by another name than that of its model."""
-    if isinstance(resource, InvalidResourceName):
+    if isinstance(resource, ResourceNameInvalid):
         text = f"{resource.words} Meanwhile it goes by {observed.resource_name}."
         conditions = [
             ready(resource.reason, text, status=False) if one.type == "Ready" else one

@@ -29,7 +29,7 @@ from laneway.controllers.publisher import Publisher
 from laneway.core import ids, keys, names, usability
 from laneway.core.claims.usb import Remembered, candidates, named
 from laneway.core.inventory import Inventory, UsbDevice
-from laneway.core.refusals import UsbDeviceMissing
+from laneway.core.refusals import UsbDeviceNotFound
 from laneway.host.paths import is_usb_port
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -81,13 +81,13 @@ class Seats(NamedTuple):
     devices: dict[str, UsbDevice]
     claimed: dict[str, Remembered]
 
-    def missing(self, name: str, inventory: Inventory) -> UsbDeviceMissing:
+    def missing(self, name: str, inventory: Inventory) -> UsbDeviceNotFound:
         """That a claim's device is not there."""
         known = self.claimed.get(name, Remembered())
         taken = {device.port for one, device in self.devices.items() if one in self.claimed}
         alike = candidates(known, (one for one in inventory.usb if one.port not in taken))
         ports = tuple(one.port for one in alike) if known.vendor else ()
-        return UsbDeviceMissing(name, known.port, ports)
+        return UsbDeviceNotFound(name, known.port, ports)
 
 
 def seats(inventory: Inventory, node: str, claims: Iterable[USBDeviceClaim]) -> Seats:

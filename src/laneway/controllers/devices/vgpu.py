@@ -23,7 +23,7 @@ from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.phrases import counted
-from laneway.core.refusals import WrongDevice
+from laneway.core.refusals import NameMismatch
 from laneway.core.vgpu.offer import lacking
 from laneway.core.vgpu.wish import VgpuWish, carried
 
@@ -33,11 +33,11 @@ ANSWERS = Answers(
     settled={
         "Configured",
         "NotConfigured",
-        "ConfiguredElsewhere",
-        "OtherProfileRunning",
-        "OtherCard",
+        "UnmanagedVgpu",
+        "UnmanagedProfile",
+        "CardReplaced",
     },
-    absent={"NotConfigured", "ConfiguredElsewhere"},
+    absent={"NotConfigured", "UnmanagedVgpu"},
 )
 
 
@@ -102,7 +102,7 @@ def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
     )
 
 
-def wrong_device(stored: VGPUDevice, node: str) -> WrongDevice | None:
+def wrong_device(stored: VGPUDevice, node: str) -> NameMismatch | None:
     """What is wrong when an object does not speak of the device that it is named for."""
     spec = stored.spec
     return named_otherwise(stored.metadata.name, spec.address, spec.node_name, node)

@@ -13,7 +13,8 @@ import msgspec
 from laneway.api import Condition, find_condition
 from laneway.controllers.devices.family import DeviceObject, ready
 from laneway.core.plan import Plan
-from laneway.core.refusals import Refusal, WriteFailed
+from laneway.core.reasons.former import renamed
+from laneway.core.refusals import Refusal, WriteFailed, reason_of
 from laneway.core.words import describe
 
 IN_PROGRESS = "InProgress"
@@ -49,8 +50,8 @@ def explicit(
         return False
     if stored.status.observed_generation != stored.metadata.generation:
         made = ours and answer.reason == IN_PROGRESS
-        return (seen or made) and (asks or answer.reason not in answers.absent)
-    return answer.reason not in answers.settled and seen
+        return (seen or made) and (asks or renamed(answer.reason) not in answers.absent)
+    return renamed(answer.reason) not in answers.settled and seen
 
 
 def being_done(plan: Plan) -> Condition:
@@ -82,7 +83,7 @@ def in_words(refusals: tuple[Refusal, ...]) -> str:
 
 def begun(stored: DeviceObject) -> bool:
     """Whether the stored status tells already that the present wish is being carried out."""
-    return _answer(stored) in (IN_PROGRESS, WriteFailed.__name__)
+    return _answer(stored) in (IN_PROGRESS, reason_of(WriteFailed))
 
 
 def answered(stored: DeviceObject, refusals: tuple[Refusal, ...]) -> bool:
@@ -95,4 +96,4 @@ def _answer(stored: DeviceObject) -> str:
     answer = find_condition(stored.status.conditions, "Ready")
     if answer is None or answer.observed_generation != stored.metadata.generation:
         return ""
-    return answer.reason
+    return renamed(answer.reason)

@@ -50,7 +50,7 @@ from laneway.core.layout.wish import (
     selects_node,
 )
 from laneway.core.plan import Plan
-from laneway.core.refusals import OtherLayout, OwnedByVgpuDevices, Refusal, processes_of
+from laneway.core.refusals import GpuOwnedByLayout, OwnedByVgpuDevices, Refusal, processes_of
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.spelling import named
 from laneway.host.holders import have_ended
@@ -224,7 +224,7 @@ class LayoutController:
     ) -> tuple[Refusal, ...]:
         """Who else owns the GPU. `has`: the layout that has it, or is to get it."""
         if has != key.layout and not layout.spec.dry_run:
-            return (OtherLayout(key.gpu, has),)
+            return (GpuOwnedByLayout(key.gpu, has),)
         asked = Counter(one.asks for one in objects.vgpus if one.asks is not None)
         # A trial is taken for one of the layout that owns the GPU.
         if self._is_owned(key.gpu, has) or layout.spec.take_over or not replaces(wish, asked):

@@ -20,7 +20,7 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
 from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage
-from laneway.core.refusals import WriteRefused
+from laneway.core.refusals import UpdateRejected
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.informer import Informer
@@ -97,7 +97,7 @@ class LowerObjects:
 
     async def write(
         self, patches: Patches, *, back_for: str = "", dry_run: bool = False
-    ) -> WriteRefused | None:
+    ) -> UpdateRejected | None:
         """Write the wishes one after the other; why one was refused.
 
         `back_for`: the layout whose wishes are put back, if so. `dry_run`: only ask whether they
@@ -108,7 +108,9 @@ class LowerObjects:
                 await self._wish(one, spec, back_for, dry_run=dry_run)
             except (ForbiddenError, InvalidError) as error:
                 kind = served(type(one)).kind
-                return WriteRefused(f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message))
+                return UpdateRejected(
+                    f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message)
+                )
         return None
 
     async def _wish(

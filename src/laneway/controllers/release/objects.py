@@ -23,6 +23,7 @@ from laneway.controllers.cluster.caches import VGPUS, Vgpu
 from laneway.controllers.devices.wishes import IN_PROGRESS
 from laneway.core import keys, names
 from laneway.core.pci import PciAddress
+from laneway.core.reasons.former import renamed
 from laneway.core.release.everything import Stage, Thing
 from laneway.core.workload import Workload
 from laneway.kube.client import Client
@@ -42,7 +43,7 @@ KINDS: dict[str, Resource[Any]] = {
     )
 }
 _FOREIGN = frozenset(
-    ("ConfiguredElsewhere", "VfsElsewhere", "ModeElsewhere", "InstancesElsewhere", "OtherCard")
+    ("UnmanagedVgpu", "UnmanagedVfs", "UnmanagedMode", "UnmanagedInstances", "CardReplaced")
 )
 """Answers to objects that asked for nothing: what is there is somebody else's."""
 
@@ -227,7 +228,7 @@ def _answered(one: Any) -> bool:
 
 def _is_foreign(wished: bool, conditions: Sequence[Condition]) -> bool:
     ready = find_condition(conditions, "Ready")
-    return not wished and ready is not None and ready.reason in _FOREIGN
+    return not wished and ready is not None and renamed(ready.reason) in _FOREIGN
 
 
 def _words(conditions: Sequence[Condition]) -> str:

@@ -36,7 +36,7 @@ from laneway.core.gpu.wish import ModeWish, judge, pending, plan_mode
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
-from laneway.core.refusals import ClaimedWhole, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
+from laneway.core.refusals import GpuClaimed, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
 from laneway.core.usability import ReasonKind
@@ -249,7 +249,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         # Its MigConfiguration tells what it makes, and what it cannot.
         return None if isinstance(found, NoGpuInstances) and wish.mig_wished else found
 
-    def _claim(self, address: PciAddress) -> ClaimedWhole | None:
+    def _claim(self, address: PciAddress) -> GpuClaimed | None:
         """Who has claimed a GPU that is not shared."""
         function = self.inventory.function(address)
         if function is None:

@@ -20,7 +20,8 @@ from laneway.controllers.devices.vgpu import last
 from laneway.core import names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import OtherCard
+from laneway.core.reasons.former import renamed
+from laneway.core.refusals import CardReplaced, reason_of
 from laneway.core.renumbering import Move, Wish, Wished, moves
 from laneway.kube.informer import Informer
 
@@ -61,7 +62,7 @@ class Identity:
         """Whether an object may be written half."""
         return gpu_of(stored) in self.moving
 
-    def other(self, stored: Any) -> OtherCard | None:
+    def other(self, stored: Any) -> CardReplaced | None:
         """What is wrong where another card than the wish is meant for sits in its place."""
         address = gpu_of(stored)
         own = self._gpus.store.get(names.pci_object_name(self._node, address)) if address else None
@@ -75,7 +76,7 @@ class Identity:
         # does. One that stays unknown is taken for the one that was there.
         if not found and place is None and address not in self._inventory.unasked:
             return None
-        return OtherCard(str(address), meant, found, str(place) if place else "")
+        return CardReplaced(str(address), meant, found, str(place) if place else "")
 
     def card(self, stored: SRIOVGPUDevice) -> str:
         """The card for which everything is meant that is wished of a GPU."""
@@ -171,7 +172,7 @@ def gpu_of(stored: Any) -> PciAddress | None:
 def _meant(stored: SRIOVGPUDevice) -> str:
     """The card that the wishes were made for; empty where they are for whichever is there."""
     answer = find_condition(stored.status.conditions, "Ready")
-    told = answer is not None and answer.reason == OtherCard.__name__
+    told = answer is not None and renamed(answer.reason) == reason_of(CardReplaced)
     if told and stored.status.observed_generation != stored.metadata.generation:
         return ""  # Told that there is another card, somebody has changed the wish.
     return stored.status.gpu_uuid

@@ -35,10 +35,10 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
     DeviceHeld,
-    InstancesElsewhere,
-    OtherInstances,
+    ExtraInstances,
+    NameMismatch,
     Refusal,
-    WrongDevice,
+    UnmanagedInstances,
 )
 from laneway.host.situation import observe
 from laneway.kube.client import Client
@@ -83,7 +83,7 @@ class MigController(ActingController[MigConfiguration, MigWish]):
             return "its GPU instances are being changed."
         if isinstance(settled, Satisfied):
             return ""
-        if all(isinstance(one, InstancesElsewhere | OtherInstances) for one in settled):
+        if all(isinstance(one, UnmanagedInstances | ExtraInstances) for one in settled):
             return "" if is_complete(wish, self.inventory) else in_words(settled)
         goes = any(isinstance(one, DeviceHeld) for one in settled)
         return in_words(settled) if wish.enabled or goes else ""
@@ -138,7 +138,7 @@ class MigController(ActingController[MigConfiguration, MigWish]):
 
     # ------------------------------------------------------------------------------ how it is done
 
-    def wrong_device(self, stored: MigConfiguration) -> WrongDevice | None:
+    def wrong_device(self, stored: MigConfiguration) -> NameMismatch | None:
         return mig.wrong_device(stored, self.node)
 
     def address(self, stored: MigConfiguration) -> str:

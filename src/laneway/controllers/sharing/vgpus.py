@@ -35,14 +35,14 @@ from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import (
-    DeviceMissing,
-    FunctionMissing,
+    DeviceNotFound,
     GpuDisabled,
-    GpuPreparing,
+    GpuNotReady,
+    NameMismatch,
     ProfileExhausted,
-    ProfileUnknown,
+    ProfileNotListed,
     Refusal,
-    WrongDevice,
+    VfNotFound,
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import held
@@ -139,7 +139,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     # ------------------------------------------------------------------------------- the wish
 
-    def wrong_device(self, stored: VGPUDevice) -> WrongDevice | None:
+    def wrong_device(self, stored: VGPUDevice) -> NameMismatch | None:
         return projection.wrong_device(stored, self.node)
 
     def wish(self, stored: VGPUDevice, shown: VGPUDevice) -> VgpuWish:
@@ -168,7 +168,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         if wish.enabled and (isinstance(decision, Plan) or not (function and function.configured)):
             gpu = function.parent if function else self._parent(wish)
             if gpu and (what := self._pending(gpu)):
-                return (GpuPreparing(str(gpu), what),)
+                return (GpuNotReady(str(gpu), what),)
         return None if isinstance(decision, Plan) else self._explained(wish, decision)
 
     async def plan(self, wish: VgpuWish) -> Decision:
@@ -232,9 +232,9 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         """What is wrong with the GPU, where that is why nothing can be made on it."""
         why: Refusal | None = None
         match refusals:
-            case (FunctionMissing(),):
+            case (VfNotFound(),):
                 why = self._missing(wish)
-            case (ProfileUnknown() | ProfileExhausted(),):
+            case (ProfileNotListed() | ProfileExhausted(),):
                 shared = self._shared_with(wish.address)
                 if shared.gpu:
                     driver = self.inventory.nvidia_driver
@@ -246,7 +246,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         parent = self._parent(wish)
         gpu = self._physical(parent)
         if parent is None or gpu is None or (gpu.vfs and wish.address not in gpu.vfs):
-            return DeviceMissing(str(wish.address))
+            return DeviceNotFound(str(wish.address))
         name = names.pci_object_name(self.node, parent)
         stored = self._gpus.store.get(name)
         return GpuDisabled(name) if stored and not stored.spec.enabled else None
@@ -270,7 +270,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         finally:
             self._go_on(self._gpu_named.get(name))
 
-    def _nobodys(self, stored: VGPUDevice) -> WrongDevice | None:
+    def _nobodys(self, stored: VGPUDevice) -> NameMismatch | None:
         """What is wrong with an object of another node that is not that node's either."""
         name, node = stored.metadata.name, stored.spec.node_name
         if name in self.wanted or node in ("", self.node) or stored.metadata.deletion_timestamp:

@@ -50,10 +50,10 @@ DROP = timedelta(hours=1)
 class Step(StrEnum):
     """What is done to the Secret."""
 
-    MADE = "CertificateMade"
+    MADE = "CertificateCreated"
     PREPARED = "CertificatePrepared"
     REPLACED = "CertificateReplaced"
-    SETTLED = "OldAuthorityDropped"
+    SETTLED = "OldCARemoved"
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import (
-    ClaimMisnamed,
+    ClaimNameMismatch,
     DeviceNeeded,
+    DeviceReplaced,
+    DriverNotVfio,
     DuplicateClaim,
-    NotForVms,
-    OtherDevice,
     Refusal,
-    VgpuAwaited,
+    VgpuNotConfigured,
 )
 from laneway.core.situation import Situation
 from laneway.core.usability import VFIO_DRIVER, ReasonKind, remedy, text
@@ -71,7 +71,7 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
 
 def misplaced(
     name: str, address: str, of_node: str, claims: Collection[tuple[str, str]]
-) -> ClaimMisnamed | DuplicateClaim | None:
+) -> ClaimNameMismatch | DuplicateClaim | None:
     """What is wrong where a claim's name does not stand for its device.
 
     `claims`: name and address of every claim of the node.
@@ -79,12 +79,12 @@ def misplaced(
     try:
         expected = names.pci_object_name(of_node, PciAddress.parse(address))
     except ValueError:
-        return ClaimMisnamed(name, address, of_node, "")
+        return ClaimNameMismatch(name, address, of_node, "")
     if name == expected:
         return None
     if (expected, address) in claims:
         return DuplicateClaim(name, expected)
-    return ClaimMisnamed(name, address, of_node, expected)
+    return ClaimNameMismatch(name, address, of_node, expected)
 
 
 def keepers(
@@ -185,14 +185,14 @@ def _take(wish: ClaimWish, situation: Situation) -> Decision:
     now = identity(wish.address, inventory)
     if _differ(wish.identity, now):
         device = str(wish.address)
-        return (OtherDevice(device, _words(wish.identity), _words(now)),)
+        return (DeviceReplaced(device, _words(wish.identity), _words(now)),)
     if wish.binds:
         return passthrough.bind(wish.address, situation)
     if is_for_vms(function, inventory):
         return Satisfied()
     if wish.vgpu:
-        return (VgpuAwaited(wish.vgpu),)
-    return (NotForVms(str(wish.address), function.driver),)
+        return (VgpuNotConfigured(wish.vgpu),)
+    return (DriverNotVfio(str(wish.address), function.driver),)
 
 
 def _needed(wish: ClaimWish, inventory: Inventory) -> tuple[DeviceNeeded] | None:

@@ -19,7 +19,7 @@ from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.device_plugin.resources import Named, resource_of
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.refusals import InvalidResourceName
+from laneway.core.refusals import ResourceNameInvalid
 from laneway.core.usability import VFIO_DRIVER
 
 
@@ -69,14 +69,14 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
     offered: tuple[Offer, ...] = ()
     leaving: tuple[Offer, ...] = ()
     """Given up, but maybe with somebody."""
-    refused: dict[str, InvalidResourceName] = {}
+    refused: dict[str, ResourceNameInvalid] = {}
     """Claimed functions without a valid name, by the PCIDevice's."""
 
 
 def offers(inventory: Inventory, node: str, wishes: Wishes) -> Offers:
     """Everything that is ready."""
     found: dict[tuple[str, str], tuple[Offer, bool]] = {}
-    refused: dict[str, InvalidResourceName] = {}
+    refused: dict[str, ResourceNameInvalid] = {}
     known = {function.address: function for function in inventory.functions}
     carriers = {vgpu.address: vgpu for vgpu in inventory.vgpus}
     for claim in sorted(wishes.functions, key=lambda one: (one.address, one.leaving)):
@@ -84,7 +84,7 @@ def offers(inventory: Inventory, node: str, wishes: Wishes) -> Offers:
         if function is None or function.iommu_group is None or not _ready(claim, function, vgpu):
             continue
         offer = _function(function, vgpu, claim, node, wishes)
-        if isinstance(offer, InvalidResourceName):
+        if isinstance(offer, ResourceNameInvalid):
             refused[names.pci_object_name(node, claim.address)] = offer
         else:
             given_up = claim.leaving or _is_unwished(vgpu, wishes)
@@ -153,11 +153,11 @@ def _function(
     claim: ClaimedFunction,
     node: str,
     wishes: Wishes,
-) -> Offer | InvalidResourceName:
+) -> Offer | ResourceNameInvalid:
     annotation = wishes.annotations.get(function.address, "")
     facts = named(function, vgpu, node, annotation, claim)
     resource = resource_of(function, facts)
-    if isinstance(resource, InvalidResourceName):
+    if isinstance(resource, ResourceNameInvalid):
         return resource
     return Offer(
         resource=resource,

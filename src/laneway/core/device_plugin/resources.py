@@ -17,7 +17,7 @@ import msgspec
 
 from laneway.core import names
 from laneway.core.pci import PciFunction
-from laneway.core.refusals import InvalidResourceName
+from laneway.core.refusals import ResourceNameInvalid
 
 _NATIVE = ("kubernetes.io/",)
 _REQUESTS = "requests."
@@ -40,7 +40,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     """It can carry a vGPU, so that a vGPU's name may have stayed with its PCIDevice."""
 
 
-def resource_of(function: PciFunction, named: Named) -> str | InvalidResourceName:
+def resource_of(function: PciFunction, named: Named) -> str | ResourceNameInvalid:
     """The name by which pods ask for a function."""
     if named.profile:
         return names.vgpu_resource_name(named.profile)
@@ -75,8 +75,8 @@ def is_extended(text: str) -> bool:
     )
 
 
-def _written(text: str, where: str) -> str | InvalidResourceName:
-    return text if is_extended(text) else InvalidResourceName(text, where)
+def _written(text: str, where: str) -> str | ResourceNameInvalid:
+    return text if is_extended(text) else ResourceNameInvalid(text, where)
 
 
 def _is_ours(function: PciFunction, named: Named) -> bool:

@@ -19,16 +19,16 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied, SetMixedSize
 from laneway.core.refusals import (
-    DeviceMissing,
+    DeviceNotFound,
     GpuUnreadable,
+    MigConfigurationEnabled,
     MigUnsupported,
-    MigWished,
     MixedSizeUnsupported,
-    ModeElsewhere,
-    ModeUnknown,
+    ModeInvalid,
     ModeWithoutVfs,
     Refusal,
-    VfsElsewhere,
+    UnmanagedMode,
+    UnmanagedVfs,
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import obstacles, vf_count, vgpu_card, without_instances
@@ -81,7 +81,7 @@ def judge(wish: ModeWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ..
     """What can be said without a closer look; None where something is to be done."""
     gpu = inventory.function(wish.address)
     if gpu is None:
-        return (DeviceMissing(str(wish.address)),)
+        return (DeviceNotFound(str(wish.address)),)
     return _judge(
         wish, gpu, inventory.modes.get(wish.address), inventory.unasked.get(wish.address, "")
     )
@@ -94,7 +94,7 @@ def _judge(
         return (odd,)
     existing = vf_count(gpu)
     if existing and not wish.enabled and not wish.explicit:
-        return (VfsElsewhere(str(gpu.address), existing),)
+        return (UnmanagedVfs(str(gpu.address), existing),)
     wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
     if wanted is None:
         if bool(existing) == wish.enabled:
@@ -116,7 +116,7 @@ def _odd(wish: ModeWish) -> Refusal | None:
         return None
     mode = mode_named(wish.mode)
     if mode is None:
-        return ModeUnknown(wish.mode)
+        return ModeInvalid(wish.mode)
     if wish.enabled and not mode.has_vfs:
         return ModeWithoutVfs(str(wish.address), mode)
     return None
@@ -131,7 +131,7 @@ def _impossible(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes)
     if wanted is Mode.MIXED_SIZE and settled and modes.mixed_size is None:
         return MixedSizeUnsupported(device)
     if modes.mig and not wanted.has_mig and wish.mig_wished:
-        return MigWished(device)
+        return MigConfigurationEnabled(device)
     return _loss(wish, wanted, gpu, modes)
 
 
@@ -143,7 +143,7 @@ def _loss(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Re
     lost = (modes.instances and (switch or change)) or (has_vfs and change and not by_boot)
     if wish.explicit or not lost:
         return None
-    return ModeElsewhere(str(gpu.address), wanted, mode_of(gpu, modes) or "")
+    return UnmanagedMode(str(gpu.address), wanted, mode_of(gpu, modes) or "")
 
 
 def plan_mode(wish: ModeWish, situation: Situation) -> Decision:

@@ -38,7 +38,7 @@ from laneway.core.mig.instances import (
 )
 from laneway.core.mig.profiles import expected_profiles, serving
 from laneway.core.plan import CreateComputeInstance, Step
-from laneway.core.refusals import InstancesDoNotFit, ProfileUnknown, Refusal
+from laneway.core.refusals import InstancesDoNotFit, ProfileNotListed, Refusal
 from laneway.core.sriov import held
 
 
@@ -81,7 +81,7 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
     unlisted = [name for name in left if not _can_name(view, name)]
     if unlisted and not instance_steps:
         offered = offered_names(view)
-        return (*against, *(ProfileUnknown(name, offered) for name in unlisted)), [], ()
+        return (*against, *(ProfileNotListed(name, offered) for name in unlisted)), [], ()
     if unlisted:
         return against, steps, words(view, left)
     return against, [*steps, *creations(view, choice.kept, order)], ()

@@ -37,15 +37,15 @@ from laneway.core.layout.view import (
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Step
 from laneway.core.refusals import (
-    CountTooSmall,
+    CountInvalid,
     DriverMissing,
     MigUnsupported,
     MixedSizeUnsupported,
-    ModesExclusive,
-    ParametersMalformed,
-    ProfileUnknown,
+    ParametersInvalid,
+    ProfileNotListed,
+    ProfilesConflict,
     Refusal,
-    TooFewFunctions,
+    TooFewVfs,
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import VGPU_DRIVER, emptied, vf_count, vgpu_card
@@ -123,20 +123,20 @@ def _wants_mig(view: View) -> bool:
 def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusal]:
     """What is wrong with the wish itself, on this card."""
     found: list[Refusal] = [
-        CountTooSmall(name, count) for name, count in view.wish.vgpus if count < 1
+        CountInvalid(name, count) for name, count in view.wish.vgpus if count < 1
     ]
     parameters = view.wish.parameters
     if parameters and (
         len(parameters) > _LONGEST_PARAMETERS or not _PARAMETERS.fullmatch(parameters)
     ):
-        found.append(ParametersMalformed(parameters[:_LONGEST_PARAMETERS]))
+        found.append(ParametersInvalid(parameters[:_LONGEST_PARAMETERS]))
     sliced, backed = by_sharing(view.wanted)
     if backed and sliced:
-        found.append(ModesExclusive(view.device, sliced, backed))
+        found.append(ProfilesConflict(view.device, sliced, backed))
     for name in view.wanted:
         complete = not staged and name not in backed and lists_all(view)
         if not is_known(view, name, complete=complete):
-            found.append(ProfileUnknown(name, offered_names(view)))
+            found.append(ProfileNotListed(name, offered_names(view)))
     if modes_known and (backed or view.wish.mig) and view.modes.mig is None:
         found.append(MigUnsupported(view.device))
     if view.wish.mixed_size and (
@@ -146,13 +146,13 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
     count = sum(count for _, count in view.wish.vgpus)
     functions = len(view.functions) if vf_count(view.gpu) else view.gpu.total_vfs or 0
     if count > functions and (view.functions or not vf_count(view.gpu)):
-        found.append(TooFewFunctions(view.device, count, functions))
+        found.append(TooFewVfs(view.device, count, functions))
     return found
 
 
 def _is_odd(against: list[Refusal]) -> bool:
     """Whether the wish is such that the question of room makes no sense."""
-    odd = CountTooSmall | ProfileUnknown | ModesExclusive | MigUnsupported | MixedSizeUnsupported
+    odd = CountInvalid | ProfileNotListed | ProfilesConflict | MigUnsupported | MixedSizeUnsupported
     return any(isinstance(refusal, odd) for refusal in against)
 
 

@@ -36,7 +36,7 @@ from laneway.core.plan import (
     Step,
     SwitchGpuVfs,
 )
-from laneway.core.refusals import VgpusEnabled
+from laneway.core.refusals import VgpusEnabled, reason_of
 from laneway.core.sriov import vf_count
 from laneway.core.vgpu.wish import NO_VGPU
 
@@ -159,7 +159,7 @@ def _starts_anew(wish: LayoutWish, steps: tuple[Step, ...], found: Found, object
     if not any(_is_about_mode(step, coming=False) for step in steps) or objects.gpu is None:
         return False
     refused = objects.gpu.refused
-    in_the_way = refused is not None and refused.reason == VgpusEnabled.__name__
+    in_the_way = refused is not None and refused.reason == reason_of(VgpusEnabled)
     return in_the_way or _gpu_wish(wish, found, objects.gpu) is not None
 
 

@@ -18,23 +18,23 @@ from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.layout.plan import GpuWish, plan_layout, plan_whole
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import (
-    ClaimedWhole,
-    CountTooSmall,
+    CountInvalid,
     DeviceHeld,
-    ModeExcludes,
-    ModeUnknown,
-    OtherLayout,
+    GpuClaimed,
+    GpuOwnedByLayout,
+    ModeConflict,
+    ModeInvalid,
     OwnedByVgpuDevices,
     Refusal,
+    UpdateRejected,
     VgpusEnabled,
-    WriteRefused,
 )
 from laneway.core.situation import Situation
 from laneway.core.vgpu.profiles import by_sharing
 
-OWNED = (OtherLayout, OwnedByVgpuDevices)
+OWNED = (GpuOwnedByLayout, OwnedByVgpuDevices)
 """Refusals that say that somebody else configures the GPU's vGPUs."""
-USED = (ClaimedWhole, DeviceHeld, VgpusEnabled, WriteRefused)
+USED = (GpuClaimed, DeviceHeld, VgpusEnabled, UpdateRejected)
 """Refusals that somebody's use of the GPU is the reason of, and that go when it ends."""
 
 # ---------------------------------------------------------------------------------- which GPUs
@@ -133,8 +133,8 @@ def wish_of(
     asked = tuple(vgpus)
     chosen = mode_named(mode)
     if mode and chosen is None:
-        return (ModeUnknown(mode),)
-    against: list[Refusal] = [CountTooSmall(name, count) for name, count in asked if count < 1]
+        return (ModeInvalid(mode),)
+    against: list[Refusal] = [CountInvalid(name, count) for name, count in asked if count < 1]
     names = {name for name, _ in asked}
     sliced, backed = by_sharing(names)
     if chosen is not None:
@@ -143,7 +143,7 @@ def wish_of(
         else:
             excluded = sliced if chosen.has_mig else backed
         if excluded:
-            against.append(ModeExcludes(chosen, excluded))
+            against.append(ModeConflict(chosen, excluded))
     if against:
         return tuple(against)
     implied = Mode.MIG_BACKED if backed else Mode.SAME_SIZE if sliced else None

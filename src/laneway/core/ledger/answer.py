@@ -19,7 +19,7 @@ from laneway.core.ledger.facts import Demand, Phase
 from laneway.core.ledger.ledger import Ledger, serves
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.ledger.room import Room
-from laneway.core.refusals import NodeUnknown, NoNodeSelected, Refusal, RollOutStuck
+from laneway.core.refusals import NodeNotFound, NoNodeMatches, Refusal, RolloutBlocked
 
 _LISTED = 12
 """So many names are listed where one is not known."""
@@ -63,12 +63,12 @@ def _allowed(ledger: Ledger, request: Request) -> tuple[frozenset[str] | None, t
     allowed = frozenset(request.nodes) if request.nodes else None
     if allowed is not None and (unknown := sorted(allowed - ledger.nodes.keys())):
         homes = sorted({node for node, _ in ledger.stocks})
-        return allowed, (NodeUnknown(unknown[0], tuple(homes[:_LISTED])),)
+        return allowed, (NodeNotFound(unknown[0], tuple(homes[:_LISTED])),)
     if request.selector:
         labelled = ledger.with_labels(request.selector)
         allowed = labelled if allowed is None else allowed & labelled
         if not allowed:
-            return allowed, (NoNodeSelected(tuple(sorted(request.selector.items()))),)
+            return allowed, (NoNodeMatches(tuple(sorted(request.selector.items()))),)
     return allowed, ()
 
 
@@ -117,7 +117,7 @@ def _stuck(
     if not leaving:
         return ()
     return (
-        RollOutStuck(
+        RolloutBlocked(
             replaced=started,
             machines=max(request.machines, 0),
             running=len(leaving),

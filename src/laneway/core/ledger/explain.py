@@ -8,7 +8,7 @@ from collections import Counter
 
 from laneway.core.ledger.ledger import Ledger, State, Stock
 from laneway.core.ledger.room import Room
-from laneway.core.refusals import DevicesApart, DevicesShort, Refusal, ResourceUnknown
+from laneway.core.refusals import InsufficientDevices, NoNodeFits, NoNodeHasResource, Refusal
 from laneway.core.refusals.capacity import NodeDevices
 
 _NODES = 3
@@ -22,7 +22,7 @@ def why_not(ledger: Ledger, room: Room, machines: int) -> tuple[Refusal, ...]:
     refusals: list[Refusal] = []
     for resource in room.resources:
         if resource not in ledger.homes:
-            refusals.append(ResourceUnknown(resource, tuple(ledger.homes)[:_LISTED]))
+            refusals.append(NoNodeHasResource(resource, tuple(ledger.homes)[:_LISTED]))
         elif room.alone(resource) < machines:
             refusals.append(_short(ledger, room, resource, machines))
     if not refusals and room.total < machines:
@@ -59,12 +59,12 @@ def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(names.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> DevicesShort:
+def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> InsufficientDevices:
     free, allowed = room.free[resource], room.allowed
     homes = [node for node in ledger.homes[resource] if allowed is None or node in allowed]
     best = heapq.nsmallest(_NODES, free, key=lambda node: (-free[node], node))
     best += itertools.islice((node for node in homes if node not in free), _NODES - len(best))
-    return DevicesShort(
+    return InsufficientDevices(
         resource=resource,
         count=room.resources[resource],
         machines=machines,
@@ -76,7 +76,7 @@ def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> DevicesS
     )
 
 
-def _apart(room: Room, machines: int) -> DevicesApart:
+def _apart(room: Room, machines: int) -> NoNodeFits:
     lacking: list[tuple[int, str, str, int, int]] = []
     nodes = {node for free in room.free.values() for node in free}
     for node in nodes - room.rooms.keys():
@@ -89,7 +89,7 @@ def _apart(room: Room, machines: int) -> DevicesApart:
         resource, count, free = max(missing, key=lambda one: one[1] - one[2])
         lacking.append((count - free, node, resource, count, free))
     nearest = heapq.nsmallest(_NODES, lacking)
-    return DevicesApart(
+    return NoNodeFits(
         machines=machines,
         possible=room.total,
         lacks=tuple((node, resource, count, free) for _, node, resource, count, free in nearest),

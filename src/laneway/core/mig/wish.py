@@ -30,17 +30,17 @@ from laneway.core.plan import CreateComputeInstance, Plan, Satisfied, Step
 from laneway.core.refusals import (
     DeviceHeld,
     DriverMissing,
-    GpuPreparing,
+    DuplicateProfile,
+    ExtraInstances,
+    GpuNotReady,
     GpuUnreadable,
-    InstanceCountNegative,
+    InstanceCountInvalid,
     InstancesDoNotFit,
-    InstancesElsewhere,
-    MigModeOff,
+    MigModeDisabled,
     MigUnsupported,
-    OtherInstances,
-    ProfileRepeated,
-    ProfileUnknown,
+    ProfileNotListed,
     Refusal,
+    UnmanagedInstances,
 )
 from laneway.core.situation import Situation, pids
 from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, held
@@ -99,9 +99,9 @@ def decide(wish: MigWish, situation: Situation, *, preparing: str = "") -> Decis
     if isinstance(wanted, tuple):
         return wanted
     if wanted and preparing:
-        return (GpuPreparing(device, preparing),)
+        return (GpuNotReady(device, preparing),)
     if wanted and not modes.mig:
-        return (MigModeOff(device, wish.gpu),)
+        return (MigModeDisabled(device, wish.gpu),)
     return _converge(wish, wanted, modes, situation)
 
 
@@ -141,12 +141,12 @@ def _wanted(
         if count == 0:
             continue  # A profile that a driver no longer has needs no answer.
         if count < 0:
-            against.append(InstanceCountNegative(text[:_LONGEST], count))
+            against.append(InstanceCountInvalid(text[:_LONGEST], count))
         elif name not in known:
             names = tuple(map(display_name, sorted(known)))
-            against.append(ProfileUnknown(text[:_LONGEST], names))
+            against.append(ProfileNotListed(text[:_LONGEST], names))
         elif name in wanted:
-            against.append(ProfileRepeated(display_name(name)))
+            against.append(DuplicateProfile(display_name(name)))
         else:
             wanted[name] = count
     return tuple(dict.fromkeys(against)) or wanted
@@ -190,11 +190,11 @@ def _beside(wish: MigWish, wanted: dict[str, int], modes: GpuModes, best: Instan
         return Plan(tuple(steps))
     others = tuple(map(_spot, sorted(best.destroy, key=lambda one: one.start)))
     if not wanted:
-        return (InstancesElsewhere(str(wish.address), others),)
+        return (UnmanagedInstances(str(wish.address), others),)
     lacking = tuple(
         f"{count} x {display_name(name)}" for name, count in _lacking(wanted, modes).items()
     )
-    return (OtherInstances(str(wish.address), others, lacking),)
+    return (ExtraInstances(str(wish.address), others, lacking),)
 
 
 def _steps(

@@ -32,7 +32,7 @@ class FieldImmutable(Refusal, frozen=True):
         )
 
 
-class PciDeviceUnknown(Refusal, frozen=True):
+class PciDeviceNotFound(Refusal, frozen=True, tag="DeviceNotFound"):
     """An object is about a PCI function that there is not."""
 
     name: str
@@ -45,7 +45,7 @@ class PciDeviceUnknown(Refusal, frozen=True):
         )
 
 
-class ClaimElsewhere(Refusal, frozen=True):
+class ClaimMismatch(Refusal, frozen=True, tag="NameMismatch"):
     """A claim speaks of another device than its name."""
 
     field: ClassVar[str] = "spec.address"
@@ -64,7 +64,7 @@ class ClaimElsewhere(Refusal, frozen=True):
         )
 
 
-class IommuGroupMissing(Refusal, frozen=True):
+class NoIommuGroup(Refusal, frozen=True):
     """A device is claimed that the node cannot isolate."""
 
     name: str
@@ -77,7 +77,7 @@ class IommuGroupMissing(Refusal, frozen=True):
         )
 
 
-class DeviceCritical(Refusal, frozen=True):
+class CriticalToNode(Refusal, frozen=True):
     """A device is claimed that its node cannot do without."""
 
     name: str
@@ -91,7 +91,7 @@ class DeviceCritical(Refusal, frozen=True):
         )
 
 
-class GroupOccupied(Refusal, frozen=True):
+class GroupMemberInUse(Refusal, frozen=True):
     """A device is claimed whose IOMMU group cannot leave the node as a whole."""
 
     name: str
@@ -151,7 +151,7 @@ class GpusForContainers(Refusal, frozen=True):
         )
 
 
-class ControllerClaimed(Refusal, frozen=True):
+class UsbControllerClaimed(Refusal, frozen=True):
     """A USB device is claimed whose controller is claimed as a whole."""
 
     name: str
@@ -168,7 +168,7 @@ class ControllerClaimed(Refusal, frozen=True):
 # --------------------------------------------------------------------------------- whose it is
 
 
-class ForeignUser(Refusal, frozen=True):
+class UserNameForbidden(Refusal, frozen=True):
     """Somebody makes a claim in another's name."""
 
     kind: str
@@ -185,7 +185,7 @@ class ForeignUser(Refusal, frozen=True):
         )
 
 
-class ClaimOfOther(Refusal, frozen=True):
+class NotClaimOwner(Refusal, frozen=True):
     """Somebody changes or deletes a claim that is another's."""
 
     kind: str
@@ -203,7 +203,7 @@ class ClaimOfOther(Refusal, frozen=True):
         )
 
 
-class OwnedByVgpu(Refusal, frozen=True):
+class ClaimManaged(Refusal, frozen=True):
     """The claim of a vGPU is treated as if it were somebody's own."""
 
     name: str
@@ -242,7 +242,7 @@ class ClaimInUse(Refusal, frozen=True):
         return f"pcideviceclaim {self.name} is already in use with {told(self.users)}. {LET_GO}"
 
 
-class UsbClaimInUse(Refusal, frozen=True):
+class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
     """The same of a USB device."""
 
     name: str
@@ -253,7 +253,7 @@ class UsbClaimInUse(Refusal, frozen=True):
         return f"usbdeviceclaim {self.name} is still in use by {told(self.users)}. {LET_GO}"
 
 
-class UsbDeviceInUse(Refusal, frozen=True):
+class UsbDeviceClaimed(Refusal, frozen=True, tag="DeviceClaimed"):
     """The object of a USB device is deleted that virtual machines can use."""
 
     name: str
@@ -265,7 +265,7 @@ class UsbDeviceInUse(Refusal, frozen=True):
         )
 
 
-class PciDeviceClaimed(Refusal, frozen=True):
+class DeviceClaimed(Refusal, frozen=True):
     """The object of a PCI function is deleted that is claimed; the claim would go with it."""
 
     name: str

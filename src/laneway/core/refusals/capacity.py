@@ -62,7 +62,7 @@ def _nodes(others: int) -> str:
     return f"{others} other nodes have" if others != 1 else "1 other node has"
 
 
-class ResourceUnknown(Refusal, frozen=True):
+class NoNodeHasResource(Refusal, frozen=True, tag="ResourceNotFound"):
     """No node has a device of this name at all."""
 
     resource: str
@@ -78,7 +78,7 @@ class ResourceUnknown(Refusal, frozen=True):
         return f"{self.resource}: no node has such a device. {there}"
 
 
-class NodeUnknown(Refusal, frozen=True):
+class NodeNotFound(Refusal, frozen=True):
     """A node is asked for that is not in the cluster."""
 
     node: str
@@ -93,7 +93,7 @@ class NodeUnknown(Refusal, frozen=True):
         )
 
 
-class NoNodeSelected(Refusal, frozen=True):
+class NoNodeMatches(Refusal, frozen=True, tag="NodeSelectorMismatch"):
     """No node has the labels that are asked for."""
 
     labels: tuple[tuple[str, str], ...]
@@ -104,7 +104,7 @@ class NoNodeSelected(Refusal, frozen=True):
         return f"No usable node has {asked}. Label a node, or select other labels."
 
 
-class DevicesShort(Refusal, frozen=True):
+class InsufficientDevices(Refusal, frozen=True):
     """Of one resource there is not enough, whatever else is asked for."""
 
     resource: str
@@ -141,7 +141,7 @@ class DevicesShort(Refusal, frozen=True):
         return f"{asked}; {rest}. Free some, configure more, or request fewer."
 
 
-class DevicesApart(Refusal, frozen=True):
+class NoNodeFits(Refusal, frozen=True):
     """There is enough of each resource, but not of all of them on one node."""
 
     machines: int
@@ -165,7 +165,7 @@ class DevicesApart(Refusal, frozen=True):
         )
 
 
-class RollOutStuck(Refusal, frozen=True):
+class RolloutBlocked(Refusal, frozen=True):
     """A pool cannot be replaced machine by machine; other refusals say what is missing."""
 
     replaced: int

@@ -7,7 +7,7 @@ from laneway.core.refusals.base import Refusal
 from laneway.core.workload import Workload
 
 
-class ClaimMisnamed(Refusal, frozen=True):
+class ClaimNameMismatch(Refusal, frozen=True, tag="NameMismatch"):
     """A claim does not bear the name of the PCIDevice that its spec speaks of."""
 
     name: str
@@ -64,7 +64,7 @@ class DeviceNeeded(Refusal, frozen=True):
         )
 
 
-class ClaimOfNoNode(Refusal, frozen=True):
+class ClaimNodeNotFound(Refusal, frozen=True, tag="NodeNotFound"):
     """A claim names a node that the cluster does not have."""
 
     name: str
@@ -93,7 +93,7 @@ class DuplicateClaim(Refusal, frozen=True):
         )
 
 
-class OtherDevice(Refusal, frozen=True):
+class DeviceReplaced(Refusal, frozen=True):
     """Another device than the one that was claimed is at its address."""
 
     device: str
@@ -109,7 +109,7 @@ class OtherDevice(Refusal, frozen=True):
         )
 
 
-class NotForVms(Refusal, frozen=True):
+class DriverNotVfio(Refusal, frozen=True):
     """A claim leaves the driver alone, and VMs cannot use a device through it."""
 
     device: str
@@ -125,7 +125,7 @@ class NotForVms(Refusal, frozen=True):
         )
 
 
-class VgpuAwaited(Refusal, frozen=True):
+class VgpuNotConfigured(Refusal, frozen=True):
     """A claim that Laneway made for a vGPU waits for it, as after a boot."""
 
     vgpu: str
@@ -165,7 +165,7 @@ class DeviceAllocated(Refusal, frozen=True):
         return f"{self.device} is allocated to {user}. {end}"
 
 
-class UsbDeviceMissing(Refusal, frozen=True):
+class UsbDeviceNotFound(Refusal, frozen=True, tag="DeviceNotFound"):
     """The device of a USBDeviceClaim is not plugged in."""
 
     name: str
@@ -194,7 +194,7 @@ class UsbDeviceMissing(Refusal, frozen=True):
         )
 
 
-class UsbClaimed(Refusal, frozen=True):
+class UsbDevicesClaimed(Refusal, frozen=True):
     """USB devices on a controller are claimed, and would go with it."""
 
     device: str

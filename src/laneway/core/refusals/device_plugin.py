@@ -6,7 +6,7 @@ from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
 
 
-class InvalidResourceName(Refusal, frozen=True):
+class ResourceNameInvalid(Refusal, frozen=True):
     """A resource name that somebody wrote is none."""
 
     text: str
@@ -24,7 +24,7 @@ class InvalidResourceName(Refusal, frozen=True):
         )
 
 
-class UsersUntold(Refusal, frozen=True):
+class AllocationUnknown(Refusal, frozen=True, tag="HoldersUnknown"):
     """The kubelet, or the API server, does not tell who has devices."""
 
     device: str

@@ -6,7 +6,7 @@ from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
 
 
-class DeviceMissing(Refusal, frozen=True):
+class DeviceNotFound(Refusal, frozen=True):
     """There is no such device on this host."""
 
     device: str
@@ -18,7 +18,7 @@ class DeviceMissing(Refusal, frozen=True):
         )
 
 
-class WrongDevice(Refusal, frozen=True):
+class NameMismatch(Refusal, frozen=True):
     """The object's name and its spec speak of different devices, or of none."""
 
     name: str
@@ -34,7 +34,7 @@ class WrongDevice(Refusal, frozen=True):
         )
 
 
-class OtherCard(Refusal, frozen=True):
+class CardReplaced(Refusal, frozen=True):
     """Another card than the one that the wish was made for is in its place."""
 
     device: str
@@ -66,7 +66,7 @@ class OtherCard(Refusal, frozen=True):
         )
 
 
-class DeviceReplaced(Refusal, frozen=True):
+class UsbDeviceReplaced(Refusal, frozen=True, tag="DeviceReplaced"):
     """At the USB port is not the device that was there when this was asked for."""
 
     port: str
@@ -94,7 +94,7 @@ class DeviceUnusable(Refusal, frozen=True):
         return " ".join((text, *self.remedies))
 
 
-class DeviceHeld(Refusal, frozen=True):
+class DeviceHeld(Refusal, frozen=True, tag="DeviceInUse"):
     """Somebody uses what would have to be taken away."""
 
     device: str
@@ -108,7 +108,7 @@ class DeviceHeld(Refusal, frozen=True):
         return f"{self.device} is in use: {users}. Stop the VM or end the process first."
 
 
-class UsersUnknown(Refusal, frozen=True):
+class HoldersUnknown(Refusal, frozen=True):
     """Something would have to be taken away, but who uses it cannot be seen."""
 
     obstacle: str
@@ -150,7 +150,7 @@ class DeviceQuarantined(Refusal, frozen=True):
         )
 
 
-class ResetFailed(Refusal, frozen=True):
+class ResetFailed(Refusal, frozen=True, tag="DeviceQuarantined"):
     """The device could not be reset after its last user; it is in quarantine now."""
 
     device: str

@@ -20,7 +20,7 @@ class NoSriov(Refusal, frozen=True):
         )
 
 
-class NoIommu(Refusal, frozen=True):
+class IommuDisabled(Refusal, frozen=True, tag="NoIommuGroup"):
     """The device is in no IOMMU group, so virtual machines could use nothing of it."""
 
     device: str
@@ -34,7 +34,7 @@ class NoIommu(Refusal, frozen=True):
         )
 
 
-class VfCountOutOfRange(Refusal, frozen=True):
+class VfCountInvalid(Refusal, frozen=True):
     """More virtual functions than the device has, or less than none."""
 
     device: str
@@ -46,7 +46,7 @@ class VfCountOutOfRange(Refusal, frozen=True):
         return f"{self.device} can have 0 to {self.total} virtual functions, not {self.count}."
 
 
-class VfsAllOrNone(Refusal, frozen=True):
+class GpuVfCountInvalid(Refusal, frozen=True, tag="VfCountInvalid"):
     """A GPU's virtual functions come and go together only."""
 
     device: str
@@ -61,7 +61,7 @@ class VfsAllOrNone(Refusal, frozen=True):
         )
 
 
-class VfsElsewhere(Refusal, frozen=True):
+class UnmanagedVfs(Refusal, frozen=True):
     """The card has virtual functions that nobody asked Laneway for."""
 
     device: str
@@ -76,7 +76,7 @@ class VfsElsewhere(Refusal, frozen=True):
         )
 
 
-class OtherVfCount(Refusal, frozen=True):
+class UnmanagedVfCount(Refusal, frozen=True):
     """The card has another number of virtual functions than wished, not because of this object."""
 
     device: str
@@ -92,7 +92,7 @@ class OtherVfCount(Refusal, frozen=True):
         )
 
 
-class CardInUse(Refusal, frozen=True):
+class CardCriticalToNode(Refusal, frozen=True, tag="CriticalToNode"):
     """The number of virtual functions would change of a card that the node itself uses."""
 
     device: str
@@ -106,7 +106,7 @@ class CardInUse(Refusal, frozen=True):
         )
 
 
-class VfsUndriven(Refusal, frozen=True):
+class VfDriverMissing(Refusal, frozen=True):
     """The GPU has its virtual functions, but no driver has taken some of them."""
 
     device: str
@@ -120,7 +120,7 @@ class VfsUndriven(Refusal, frozen=True):
         )
 
 
-class VfsMissing(Refusal, frozen=True):
+class VfsIncomplete(Refusal, frozen=True):
     """The driver's program has made a part of a GPU's virtual functions only."""
 
     device: str

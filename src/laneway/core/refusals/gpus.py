@@ -17,7 +17,7 @@ class GpuUnreadable(Refusal, frozen=True):
         return f"The driver reports nothing about {self.device}: {self.error}."
 
 
-class NotAVgpuCard(Refusal, frozen=True):
+class VgpuUnsupported(Refusal, frozen=True):
     """The device is no NVIDIA GPU that can carry vGPUs."""
 
     device: str
@@ -45,7 +45,7 @@ class NoProfiles(Refusal, frozen=True):
         )
 
 
-class ClaimedWhole(Refusal, frozen=True):
+class GpuClaimed(Refusal, frozen=True):
     """The GPU is claimed as a whole device, so it is not shared."""
 
     device: str
@@ -86,7 +86,7 @@ class MigOnly(Refusal, frozen=True):
         )
 
 
-class MigWished(Refusal, frozen=True):
+class MigConfigurationEnabled(Refusal, frozen=True):
     """A MigConfiguration asks for GPU instances on a card that is to leave MIG mode."""
 
     device: str
@@ -112,7 +112,7 @@ class MixedSizeUnsupported(Refusal, frozen=True):
         )
 
 
-class ModeUnknown(Refusal, frozen=True):
+class ModeInvalid(Refusal, frozen=True):
     """A GPU is asked to be in a mode that there is not."""
 
     mode: str
@@ -122,7 +122,7 @@ class ModeUnknown(Refusal, frozen=True):
         return f"{self.mode!r} is not a mode of a GPU: use {', '.join(Mode)}, or leave it empty."
 
 
-class ModeWithoutVfs(Refusal, frozen=True):
+class ModeWithoutVfs(Refusal, frozen=True, tag="ModeConflict"):
     """A GPU is to have virtual functions and to be in a mode that has none."""
 
     device: str
@@ -137,7 +137,7 @@ class ModeWithoutVfs(Refusal, frozen=True):
         )
 
 
-class ModeElsewhere(Refusal, frozen=True):
+class UnmanagedMode(Refusal, frozen=True):
     """The GPU is in another mode than wished, and not because of this object."""
 
     device: str
@@ -153,7 +153,7 @@ class ModeElsewhere(Refusal, frozen=True):
         )
 
 
-class GpuPreparing(Refusal, frozen=True):
+class GpuNotReady(Refusal, frozen=True):
     """The GPU itself is not yet in its desired state, so nothing is made on it."""
 
     device: str

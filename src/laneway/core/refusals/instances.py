@@ -6,7 +6,7 @@ from laneway.core.phrases import listed
 from laneway.core.refusals.base import Refusal
 
 
-class MigModeOff(Refusal, frozen=True):
+class MigModeDisabled(Refusal, frozen=True):
     """GPU instances are asked for on a card that is not in MIG mode."""
 
     device: str
@@ -22,7 +22,7 @@ class MigModeOff(Refusal, frozen=True):
         )
 
 
-class InstanceCountNegative(Refusal, frozen=True):
+class InstanceCountInvalid(Refusal, frozen=True, tag="CountInvalid"):
     """Less than none of a GPU instance is asked for."""
 
     profile: str
@@ -33,7 +33,7 @@ class InstanceCountNegative(Refusal, frozen=True):
         return f"{self.count} x {self.profile!r} is no number of GPU instances: request 0 or more."
 
 
-class ProfileRepeated(Refusal, frozen=True):
+class DuplicateProfile(Refusal, frozen=True):
     """One profile of GPU instances is asked for in two places."""
 
     profile: str
@@ -58,7 +58,7 @@ class InstancesDoNotFit(Refusal, frozen=True):
         )
 
 
-class InstancesElsewhere(Refusal, frozen=True):
+class UnmanagedInstances(Refusal, frozen=True):
     """The card has GPU instances that nobody asked Laneway for."""
 
     device: str
@@ -73,7 +73,7 @@ class InstancesElsewhere(Refusal, frozen=True):
         )
 
 
-class OtherInstances(Refusal, frozen=True):
+class ExtraInstances(Refusal, frozen=True):
     """GPU instances that nobody asked Laneway for stand beside, or in the way of, those wished."""
 
     device: str

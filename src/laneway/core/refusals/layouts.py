@@ -6,7 +6,7 @@ from laneway.core.phrases import counted, few, listed, shown
 from laneway.core.refusals.base import Refusal
 
 
-class OtherLayout(Refusal, frozen=True):
+class GpuOwnedByLayout(Refusal, frozen=True, tag="OwnedByLayout"):
     """Another layout owns the GPU."""
 
     gpu: str
@@ -58,7 +58,7 @@ class OwnedByLayout(Refusal, frozen=True):
         )
 
 
-class PossibleNow(Refusal, frozen=True):
+class ApprovalRequired(Refusal, frozen=True):
     """A layout was refused, and what was in its way has gone since."""
 
     layout: str
@@ -72,7 +72,7 @@ class PossibleNow(Refusal, frozen=True):
         )
 
 
-class CountTooSmall(Refusal, frozen=True):
+class CountInvalid(Refusal, frozen=True):
     """None, or less than none, of something is asked for."""
 
     profile: str
@@ -86,7 +86,7 @@ class CountTooSmall(Refusal, frozen=True):
         )
 
 
-class TooFewFunctions(Refusal, frozen=True):
+class TooFewVfs(Refusal, frozen=True, tag="LayoutDoesNotFit"):
     """More vGPUs are asked for than the card has virtual functions to carry them."""
 
     device: str
@@ -115,7 +115,7 @@ class SizesMixed(Refusal, frozen=True):
         )
 
 
-class ModesExclusive(Refusal, frozen=True):
+class ProfilesConflict(Refusal, frozen=True, tag="ModeConflict"):
     """Time-sliced and MIG-backed vGPUs are asked for on one card."""
 
     device: str
@@ -130,7 +130,7 @@ class ModesExclusive(Refusal, frozen=True):
         )
 
 
-class ModeExcludes(Refusal, frozen=True):
+class ModeConflict(Refusal, frozen=True):
     """A mode and vGPUs are asked for that cannot be on one card."""
 
     mode: str
@@ -167,7 +167,7 @@ class LayoutDoesNotFit(Refusal, frozen=True):
         )
 
 
-class WriteRefused(Refusal, frozen=True):
+class UpdateRejected(Refusal, frozen=True):
     """The API server does not let an object below the layout be changed."""
 
     changed: str

@@ -44,7 +44,7 @@ class TooManyDevices(Refusal, frozen=True):
         )
 
 
-class DevicesOnSeveralNodes(Refusal, frozen=True):
+class DevicesOnMultipleNodes(Refusal, frozen=True):
     """A machine names devices that are on different nodes."""
 
     device: str
@@ -65,7 +65,7 @@ class DevicesOnSeveralNodes(Refusal, frozen=True):
         )
 
 
-class NodeNotSelected(Refusal, frozen=True):
+class NodeSelectorMismatch(Refusal, frozen=True):
     """The node of a named device has not the labels that the machine asks for."""
 
     device: str
@@ -83,7 +83,7 @@ class NodeNotSelected(Refusal, frozen=True):
         )
 
 
-class DeviceNamedTwice(Refusal, frozen=True):
+class DuplicateDeviceName(Refusal, frozen=True):
     """Two devices of one machine have one name."""
 
     name: str
@@ -96,7 +96,7 @@ class DeviceNamedTwice(Refusal, frozen=True):
         )
 
 
-class DeviceUnclaimed(Refusal, frozen=True):
+class DeviceNotClaimed(Refusal, frozen=True):
     """A named device is not claimed."""
 
     device: str
@@ -142,7 +142,7 @@ _NOBODY = (
 )
 
 
-class DeviceOfAnother(Refusal, frozen=True):
+class ClaimedByOther(Refusal, frozen=True):
     """A named device is claimed by another user.
 
     The words do not say by whom: who asks may be nobody that the API server knows.
@@ -163,7 +163,7 @@ class DeviceOfAnother(Refusal, frozen=True):
         )
 
 
-class PoolOfOthers(Refusal, frozen=True):
+class ResourceClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
     """Of the devices of one resource, too few on any node are the requester's."""
 
     resource: str
@@ -183,7 +183,7 @@ class PoolOfOthers(Refusal, frozen=True):
         )
 
 
-class PodDevicesClaimed(Refusal, frozen=True):
+class PodClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
     """A pod asks for devices of a resource that others have claimed; by whom is not said."""
 
     pod: str
@@ -207,7 +207,7 @@ class PodDevicesClaimed(Refusal, frozen=True):
         )
 
 
-class RequestersForeign(Refusal, frozen=True):
+class AnnotationReserved(Refusal, frozen=True):
     """Somebody else than admission says for whom devices are, or that it has looked at them."""
 
     title: str
@@ -222,7 +222,7 @@ class RequestersForeign(Refusal, frozen=True):
         )
 
 
-class VgpusPerMachine(Refusal, frozen=True):
+class TooManyVgpus(Refusal, frozen=True):
     """A vGPU profile does not allow so many vGPUs in one machine."""
 
     profile: str
@@ -247,7 +247,7 @@ class VgpusPerMachine(Refusal, frozen=True):
         return f"{self.profile} {allowed}. {instead}"
 
 
-class SeveralDisplays(Refusal, frozen=True):
+class MultipleDisplays(Refusal, frozen=True):
     """More than one vGPU of a machine is to have a display with ramFB."""
 
     names: tuple[str, ...]
@@ -261,7 +261,7 @@ class SeveralDisplays(Refusal, frozen=True):
         )
 
 
-class ResourceInBothLists(Refusal, frozen=True):
+class ResourceInTwoLists(Refusal, frozen=True):
     """A machine asks for one resource in `hostDevices` and in `gpus`."""
 
     resource: str
@@ -278,7 +278,7 @@ class ResourceInBothLists(Refusal, frozen=True):
         )
 
 
-class UsbInGpus(Refusal, frozen=True):
+class UsbDeviceInGpus(Refusal, frozen=True):
     """A USB device stands where KubeVirt does not look for one."""
 
     entry: str
@@ -293,7 +293,7 @@ class UsbInGpus(Refusal, frozen=True):
         )
 
 
-class ResourcesConfused(Refusal, frozen=True):
+class ResourceNamesConflict(Refusal, frozen=True):
     """KubeVirt takes the devices of two resources from one variable."""
 
     resources: tuple[str, ...]

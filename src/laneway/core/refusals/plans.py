@@ -50,7 +50,7 @@ class DeviceDisappeared(Refusal, frozen=True):
         return text
 
 
-class ChangedMeanwhile(Refusal, frozen=True):
+class DeviceChanged(Refusal, frozen=True):
     """What an interrupted plan was about has been changed by somebody else since."""
 
     step: str

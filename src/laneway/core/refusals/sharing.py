@@ -26,7 +26,7 @@ class VfsClaimed(Refusal, frozen=True):
         )
 
 
-class GpuEnabled(Refusal, frozen=True):
+class GpuObjectShared(Refusal, frozen=True, tag="GpuShared"):
     """The object of a GPU is deleted while it is shared."""
 
     name: str
@@ -36,7 +36,7 @@ class GpuEnabled(Refusal, frozen=True):
         return f"disable gpuDevice {self.name} before deletion: set its spec.enabled to false."
 
 
-class GpusShared(Refusal, frozen=True):
+class GpuSharedOnNode(Refusal, frozen=True, tag="GpuShared"):
     """A node's GPUs are to be for containers while some of them carry vGPUs."""
 
     node: str
@@ -65,7 +65,7 @@ class GpuPodsRunning(Refusal, frozen=True):
         )
 
 
-class ProfileNotNamed(Refusal, frozen=True):
+class ProfileMissingInWrite(Refusal, frozen=True, tag="ProfileMissing"):
     """A vGPU is enabled, and nobody said of which profile."""
 
     field: ClassVar[str] = "spec.vGPUTypeName"
@@ -100,7 +100,7 @@ class ProfileNotOffered(Refusal, frozen=True):
         )
 
 
-class TooManyInstances(Refusal, frozen=True):
+class TooManyInstances(Refusal, frozen=True, tag="InstancesDoNotFit"):
     """More GPU instances are requested than any GPU can have."""
 
     field: ClassVar[str] = "spec.profileSpec"
@@ -116,7 +116,7 @@ class TooManyInstances(Refusal, frozen=True):
         )
 
 
-class InstancesUnavailable(Refusal, frozen=True):
+class InstancesUnavailable(Refusal, frozen=True, tag="InstancesDoNotFit"):
     """More GPU instances of a profile are requested than the GPU can have of it."""
 
     field: ClassVar[str] = "spec.profileSpec"
@@ -133,7 +133,7 @@ class InstancesUnavailable(Refusal, frozen=True):
         )
 
 
-class MigHasVgpus(Refusal, frozen=True):
+class MigVgpusEnabled(Refusal, frozen=True, tag="VgpusEnabled"):
     """GPU instances are to go while vGPUs in them are enabled."""
 
     name: str

@@ -19,7 +19,7 @@ class ProfileMissing(Refusal, frozen=True):
         )
 
 
-class ProfileUnknown(Refusal, frozen=True):
+class ProfileNotListed(Refusal, frozen=True, tag="ProfileNotOffered"):
     """The driver does not list the profile for this GPU."""
 
     profile: str
@@ -55,7 +55,7 @@ class ProfileExhausted(Refusal, frozen=True):
         )
 
 
-class FunctionMissing(Refusal, frozen=True):
+class VfNotFound(Refusal, frozen=True):
     """The VF is not on the bus, although its GPU is to have VFs."""
 
     address: str
@@ -96,7 +96,7 @@ class NoGpuInstances(Refusal, frozen=True):
         )
 
 
-class ConfiguredElsewhere(Refusal, frozen=True):
+class UnmanagedVgpu(Refusal, frozen=True):
     """The function carries a vGPU that nobody asked Laneway for."""
 
     profile: str
@@ -111,7 +111,7 @@ class ConfiguredElsewhere(Refusal, frozen=True):
         )
 
 
-class OtherProfileRunning(Refusal, frozen=True):
+class UnmanagedProfile(Refusal, frozen=True):
     """The function carries another vGPU than desired, and not because of this object."""
 
     profile: str
@@ -127,7 +127,7 @@ class OtherProfileRunning(Refusal, frozen=True):
         )
 
 
-class ParametersMalformed(Refusal, frozen=True):
+class ParametersInvalid(Refusal, frozen=True):
     """Parameters of vGPUs that the driver would not understand."""
 
     parameters: str

@@ -16,7 +16,7 @@ from laneway.core.fitness import find, unfit
 from laneway.core.gpu.transition import transition
 from laneway.core.layout.view import GpuWish, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.refusals import DeviceMissing, GpuUnreadable
+from laneway.core.refusals import DeviceNotFound, GpuUnreadable
 from laneway.core.situation import Situation
 from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
 from laneway.core.usability import VFIO_DRIVER
@@ -27,7 +27,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     """Give back a PCI function, or the USB device at a port (`3-1.2`)."""
     if isinstance(device, str):
         if usb_device(device, situation) is None:
-            return (DeviceMissing(device),)
+            return (DeviceNotFound(device),)
         return usb_claims.release(device, situation)
     function = find(device, situation)
     against = unfit(device, situation)

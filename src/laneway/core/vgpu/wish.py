@@ -19,13 +19,13 @@ from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, Plan, RemoveMdev, Satisfied, SetVgpuType, Step
 from laneway.core.refusals import (
-    ConfiguredElsewhere,
-    FunctionMissing,
     GpuUnreadable,
-    OtherProfileRunning,
     ProfileExhausted,
     ProfileMissing,
-    ProfileUnknown,
+    ProfileNotListed,
+    UnmanagedProfile,
+    UnmanagedVgpu,
+    VfNotFound,
 )
 from laneway.core.vgpu.capacity import room
 from laneway.core.vgpu.catalogue import VgpuProfile, profile_named
@@ -88,7 +88,7 @@ def decide(
     """
     function = shared.function(wish.address)
     if function is None:
-        return (FunctionMissing(str(wish.address)),) if wish.enabled else Satisfied()
+        return (VfNotFound(str(wish.address)),) if wish.enabled else Satisfied()
     if function.unreadable:
         return (GpuUnreadable(str(wish.address), function.unreadable),)
     current = function.configured
@@ -97,17 +97,17 @@ def decide(
             return Satisfied()
         if wish.explicit:
             return Plan((removal(function, current),))
-        return (ConfiguredElsewhere(current.type_name),)
+        return (UnmanagedVgpu(current.type_name),)
     if current is not None:
         if wish.profile in ("", current.type_name):
             return Satisfied()
         if not wish.explicit:
-            return (OtherProfileRunning(wish.profile, current.type_name),)
+            return (UnmanagedProfile(wish.profile, current.type_name),)
     offered = tuple(sorted(kind.name for kind in function.creatable))
     if not wish.profile:
         return (ProfileMissing(offered),)
     if _known(wish.profile, shared) is None:
-        return (ProfileUnknown(wish.profile, offered),)
+        return (ProfileNotListed(wish.profile, offered),)
     plan = _creation(wish, node, shared) if current is None else _change(wish, node, shared, others)
     return plan or (_exhausted(wish.profile, shared, offered),)
 

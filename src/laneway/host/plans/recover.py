@@ -12,7 +12,7 @@ import logging
 from typing import Literal, NamedTuple
 
 from laneway.core.plan import Plan
-from laneway.core.refusals import ChangedMeanwhile, DeviceDisappeared, Refusal, WriteFailed
+from laneway.core.refusals import DeviceChanged, DeviceDisappeared, Refusal, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Audit
@@ -109,10 +109,7 @@ async def _recover(
             else:
                 await run.do(index, step)
         except Failure as failure:
-            if (
-                isinstance(failure.refusal, ChangedMeanwhile | DeviceDisappeared)
-                or failure.in_kernel
-            ):
+            if isinstance(failure.refusal, DeviceChanged | DeviceDisappeared) or failure.in_kernel:
                 await run.leave(index, failure)
                 return ended("left", failure.refusal)
             return ended("undone", (await run.give_up(index, failure)).refusal)

@@ -29,7 +29,7 @@ from laneway.core.plan import (
     undo,
 )
 from laneway.core.refusals import (
-    ChangedMeanwhile,
+    DeviceChanged,
     DeviceDisappeared,
     DeviceHeld,
     ResetFailed,
@@ -125,7 +125,7 @@ class Run:
                 self._check_there(step)
                 raise Failure(
                     f"the device is not as it was when this was planned: {seen.value or 'nothing'}",
-                    ChangedMeanwhile(describe(step)),
+                    DeviceChanged(describe(step)),
                 )
             step = await operation.resolve(self._hardware, step)
             memory.before(self._hardware, self._plan, step)
@@ -139,7 +139,7 @@ class Run:
             seen = await self._look(step, STEADY)
             if seen.state is State.OTHER:
                 self._check_there(step)
-                raise Failure(f"the device shows {seen.value}", ChangedMeanwhile(describe(step)))
+                raise Failure(f"the device shows {seen.value}", DeviceChanged(describe(step)))
             if seen.state is not State.AFTER:
                 await self._perform(index, step, seen, begun=True)
                 return

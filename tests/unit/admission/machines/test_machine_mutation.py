@@ -259,7 +259,7 @@ def test_two_entries_of_one_name_are_not_made_one(cluster: Any) -> None:
     (entry,) = vendor(cluster, 1)
     stored = cluster.mutated(cluster.vm(gpus=[entry]))
     raw = cluster.vm(*cluster.devices(stored), gpus=[entry, entry])
-    assert cluster.reasons(cluster.mutated(raw, stored), stored) == ["DeviceNamedTwice"]
+    assert cluster.reasons(cluster.mutated(raw, stored), stored) == ["DuplicateDeviceName"]
 
 
 def test_what_was_never_a_vgpu_gives_no_place_to_one(cluster: Any) -> None:
@@ -270,7 +270,7 @@ def test_what_was_never_a_vgpu_gives_no_place_to_one(cluster: Any) -> None:
     raw = cluster.vm(usb, gpus=[{"name": usb, "deviceName": VGPU}])
     after = cluster.mutated(raw, stored)
     assert names(cluster.devices(after)) == [usb, usb]
-    assert cluster.reasons(after, stored) == ["DeviceNamedTwice"]
+    assert cluster.reasons(after, stored) == ["DuplicateDeviceName"]
 
 
 def test_a_tag_is_kept_and_options_keep_an_entry_where_it_is(cluster: Any) -> None:
@@ -340,7 +340,7 @@ def test_a_usb_device_goes_where_kubevirt_looks_for_it(cluster: Any) -> None:
     usb = cluster.entry(cluster.usb("n1", 11))
     assert cluster.devices(cluster.mutated(cluster.vm(gpus=[usb]))) == [usb]
     said = usb | {"virtualGPUOptions": {}}
-    assert cluster.reasons(cluster.mutated(cluster.vm(gpus=[said]))) == ["UsbInGpus"]
+    assert cluster.reasons(cluster.mutated(cluster.vm(gpus=[said]))) == ["UsbDeviceInGpus"]
 
 
 def test_what_is_filled_in_later_finds_the_lists_as_they_were_written(cluster: Any) -> None:
@@ -356,7 +356,7 @@ def test_a_stored_machine_that_cannot_start_is_put_right_when_it_is_written(clus
     first, second = vendor(cluster, 2)
     stored = cluster.vm(first, gpus=[second], strategy="Halted")
     started = cluster.vm(first, gpus=[second])
-    assert cluster.reasons(started, stored) == ["ResourceInBothLists"]
+    assert cluster.reasons(started, stored) == ["ResourceInTwoLists"]
     assert cluster.devices(cluster.mutated(started, stored)) == [first, second]
 
 

@@ -63,7 +63,7 @@ def test_as_many_machines_as_there_are_devices_for(cluster: Any, kind: Any) -> N
         cluster.pci("n1", f"0000:0{number}:00.0")
     assert cluster.judge(kind([ANY], 2)).allowed
     verdict = cluster.judge(kind([ANY], 3))
-    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert [one.reason for one in verdict.refusals] == ["InsufficientDevices"]
     assert "there is enough for 2" in verdict.refusals[0].words
 
 
@@ -74,7 +74,7 @@ def test_more_machines_ask_for_the_difference(cluster: Any, kind: Any) -> None:
     for name in ("p-0", "p-1"):
         member(cluster, name)
     assert cluster.judge(kind([ANY], 3), kind([ANY], 2)).allowed
-    assert cluster.reasons(kind([ANY], 4), kind([ANY], 2)) == ["DevicesShort"]
+    assert cluster.reasons(kind([ANY], 4), kind([ANY], 2)) == ["InsufficientDevices"]
 
 
 @pytest.mark.parametrize("kind", [pool, replica_set])
@@ -89,7 +89,7 @@ def test_a_pool_has_one_machine_unless_told_otherwise(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     assert cluster.judge(pool([ANY])).allowed
     cluster.runs(cluster.vm(gpu, name="other"), "n1")
-    assert cluster.reasons(pool([ANY])) == ["DevicesShort"]
+    assert cluster.reasons(pool([ANY])) == ["InsufficientDevices"]
     assert cluster.judge(pool([ANY], 0)).allowed
 
 
@@ -105,7 +105,7 @@ def test_a_pool_that_is_not_to_run_is_warned(cluster: Any) -> None:
 
 def test_a_pool_of_somebody_elses_devices(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
-    assert cluster.reasons(pool([ANY], 1)) == ["PoolOfOthers"]
+    assert cluster.reasons(pool([ANY], 1)) == ["ClaimedByOther"]
 
 
 CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
@@ -139,7 +139,7 @@ def test_who_says_to_be_of_a_pool_is_not_believed(cluster: Any, maker: Any) -> N
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
     raw = one_of(cluster, maker)
     for other in ("alice", CONTROLLER.replace(":kubevirt:", ":default:")):
-        assert cluster.reasons(raw, user=other) == ["PoolOfOthers"]
+        assert cluster.reasons(raw, user=other) == ["ClaimedByOther"]
 
 
 @pytest.mark.parametrize(
@@ -148,29 +148,29 @@ def test_who_says_to_be_of_a_pool_is_not_believed(cluster: Any, maker: Any) -> N
 def test_what_kubevirt_makes_for_others_is_judged_for_kubevirt(cluster: Any, owner: Any) -> None:
     cluster.kubevirt("kubevirt")
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
-    assert cluster.reasons(one_of(cluster, POOL, **owner), user=CONTROLLER) == ["PoolOfOthers"]
+    assert cluster.reasons(one_of(cluster, POOL, **owner), user=CONTROLLER) == ["ClaimedByOther"]
 
 
 def test_where_kubevirt_is_not_known_nobody_is_its_controller(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
     raw = one_of(cluster, POOL)
-    assert cluster.reasons(raw, user=CONTROLLER) == ["PoolOfOthers"]
+    assert cluster.reasons(raw, user=CONTROLLER) == ["ClaimedByOther"]
     for namespace in ("kubevirt", "other"):
         cluster.kubevirt(namespace)
-    assert cluster.reasons(raw, user=CONTROLLER) == ["PoolOfOthers"]
+    assert cluster.reasons(raw, user=CONTROLLER) == ["ClaimedByOther"]
 
 
 def test_a_machine_of_a_pool_is_refused_what_is_not_there(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
     cluster.runs(cluster.vm(ANY, name="other"), "n1")
-    assert cluster.reasons(one_of(cluster, POOL), user=CONTROLLER) == ["DevicesShort"]
+    assert cluster.reasons(one_of(cluster, POOL), user=CONTROLLER) == ["InsufficientDevices"]
 
 
 def test_a_pool_is_judged_for_the_mates_of_its_devices(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="7")
     cluster.pci("n1", "0000:08:00.1", "nvidia.com/AUDIO", group="7", claimed="bob")
-    assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["DeviceOfAnother"]
+    assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["ClaimedByOther"]
 
 
 def test_a_pool_is_told_what_nobody_looks_at_and_its_machines_are_not(cluster: Any) -> None:
@@ -199,10 +199,10 @@ def instance(cluster: Any, *devices: Any, owner: dict[str, Any] | None = None) -
 
 def test_an_instance_that_nobodys_machine_starts_is_judged(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
-    assert cluster.reasons(instance(cluster, gpu)) == ["DeviceUnclaimed"]
+    assert cluster.reasons(instance(cluster, gpu)) == ["DeviceNotClaimed"]
 
 
-@pytest.mark.parametrize(("noted", "reasons"), [("bob", []), ("alice", ["DeviceOfAnother"])])
+@pytest.mark.parametrize(("noted", "reasons"), [("bob", []), ("alice", ["ClaimedByOther"])])
 def test_an_instance_may_have_what_those_may_who_gave_it_to_the_machine(
     cluster: Any, noted: str, reasons: list[str]
 ) -> None:
@@ -229,7 +229,7 @@ def test_the_instance_of_a_machine_that_nobody_judged_is_nobodys(cluster: Any) -
     free = cluster.pci("n1", "0000:09:00.0", resource="x/y", claimed="")
     owning(cluster, gpu)
     (refusal,) = cluster.judge(instance(cluster, gpu, owner=OWNED), user=CONTROLLER).refusals
-    assert refusal.reason == "DeviceOfAnother"
+    assert refusal.reason == "ClaimedByOther"
     assert f"kubectl annotate --overwrite vm NAME {keys.ANNOTATION_REQUESTERS}=me" in refusal.words
     owning(cluster, free)
     assert cluster.judge(instance(cluster, free, owner=OWNED), user=CONTROLLER).allowed
@@ -248,7 +248,7 @@ def test_an_instance_of_a_device_that_is_not_claimed_is_not_made(cluster: Any) -
     """Its machine was started by what no webhook sees, such as a change of its status."""
     gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
     owning(cluster, gpu, strategy="Manual")
-    assert cluster.reasons(instance(cluster, gpu, owner=OWNED)) == ["DeviceUnclaimed"]
+    assert cluster.reasons(instance(cluster, gpu, owner=OWNED)) == ["DeviceNotClaimed"]
 
 
 def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: Any) -> None:
@@ -257,7 +257,7 @@ def test_who_is_lent_the_name_of_a_machine_gets_what_the_machine_gets(cluster: A
     raw["metadata"]["uid"] = "u"
     cluster.there(raw)
     owner = {"kind": "VirtualMachine", "name": "vm", "uid": "u"}
-    assert cluster.reasons(instance(cluster, gpu, owner=owner)) == ["DeviceOfAnother"]
+    assert cluster.reasons(instance(cluster, gpu, owner=owner)) == ["ClaimedByOther"]
 
 
 def noting(user: str, groups: Sequence[str] = ()) -> dict[str, str]:
@@ -282,7 +282,7 @@ def test_harvester_encodes_names_of_devices_on_nodes_with_dots(cluster: Any) -> 
     made = instance(cluster, ("NYYS4ZLYMFWXA3DF", GPU), owner=OWNED)
     assert cluster.judge(made, user=CONTROLLER).allowed
     # Others may make up an instance of somebody's machine, but not what it has.
-    assert cluster.reasons(made, user="bob") == ["PoolOfOthers"]
+    assert cluster.reasons(made, user="bob") == ["ClaimedByOther"]
 
 
 def test_kubevirt_fills_in_displays_by_a_preference(cluster: Any) -> None:
@@ -310,7 +310,7 @@ def test_an_instance_waits_until_its_machine_is_known(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     owning(cluster, gpu, annotations=noting("bob"))
     made = instance(cluster, gpu, owner={**OWNED, "uid": "now"})
-    assert cluster.reasons(made, user=CONTROLLER) == ["DeviceOfAnother"]
+    assert cluster.reasons(made, user=CONTROLLER) == ["ClaimedByOther"]
     assert not cluster.knows(made, user=CONTROLLER)
     assert cluster.knows(instance(cluster, gpu, owner=OWNED), user=CONTROLLER)
 

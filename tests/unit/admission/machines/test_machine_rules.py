@@ -44,7 +44,7 @@ def test_a_name_that_matches_nothing_is_free_text(cluster: Any) -> None:
 def test_devices_of_two_nodes_are_refused(cluster: Any) -> None:
     here, there = cluster.pci("n1", "0000:08:00.0"), cluster.pci("n2", "0000:08:00.0")
     verdict = cluster.judge(cluster.vm(here, there))
-    assert [one.reason for one in verdict.refusals] == ["DevicesOnSeveralNodes"]
+    assert [one.reason for one in verdict.refusals] == ["DevicesOnMultipleNodes"]
     assert f"device pcidevice/{there} is not on the same node in" in words(verdict)
     assert "VirtualMachine.Spec.Template.Spec.Domain.Devices.HostDevices" in words(verdict)
 
@@ -60,20 +60,20 @@ def test_a_device_of_a_node_that_the_selector_leaves_out(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     assert cluster.judge(cluster.vm(gpu, selector={"zone": "a"})).allowed
     verdict = cluster.judge(cluster.vm(gpu, selector={"zone": "b"}))
-    assert [one.reason for one in verdict.refusals] == ["NodeNotSelected"]
+    assert [one.reason for one in verdict.refusals] == ["NodeSelectorMismatch"]
     assert "zone=b" in words(verdict)
 
 
 def test_the_same_device_twice_though_not_side_by_side(cluster: Any) -> None:
     """Row 71: only neighbours were found."""
     first, other = cluster.pci("n1", "0000:08:00.0"), cluster.pci("n1", "0000:09:00.0")
-    assert cluster.reasons(cluster.vm(first, other, first)) == ["DeviceNamedTwice"]
+    assert cluster.reasons(cluster.vm(first, other, first)) == ["DuplicateDeviceName"]
 
 
 def test_one_name_in_both_lists(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     raw = cluster.mutated(cluster.vm(gpu, gpus=[{"name": gpu, "deviceName": GPU}]))
-    assert cluster.reasons(raw) == ["DeviceNamedTwice"]
+    assert cluster.reasons(raw) == ["DuplicateDeviceName"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_device_that_nobody_claimed(cluster: Any) -> None:
     """Row 84: a machine waited for ever."""
     gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
     verdict = cluster.judge(cluster.vm(gpu))
-    assert [one.reason for one in verdict.refusals] == ["DeviceUnclaimed"]
+    assert [one.reason for one in verdict.refusals] == ["DeviceNotClaimed"]
     assert f"pcidevice/{gpu} is not claimed" in words(verdict)
     usb = cluster.usb("n1", 11, claimed=None)
     assert "USBDeviceClaim" in words(cluster.judge(cluster.vm(usb)))
@@ -131,7 +131,7 @@ def disabled(cluster: Any) -> Any:
 @pytest.mark.parametrize(
     ("device", "reason"),
     [
-        (lambda cluster: cluster.pci("n1", "0000:08:00.0", claimed=None), "DeviceUnclaimed"),
+        (lambda cluster: cluster.pci("n1", "0000:08:00.0", claimed=None), "DeviceNotClaimed"),
         (disabled, "VgpuDisabled"),
     ],
 )
@@ -204,7 +204,7 @@ def test_somebody_elses_device(cluster: Any) -> None:
     """Row 88: anybody could take any device."""
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     verdict = cluster.judge(cluster.vm(gpu))
-    assert [one.reason for one in verdict.refusals] == ["DeviceOfAnother"]
+    assert [one.reason for one in verdict.refusals] == ["ClaimedByOther"]
     assert "bob" not in words(verdict)
     assert f"use on pcideviceclaims {gpu}" in words(verdict)
     cluster.granted.add(("pcideviceclaims", gpu))
@@ -213,7 +213,7 @@ def test_somebody_elses_device(cluster: Any) -> None:
 
 def test_somebody_elses_usb_device(cluster: Any) -> None:
     usb = cluster.usb("n1", 11, claimed="bob")
-    assert cluster.reasons(cluster.vm(usb)) == ["DeviceOfAnother"]
+    assert cluster.reasons(cluster.vm(usb)) == ["ClaimedByOther"]
     cluster.granted.add(("usbdeviceclaims", usb))
     assert cluster.judge(cluster.vm(usb)).allowed
 
@@ -228,7 +228,7 @@ def test_a_claim_that_only_says_that_a_vgpu_has_it_is_its_users(cluster: Any) ->
     plain = cluster.pci("n1", "0000:09:00.0", claimed=None)
     owner = OwnerReference(api_version="", kind="VGPUDevice", name=plain, uid="")
     cluster.claim("n1", "0000:09:00.0", GPU, user="bob", owners=[owner])
-    assert cluster.reasons(cluster.vm(plain)) == ["DeviceOfAnother"]
+    assert cluster.reasons(cluster.vm(plain)) == ["ClaimedByOther"]
 
 
 def test_a_claim_that_names_nobody_is_for_everybody(cluster: Any) -> None:
@@ -249,7 +249,7 @@ def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster
     assert "bob" not in one.warnings[0]
     both = cluster.vm(("a", GPU), ("b", GPU))
     verdict = cluster.judge(both)
-    assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
+    assert [one.reason for one in verdict.refusals] == ["ClaimedByOther"]
     assert "2 requested on one node, where 'alice' may use 1" in words(verdict)
     cluster.granted.add(("pcideviceclaims", ""))
     verdict = cluster.judge(both)
@@ -270,7 +270,7 @@ def test_a_right_on_a_claim_of_one_pool_is_none_on_another(cluster: Any) -> None
     other = cluster.pci("n1", "0000:09:00.0", "nvidia.com/OTHER", claimed="bob")
     cluster.granted.add(("pcideviceclaims", other))
     verdict = cluster.judge(cluster.vm(("a", "nvidia.com/OTHER"), ("b", GPU)))
-    assert [one.reason for one in verdict.refusals] == ["PoolOfOthers"]
+    assert [one.reason for one in verdict.refusals] == ["ClaimedByOther"]
     assert GPU in words(verdict)
 
 
@@ -289,7 +289,7 @@ def test_what_another_machine_has_cannot_be_had(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     cluster.runs(cluster.vm(gpu, name="other"), "n1")
     verdict = cluster.judge(cluster.vm(gpu))
-    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert [one.reason for one in verdict.refusals] == ["InsufficientDevices"]
     assert "default/other" in words(verdict)
     stopped = cluster.judge(cluster.vm(gpu, strategy="Halted"))
     assert stopped.allowed
@@ -300,7 +300,7 @@ def test_what_is_kept_for_a_stopped_machine_cannot_be_had(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     cluster.there(cluster.vm(gpu, name="other", strategy="Halted"))
     verdict = cluster.judge(cluster.vm(gpu))
-    assert [one.reason for one in verdict.refusals] == ["DevicesShort"]
+    assert [one.reason for one in verdict.refusals] == ["InsufficientDevices"]
     assert "reserved by the stopped VM default/other" in words(verdict)
 
 
@@ -318,7 +318,7 @@ def test_a_named_device_that_is_kept_for_another_is_told(cluster: Any) -> None:
 def test_a_named_device_puts_the_others_on_its_node(cluster: Any) -> None:
     usb = cluster.usb("n1", 11)
     cluster.pci("n2", "0000:08:00.0")
-    assert cluster.reasons(cluster.vm(usb, ("any", GPU))) == ["DevicesShort"]
+    assert cluster.reasons(cluster.vm(usb, ("any", GPU))) == ["InsufficientDevices"]
 
 
 def test_room_is_looked_for_where_the_machine_may_be(cluster: Any) -> None:
@@ -326,7 +326,9 @@ def test_room_is_looked_for_where_the_machine_may_be(cluster: Any) -> None:
     cluster.node("n2", zone="b")
     cluster.pci("n1", "0000:08:00.0")
     assert cluster.judge(cluster.vm(("any", GPU), selector={"zone": "a"})).allowed
-    assert cluster.reasons(cluster.vm(("any", GPU), selector={"zone": "b"})) == ["DevicesShort"]
+    assert cluster.reasons(cluster.vm(("any", GPU), selector={"zone": "b"})) == [
+        "InsufficientDevices"
+    ]
 
 
 def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) -> None:
@@ -440,11 +442,11 @@ def test_a_machine_with_a_thousand_wrong_devices_gets_an_answer_of_bounded_size(
 def test_what_is_known_of_a_pool_is_what_is_so_now(cluster: Any) -> None:
     raw = cluster.vm(("any", GPU))
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
-    assert cluster.reasons(raw) == ["PoolOfOthers"]
+    assert cluster.reasons(raw) == ["ClaimedByOther"]
     cluster.claim("n1", "0000:08:00.0", GPU, user="alice")
     assert cluster.judge(raw).allowed
     cluster.world.claims.drop(Key("", gpu))
-    assert cluster.reasons(raw) == ["ResourceUnknown"]
+    assert cluster.reasons(raw) == ["ResourceNotFound"]
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -478,7 +480,7 @@ def test_a_machine_waits_for_a_vgpu_that_has_just_been_made(
 
 @pytest.mark.parametrize(
     ("bound", "reason", "allowed"),
-    [("True", "NotPermitted", True), ("True", "Unhealthy", False), ("False", "DeviceHeld", False)],
+    [("True", "NotPermitted", True), ("True", "Unhealthy", False), ("False", "DeviceInUse", False)],
 )
 def test_a_claim_that_will_not_come_about_by_itself_is_not_waited_for(
     cluster: Any, bound: str, reason: str, allowed: bool

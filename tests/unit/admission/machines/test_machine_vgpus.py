@@ -33,7 +33,7 @@ def test_several_vgpus_in_one_machine_by_series_and_board(
         cluster.vgpu("n1", f"0000:08:00.{number}", f"NVIDIA {profile}")
     asked = [(f"d{n}", f"nvidia.com/NVIDIA_{one}") for n, one in enumerate(profiles)]
     verdict = cluster.judge(cluster.vm(*asked))
-    assert [one.reason for one in verdict.refusals] == (["VgpusPerMachine"] if refused else [])
+    assert [one.reason for one in verdict.refusals] == (["TooManyVgpus"] if refused else [])
     if refused:
         assert words(verdict).startswith(f"NVIDIA {refused} is supported only as the single vGPU")
     if refused == "A2-4A":
@@ -47,7 +47,7 @@ def test_a_profile_that_allows_one_vgpu(cluster: Any) -> None:
     resource = "nvidia.com/NVIDIA_RTX_Pro_6000_Blackwell_DC-1-2Q"
     assert cluster.judge(cluster.vm(("a", resource))).allowed
     verdict = cluster.judge(cluster.vm(("a", resource), ("b", resource)))
-    assert [one.reason for one in verdict.refusals] == ["VgpusPerMachine"]
+    assert [one.reason for one in verdict.refusals] == ["TooManyVgpus"]
     assert "NVIDIA RTX Pro 6000 Blackwell DC-4Q" in words(verdict)
 
 
@@ -75,7 +75,7 @@ def gpus(cluster: Any, *displays: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def test_two_explicit_displays(cluster: Any) -> None:
-    assert cluster.reasons(gpus(cluster, {}, {"enabled": True})) == ["SeveralDisplays"]
+    assert cluster.reasons(gpus(cluster, {}, {"enabled": True})) == ["MultipleDisplays"]
 
 
 def test_a_machine_with_two_displays_from_before_can_be_stopped(cluster: Any) -> None:

@@ -78,7 +78,7 @@ def test_the_claim_of_a_vgpu_is_not_deleted_by_hand(
 ) -> None:
     claim = scene.claimed(GPU, "admin", metadata=OWNERS)
     verdict = scene.judge(RULES, "DELETE", old=claim, user="admin", rights=ADMINISTER)
-    assert reasons(verdict) == ["OwnedByVgpu"]
+    assert reasons(verdict) == ["ClaimManaged"]
     assert f"cannot be deleted, it is owned by VGPUDevice {NAME}" in words(verdict)
     assert scene.judge(RULES, "DELETE", old=claim, user=agent).allowed
 
@@ -95,7 +95,7 @@ def test_a_claim_that_goes_with_its_pci_device_is_still_its_users(scene: Any) ->
 def test_nor_is_it_made_by_hand(scene: Any, reasons: Reasons, agent: str) -> None:
     claim = scene.claim(GPU, "admin", metadata=OWNERS)
     verdict = scene.judge(RULES, "CREATE", new=claim, user="admin", rights=ADMINISTER)
-    assert reasons(verdict) == ["OwnedByVgpu"]
+    assert reasons(verdict) == ["ClaimManaged"]
     assert scene.judge(RULES, "CREATE", new=claim, user=agent).allowed
 
 

@@ -64,7 +64,7 @@ def test_a_device_that_nobody_has_decided_about_yet_is_claimed(scene: Any) -> No
 
 def test_a_device_that_there_is_not(scene: Any, reasons: Reasons) -> None:
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["PciDeviceUnknown"]
+    assert reasons(verdict) == ["DeviceNotFound"]
     assert f'pcidevices.devices.harvesterhci.io "{NAME}" not found' in words(verdict)
 
 
@@ -76,14 +76,14 @@ def test_a_claim_that_speaks_of_another_device_than_its_name(
 ) -> None:
     scene.pci(GPU)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU, spec=spec))
-    assert reasons(verdict) == ["ClaimElsewhere"]
+    assert reasons(verdict) == ["NameMismatch"]
     assert f"pcidevice {NAME} is {GPU} on node node1" in words(verdict)
 
 
 def test_a_device_without_an_iommu_group(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU, iommuGroup="", claimable=False, conditions=said("NoIommuGroup", "it has none"))
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["IommuGroupMissing"]
+    assert reasons(verdict) == ["NoIommuGroup"]
     assert f"pcidevice {NAME} has no iommuGroup available" in words(verdict)
 
 
@@ -96,23 +96,23 @@ def test_a_device_that_the_node_cannot_do_without(scene: Any, reasons: Reasons) 
         conditions=said("CriticalToNode", why),
     )
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["DeviceCritical"]
+    assert reasons(verdict) == ["CriticalToNode"]
     assert "holds swap space" in words(verdict)
 
 
 def test_a_device_that_only_its_condition_calls_critical(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU, claimable=False, conditions=said("CriticalToNode", "holds swap space"))
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["DeviceCritical"]
+    assert reasons(verdict) == ["CriticalToNode"]
     assert "holds swap space" in words(verdict)
 
 
-@pytest.mark.parametrize("reason", ["GroupMateCritical", "GroupMateInUse"])
+@pytest.mark.parametrize("reason", ["GroupMemberCritical", "GroupMemberInUse"])
 def test_a_device_whose_group_the_node_uses(scene: Any, reasons: Reasons, reason: str) -> None:
     why = f"it shares IOMMU group 10 with {MATE}, which is in use: a vGPU"
     scene.pci(GPU, claimable=False, conditions=said(reason, why))
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["GroupOccupied"]
+    assert reasons(verdict) == ["GroupMemberInUse"]
     assert why in words(verdict)
 
 
@@ -122,7 +122,7 @@ def test_a_group_mate_that_is_critical_counts_before_the_device_itself_says_so(
     scene.pci(GPU)
     scene.pci(MATE, critical=["the default route"], claimable=False)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["GroupOccupied"]
+    assert reasons(verdict) == ["GroupMemberInUse"]
     assert MATE in words(verdict)
 
 
@@ -169,7 +169,7 @@ def test_a_usb_controller_on_which_devices_are_claimed(scene: Any, reasons: Reas
     scene.pci(GPU, classId="0c03")
     usb(scene, GPU)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["UsbClaimed"]
+    assert reasons(verdict) == ["UsbDevicesClaimed"]
     assert "node1-046d-c52b-003011 (Logitech Receiver)" in words(verdict)
     assert NAME in words(verdict)
 
@@ -179,7 +179,7 @@ def test_a_group_with_such_a_controller(scene: Any, reasons: Reasons) -> None:
     scene.pci(MATE, classId="0c03")
     usb(scene, MATE)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
-    assert reasons(verdict) == ["UsbClaimed"]
+    assert reasons(verdict) == ["UsbDevicesClaimed"]
     assert "on the controller node1-000008001 have claims" in words(verdict)
 
 
@@ -227,10 +227,10 @@ def test_everything_that_speaks_against_a_claim_is_told_at_once(
     usb(scene, GPU)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU, "bob"))
     assert reasons(verdict) == [
-        "ForeignUser",
-        "IommuGroupMissing",
-        "DeviceCritical",
-        "UsbClaimed",
+        "UserNameForbidden",
+        "NoIommuGroup",
+        "CriticalToNode",
+        "UsbDevicesClaimed",
     ]
 
 
@@ -248,14 +248,14 @@ def test_a_claim_that_leaves_the_driver_alone_takes_nothing_from_the_node(scene:
 def test_a_claim_in_anothers_name(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU, "bob"))
-    assert reasons(verdict) == ["ForeignUser"]
+    assert reasons(verdict) == ["UserNameForbidden"]
     assert "'bob'" in words(verdict)
     assert "'alice'" in words(verdict)
 
 
 def test_a_claim_in_nobodys_name(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU)
-    assert reasons(scene.judge(RULES, "CREATE", new=scene.claim(GPU, ""))) == ["ForeignUser"]
+    assert reasons(scene.judge(RULES, "CREATE", new=scene.claim(GPU, ""))) == ["UserNameForbidden"]
 
 
 def test_who_may_administer_a_claim_makes_it_for_anybody(scene: Any) -> None:
@@ -283,7 +283,7 @@ def test_a_claim_of_another_user(scene: Any, reasons: Reasons, done: str) -> Non
     changed = scene.claim(GPU, "bob", metadata={"labels": {"mine": "now"}})
     write = {"changed": ("UPDATE", claim, changed), "deleted": ("DELETE", claim, None)}[done]
     verdict = scene.judge(RULES, write[0], old=write[1], new=write[2])
-    assert reasons(verdict) == ["ClaimOfOther"]
+    assert reasons(verdict) == ["NotClaimOwner"]
     assert f"pcideviceclaim {NAME} belongs to user 'bob'" in words(verdict)
     assert done in words(verdict)
     assert scene.judge(RULES, write[0], old=write[1], new=write[2], rights=ADMINISTER).allowed

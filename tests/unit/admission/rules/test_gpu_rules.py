@@ -109,12 +109,12 @@ def test_a_mode_that_takes_vgpus_away(
 def test_a_mode_without_functions_for_a_gpu_that_has_them(
     scene: Any, reasons: Reasons, mode: str
 ) -> None:
-    assert reasons(update(scene, gpu(), gpu(mode=mode))) == ["ModeWithoutVfs"]
+    assert reasons(update(scene, gpu(), gpu(mode=mode))) == ["ModeConflict"]
     assert update(scene, gpu(), gpu(enabled=False, mode=mode)).allowed
 
 
 def test_a_mode_that_there_is_not(scene: Any, reasons: Reasons) -> None:
-    assert reasons(update(scene, gpu(), gpu(mode="Turbo"))) == ["ModeUnknown"]
+    assert reasons(update(scene, gpu(), gpu(mode="Turbo"))) == ["ModeInvalid"]
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -122,7 +122,9 @@ def test_a_gpu_that_is_to_leave_mig_mode(scene: Any, reasons: Reasons, asked: bo
     spec = {"enabled": asked, "profileSpec": [{"name": "MIG 1g.5gb", "requested": 1}]}
     scene.put("migs", MigConfiguration, {"metadata": {"name": NAME}, "spec": spec})
     old = gpu(mode="MIGBacked", shown="MIGBacked")
-    assert reasons(update(scene, old, gpu(mode="SameSize"))) == (["MigWished"] if asked else [])
+    assert reasons(update(scene, old, gpu(mode="SameSize"))) == (
+        ["MigConfigurationEnabled"] if asked else []
+    )
 
 
 def test_a_gpu_that_stays_in_mig_mode_or_has_no_instances_to_lose(scene: Any) -> None:
@@ -177,18 +179,18 @@ def test_what_a_gpu_is_is_immutable(scene: Any, reasons: Reasons) -> None:
 
 
 def test_a_gpu_that_is_made_by_hand(scene: Any, reasons: Reasons, agent: str) -> None:
-    assert reasons(scene.judge(RULES, "CREATE", new=gpu())) == ["PciDeviceUnknown"]
+    assert reasons(scene.judge(RULES, "CREATE", new=gpu())) == ["DeviceNotFound"]
     other = gpu(address="0000:09:00.0")
-    assert reasons(scene.judge(RULES, "CREATE", new=other)) == ["WrongDevice"]
+    assert reasons(scene.judge(RULES, "CREATE", new=other)) == ["NameMismatch"]
     assert scene.judge(RULES, "CREATE", new=gpu(), user=agent).allowed
     scene.pci(GPU)
     assert scene.judge(RULES, "CREATE", new=gpu()).allowed
-    assert reasons(scene.judge(RULES, "CREATE", new=gpu(mode="MIG"))) == ["ModeWithoutVfs"]
+    assert reasons(scene.judge(RULES, "CREATE", new=gpu(mode="MIG"))) == ["ModeConflict"]
 
 
 def test_a_gpu_that_is_enabled_is_not_deleted(scene: Any, reasons: Reasons, agent: str) -> None:
     verdict = scene.judge(RULES, "DELETE", old=gpu())
-    assert reasons(verdict) == ["GpuEnabled"]
+    assert reasons(verdict) == ["GpuShared"]
     assert f"disable gpuDevice {NAME} before deletion" in words(verdict)
     assert scene.judge(RULES, "DELETE", old=gpu(), user=agent).allowed
     scene.node_leaves()

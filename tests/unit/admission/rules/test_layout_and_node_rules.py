@@ -96,13 +96,13 @@ def test_instances_that_do_not_fit(scene: Any) -> None:
 @pytest.mark.parametrize(
     ("vgpus", "spec", "reason"),
     [
-        ([("NVIDIA A2-4Q", 0)], {}, "CountTooSmall"),
-        ([("NVIDIA A2-4Q", -1)], {}, "CountTooSmall"),
-        ([("no profile at all", 1)], {}, "ProfileUnknown"),
-        ([("", 1)], {}, "ProfileUnknown"),
-        ([("NVIDIA A2-4Q", 1)], {"mode": "Turbo"}, "ModeUnknown"),
-        ([("NVIDIA A2-4Q", 1)], {"mode": "Passthrough"}, "ModeExcludes"),
-        ([("NVIDIA A2-4Q", 1)], {"mode": "MIGBacked"}, "ModeExcludes"),
+        ([("NVIDIA A2-4Q", 0)], {}, "CountInvalid"),
+        ([("NVIDIA A2-4Q", -1)], {}, "CountInvalid"),
+        ([("no profile at all", 1)], {}, "ProfileNotOffered"),
+        ([("", 1)], {}, "ProfileNotOffered"),
+        ([("NVIDIA A2-4Q", 1)], {"mode": "Turbo"}, "ModeInvalid"),
+        ([("NVIDIA A2-4Q", 1)], {"mode": "Passthrough"}, "ModeConflict"),
+        ([("NVIDIA A2-4Q", 1)], {"mode": "MIGBacked"}, "ModeConflict"),
     ],
 )
 def test_a_layout_that_contradicts_itself(
@@ -159,7 +159,7 @@ def node(label: str = "", **metadata: Any) -> CoreNode:
 def test_gpus_that_are_shared_are_not_for_containers(scene: Any, reasons: Reasons) -> None:
     gpu(scene, enabled=True)
     verdict = scene.judge(nodes.RULES, "UPDATE", old=node(), new=node("true"))
-    assert reasons(verdict) == ["GpusShared"]
+    assert reasons(verdict) == ["GpuShared"]
     assert NAME in words(verdict)
     for before, after in (("true", "true"), ("", ""), ("", "false"), ("true", "")):
         assert scene.judge(nodes.RULES, "UPDATE", old=node(before), new=node(after)).allowed

@@ -102,7 +102,7 @@ def test_more_than_seven_instances(scene: Any, reasons: Reasons, enabled: bool) 
         update(scene, mig(enabled=enabled), mig(asked, enabled=enabled)),
         update(scene, mig(), mig(asked, enabled=enabled)),
     ):
-        assert reasons(verdict) == ["TooManyInstances"]
+        assert reasons(verdict) == ["InstancesDoNotFit"]
         assert "more than 7 instances defined: 8." in words(verdict)
 
 
@@ -126,20 +126,20 @@ def test_what_does_not_fit_together(
 
 def test_more_of_a_profile_than_there_can_be(scene: Any, reasons: Reasons) -> None:
     verdict = update(scene, mig(), mig({"3g.20gb": 3}, enabled=True))
-    assert reasons(verdict) == ["InstancesUnavailable"]
+    assert reasons(verdict) == ["InstancesDoNotFit"]
     key_words = "requested count 3 of profile MIG 3g.20gb is more than the available count 2"
     assert key_words in words(verdict)
 
 
 def test_a_profile_that_the_gpu_has_not(scene: Any, reasons: Reasons) -> None:
     verdict = update(scene, mig(), mig({"9g.99gb": 1}, enabled=True))
-    assert reasons(verdict) == ["ProfileUnknown"]
+    assert reasons(verdict) == ["ProfileNotOffered"]
 
 
 def test_odd_numbers(scene: Any, reasons: Reasons) -> None:
-    assert reasons(update(scene, mig(), mig({"1g.5gb": -1}))) == ["InstanceCountNegative"]
+    assert reasons(update(scene, mig(), mig({"1g.5gb": -1}))) == ["CountInvalid"]
     twice = [{"name": "MIG 1g.5gb", "requested": 1}, {"name": "1g.5gb", "requested": 2}]
-    assert reasons(update(scene, mig(), mig(profileSpec=twice))) == ["ProfileRepeated"]
+    assert reasons(update(scene, mig(), mig(profileSpec=twice))) == ["DuplicateProfile"]
 
 
 def test_nothing_is_known_of_the_card_yet(scene: Any) -> None:
@@ -178,7 +178,7 @@ def test_disabling_with_an_enabled_vgpu(scene: Any, reasons: Reasons, agent: str
     vgpu(scene)
     old, new = mig({"1g.5gb": 1}, enabled=True), mig({"1g.5gb": 1})
     verdict = update(scene, old, new)
-    assert reasons(verdict) == ["MigHasVgpus"]
+    assert reasons(verdict) == ["VgpusEnabled"]
     assert f"cannot disable MIGConfiguration {NAME} as vGPU {VGPU} is enabled" in words(verdict)
     assert update(scene, old, new, user=agent).allowed
     scene.machine("vm-a", VGPU)
@@ -210,13 +210,13 @@ def test_what_was_stored_before_may_stay(scene: Any) -> None:
 
 
 def test_one_that_is_made_by_hand(scene: Any, reasons: Reasons, agent: str) -> None:
-    assert reasons(scene.judge(RULES, "CREATE", new=mig())) == ["PciDeviceUnknown"]
+    assert reasons(scene.judge(RULES, "CREATE", new=mig())) == ["DeviceNotFound"]
     scene.pci(GPU)
     assert scene.judge(RULES, "CREATE", new=mig({"1g.5gb": 7})).allowed
     many = scene.judge(RULES, "CREATE", new=mig({"1g.5gb": 8}))
-    assert reasons(many) == ["TooManyInstances"]
+    assert reasons(many) == ["InstancesDoNotFit"]
     wrong = mig(gpuAddress="0000:09:00.0")
-    assert reasons(scene.judge(RULES, "CREATE", new=wrong)) == ["WrongDevice"]
+    assert reasons(scene.judge(RULES, "CREATE", new=wrong)) == ["NameMismatch"]
     assert scene.judge(RULES, "CREATE", new=wrong, user=agent).allowed
 
 

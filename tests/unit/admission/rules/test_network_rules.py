@@ -44,7 +44,7 @@ def test_as_many_as_the_card_can_have(scene: Any, reasons: Reasons, count: int, 
         update(scene, 1, count),
         scene.judge(RULES, "CREATE", new=card(count)),
     ):
-        assert reasons(verdict) == ([] if fine else ["VfCountOutOfRange"])
+        assert reasons(verdict) == ([] if fine else ["VfCountInvalid"])
         assert fine or "0 to 8" in words(verdict)
 
 
@@ -52,7 +52,7 @@ def test_a_card_that_the_node_uses_keeps_its_number(scene: Any, reasons: Reasons
     uplink = "serves the node's network: ens1f0 is part of bond vlan1-bo"
     scene.pci(CARD, sriov={"totalVFs": 8, "numVFs": 2}, critical=[uplink])
     for verdict in (update(scene, 2, 4), scene.judge(RULES, "CREATE", new=card(0))):
-        assert reasons(verdict) == ["CardInUse"]
+        assert reasons(verdict) == ["CriticalToNode"]
         assert uplink in words(verdict)
     assert scene.judge(RULES, "CREATE", new=card(2)).allowed
     assert update(scene, 4, 2).allowed  # back to what there is
@@ -113,7 +113,7 @@ def test_what_a_card_is_is_immutable(scene: Any, reasons: Reasons) -> None:
 
 
 def test_a_card_that_there_is_not(scene: Any, reasons: Reasons, agent: str) -> None:
-    assert reasons(scene.judge(RULES, "CREATE", new=card(0))) == ["PciDeviceUnknown"]
+    assert reasons(scene.judge(RULES, "CREATE", new=card(0))) == ["DeviceNotFound"]
     assert scene.judge(RULES, "CREATE", new=card(0), user=agent).allowed
 
 

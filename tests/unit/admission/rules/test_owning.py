@@ -88,7 +88,7 @@ def test_a_second_layout_is_refused_with_the_name_of_the_first(
     world.world.layouts.put(layout("first", made="2026-01-01T00:00:00Z", said=APPLIED))
     for new in (layout(), layout(takeOver=True), layout(made="2025-01-01T00:00:00Z")):
         verdict = world.judge(layouts.RULES, "CREATE", new=new)
-        assert reasons(verdict) == ["OtherLayout"]
+        assert reasons(verdict) == ["OwnedByLayout"]
         assert "kubectl edit vgpulayout first" in verdict.refusals[0].words
     elsewhere: dict[str, Any] = {"gpuSelector": {"names": ["node1-000009000"]}}
     for free in (layout(dryRun=True), layout(**elsewhere)):

@@ -49,7 +49,7 @@ def test_a_usb_device_is_claimed(scene: Any) -> None:
 
 def test_a_usb_device_that_there_is_not(scene: Any, reasons: Reasons) -> None:
     verdict = scene.judge(RULES, "CREATE", new=claim())
-    assert reasons(verdict) == ["UsbDeviceMissing"]
+    assert reasons(verdict) == ["DeviceNotFound"]
     assert NAME in words(verdict)
 
 
@@ -65,13 +65,13 @@ def test_a_usb_device_whose_controller_is_claimed(scene: Any, reasons: Reasons) 
     device(scene)
     scene.claimed(CONTROLLER)
     verdict = scene.judge(RULES, "CREATE", new=claim())
-    assert reasons(verdict) == ["ControllerClaimed"]
+    assert reasons(verdict) == ["UsbControllerClaimed"]
     assert "node1-000000140" in words(verdict)
 
 
 def test_a_usb_device_in_anothers_name(scene: Any, reasons: Reasons) -> None:
     device(scene)
-    assert reasons(scene.judge(RULES, "CREATE", new=claim("bob"))) == ["ForeignUser"]
+    assert reasons(scene.judge(RULES, "CREATE", new=claim("bob"))) == ["UserNameForbidden"]
     assert scene.judge(RULES, "CREATE", new=claim("bob"), rights=ADMINISTER).allowed
 
 
@@ -87,17 +87,19 @@ def test_the_username_of_a_usb_claim_is_immutable(scene: Any, reasons: Reasons) 
 
 
 def test_the_usb_claim_of_another_user(scene: Any, reasons: Reasons) -> None:
-    assert reasons(scene.judge(RULES, "DELETE", old=claim("bob"))) == ["ClaimOfOther"]
+    assert reasons(scene.judge(RULES, "DELETE", old=claim("bob"))) == ["NotClaimOwner"]
     assert scene.judge(RULES, "DELETE", old=claim("bob"), rights=ADMINISTER).allowed
     labelled = claim("bob", labels={"a": "b"})
-    assert reasons(scene.judge(RULES, "UPDATE", old=claim("bob"), new=labelled)) == ["ClaimOfOther"]
+    assert reasons(scene.judge(RULES, "UPDATE", old=claim("bob"), new=labelled)) == [
+        "NotClaimOwner"
+    ]
 
 
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_usb_claim_that_a_machine_names(scene: Any, reasons: Reasons, runs: bool) -> None:
     scene.machine("vm-a", NAME, runs=runs)
     verdict = scene.judge(RULES, "DELETE", old=claim())
-    assert reasons(verdict) == ["UsbClaimInUse"]
+    assert reasons(verdict) == ["ClaimInUse"]
     assert f"usbdeviceclaim {NAME} is still in use by VM default/vm-a" in words(verdict)
 
 
@@ -122,7 +124,7 @@ def test_the_object_of_a_usb_device_that_machines_can_use(
 ) -> None:
     found = device(scene, enabled=True)
     verdict = scene.judge(usb_devices.RULES, "DELETE", old=found)
-    assert reasons(verdict) == ["UsbDeviceInUse"]
+    assert reasons(verdict) == ["DeviceClaimed"]
     assert f"usbdevice {NAME} is still in use" in words(verdict)
     assert scene.judge(usb_devices.RULES, "DELETE", old=found, user=agent).allowed
     scene.node_leaves()
@@ -132,7 +134,7 @@ def test_the_object_of_a_usb_device_that_machines_can_use(
 def test_the_object_of_a_usb_device_that_is_claimed(scene: Any, reasons: Reasons) -> None:
     found = device(scene)
     scene.world.usb_claims.put(claim())
-    assert reasons(scene.judge(usb_devices.RULES, "DELETE", old=found)) == ["UsbDeviceInUse"]
+    assert reasons(scene.judge(usb_devices.RULES, "DELETE", old=found)) == ["DeviceClaimed"]
 
 
 def test_the_object_of_any_other_usb_device_comes_again(scene: Any) -> None:
@@ -150,7 +152,7 @@ def test_the_object_of_a_pci_device_takes_its_claim_along(
     assert "anew" in scene.judge(pci_devices.RULES, "DELETE", old=found).warnings[0]
     scene.claimed(CONTROLLER)
     verdict = scene.judge(pci_devices.RULES, "DELETE", old=found)
-    assert reasons(verdict) == ["PciDeviceClaimed"]
+    assert reasons(verdict) == ["DeviceClaimed"]
     assert scene.judge(pci_devices.RULES, "DELETE", old=found, user=agent).allowed
     scene.node_leaves()
     assert scene.judge(pci_devices.RULES, "DELETE", old=found).allowed
@@ -173,4 +175,4 @@ def test_the_collector_takes_no_device_that_somebody_has(scene: Any, reasons: Re
     assert scene.judge(RULES, "DELETE", old=claim("bob"), user=collector).allowed
     device(scene)
     verdict = scene.judge(RULES, "DELETE", old=claim("bob"), user=collector)
-    assert reasons(verdict) == ["UsbClaimInUse"]
+    assert reasons(verdict) == ["ClaimInUse"]

@@ -77,7 +77,7 @@ def test_a_profile_that_the_driver_offers(scene: Any) -> None:
 
 def test_no_profile(scene: Any, reasons: Reasons) -> None:
     verdict = update(scene, vgpu(), vgpu(enabled=True))
-    assert reasons(verdict) == ["ProfileNotNamed"]
+    assert reasons(verdict) == ["ProfileMissing"]
     assert f"VGPUTypeName cannot be empty for vGPU device {NAME}" in words(verdict)
     assert f"{Q2}, {Q4}" in words(verdict)
 
@@ -227,7 +227,7 @@ def test_the_profile_of_a_vgpu_changes_to_one_that_the_gpu_has(
     assert update(scene, old, vgpu(Q2, enabled=True)).allowed
     verdict = update(scene, old, vgpu("NVIDIA A2-3Q", enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert reasons(update(scene, old, vgpu("", enabled=True))) == ["ProfileNotNamed"]
+    assert reasons(update(scene, old, vgpu("", enabled=True))) == ["ProfileMissing"]
 
 
 def test_the_profile_of_a_vgpu_changes_where_nobody_knows_what_there_is(scene: Any) -> None:
@@ -285,13 +285,13 @@ def test_what_was_never_said_may_be_said_once(scene: Any) -> None:
 
 
 def test_a_vgpu_that_is_made_by_hand(scene: Any, reasons: Reasons, agent: str) -> None:
-    assert reasons(scene.judge(RULES, "CREATE", new=vgpu())) == ["PciDeviceUnknown"]
+    assert reasons(scene.judge(RULES, "CREATE", new=vgpu())) == ["DeviceNotFound"]
     scene.pci(GPU)
     assert scene.judge(RULES, "CREATE", new=vgpu()).allowed
     assert scene.judge(RULES, "CREATE", new=vgpu(Q2, enabled=True)).allowed
-    assert reasons(scene.judge(RULES, "CREATE", new=vgpu(enabled=True))) == ["ProfileNotNamed"]
+    assert reasons(scene.judge(RULES, "CREATE", new=vgpu(enabled=True))) == ["ProfileMissing"]
     wrong = vgpu(spec={"address": "0000:08:00.5"})
-    assert reasons(scene.judge(RULES, "CREATE", new=wrong)) == ["WrongDevice"]
+    assert reasons(scene.judge(RULES, "CREATE", new=wrong)) == ["NameMismatch"]
     assert scene.judge(RULES, "CREATE", new=wrong, user=agent).allowed
 
 

@@ -23,12 +23,12 @@ from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import (
-    ClaimMisnamed,
-    DeviceMissing,
+    ClaimNameMismatch,
+    DeviceNotFound,
+    DeviceReplaced,
+    DriverNotVfio,
     DuplicateClaim,
-    NotForVms,
-    OtherDevice,
-    VgpuAwaited,
+    VgpuNotConfigured,
 )
 from laneway.core.situation import Situation
 
@@ -77,7 +77,7 @@ def test_a_claim_is_met_when_the_whole_group_is_taken() -> None:
 
 def test_a_claim_of_nothing_is_refused() -> None:
     wish = replace(WISH, address=PciAddress(0, 1, 2, 3))
-    assert judge(wish, "node1", FREE) == (DeviceMissing("0000:01:02.3"),)
+    assert judge(wish, "node1", FREE) == (DeviceNotFound("0000:01:02.3"),)
 
 
 def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a_while() -> None:
@@ -120,7 +120,7 @@ def test_another_device_is_neither_taken_nor_given_back(
 ) -> None:
     inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
     [refusal] = judge(replace(WISH, identity=known), "node1", inventory) or ()
-    assert isinstance(refusal, OtherDevice)
+    assert isinstance(refusal, DeviceReplaced)
     assert judge(replace(END, identity=known), "node1", inventory) == Satisfied()
 
 
@@ -156,10 +156,10 @@ def test_what_was_taken_along_goes_back_without_the_device() -> None:
 
 def test_a_driver_that_is_left_alone_must_be_one_for_machines() -> None:
     wish = replace(WISH, binds=False)
-    assert judge(wish, "node1", FREE) == (NotForVms(str(GPU_AT), "nouveau"),)
+    assert judge(wish, "node1", FREE) == (DriverNotVfio(str(GPU_AT), "nouveau"),)
     # A claim of Laneway's own waits for the vGPU that it was made for.
     made = replace(wish, vgpu="node1-000008004")
-    assert judge(made, "node1", FREE) == (VgpuAwaited("node1-000008004"),)
+    assert judge(made, "node1", FREE) == (VgpuNotConfigured("node1-000008004"),)
     assert judge(wish, "node1", on_vfio(GPU_AT)) == Satisfied()
     for driver, able in (
         ("mlx5_vfio_pci", True),
@@ -200,7 +200,7 @@ def test_only_the_claim_with_the_name_of_its_device_counts() -> None:
     right = names.pci_object_name("node1", GPU_AT)
     assert misplaced(right, str(GPU_AT), "node1", ()) is None
     wrong = misplaced("mine", str(GPU_AT), "node1", ())
-    assert wrong == ClaimMisnamed("mine", str(GPU_AT), "node1", right)
+    assert wrong == ClaimNameMismatch("mine", str(GPU_AT), "node1", right)
     there = [(right, str(GPU_AT))]
     assert misplaced("mine", str(GPU_AT), "node1", there) == DuplicateClaim("mine", right)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from laneway.core import names
 from laneway.core.device_plugin.resources import Named, annotation_of, is_extended, resource_of
 from laneway.core.pci import PciAddress
-from laneway.core.refusals import InvalidResourceName
+from laneway.core.refusals import ResourceNameInvalid
 from support.devices import function
 
 CARD = function(PciAddress(0, 8, 0, 0))
@@ -70,11 +70,11 @@ def test_what_a_person_wrote_on_a_device_stays() -> None:
 )
 def test_what_is_no_name_is_refused_and_said_where(text: str) -> None:
     refusal = resource_of(CARD, replace(PLAIN, claimed_as=text))
-    assert isinstance(refusal, InvalidResourceName)
+    assert isinstance(refusal, ResourceNameInvalid)
     assert "the claim node1-000008000" in refusal.words
     assert "\n" not in refusal.words
     of_device = resource_of(CARD, replace(PLAIN, annotation=text))
-    assert isinstance(of_device, InvalidResourceName)
+    assert isinstance(of_device, ResourceNameInvalid)
     assert "the PCIDevice node1-000008000" in of_device.words
 
 
@@ -91,7 +91,7 @@ def test_what_is_no_name_is_refused_and_said_where(text: str) -> None:
 )
 def test_every_name_is_one_that_a_kubelet_takes(named: Named) -> None:
     found = resource_of(CARD, named)
-    assert isinstance(found, InvalidResourceName) or is_extended(found)
+    assert isinstance(found, ResourceNameInvalid) or is_extended(found)
     written = annotation_of(CARD, named)
     assert written in ("", named.annotation) or is_extended(written)
 

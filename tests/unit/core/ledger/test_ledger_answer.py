@@ -12,12 +12,12 @@ from laneway.core.ledger.facts import Demand, Facts, NodeFact, Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request, selected
 from laneway.core.refusals import (
-    DevicesApart,
-    DevicesShort,
-    NodeUnknown,
-    NoNodeSelected,
-    ResourceUnknown,
-    RollOutStuck,
+    InsufficientDevices,
+    NodeNotFound,
+    NoNodeFits,
+    NoNodeHasResource,
+    NoNodeMatches,
+    RolloutBlocked,
 )
 
 
@@ -68,7 +68,7 @@ def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
     answer = asked(made(devices), {write.small: 2}, 3)
     assert answer.started == 2
     [refusal] = answer.refusals
-    assert isinstance(refusal, DevicesShort)
+    assert isinstance(refusal, InsufficientDevices)
     assert (refusal.machines, refusal.possible) == (3, 2)
     assert "2 requested by each of 3 VMs, and there is enough for 2" in refusal.words
 
@@ -76,7 +76,7 @@ def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
 def test_of_many_nodes_those_with_the_most_are_told_and_the_others_counted(write: Any) -> None:
     devices = [one for n in range(9) for one in write.devices(f"n{n}", n)]
     [refusal] = asked(made(devices), {write.small: 9}).refusals
-    assert isinstance(refusal, DevicesShort)
+    assert isinstance(refusal, InsufficientDevices)
     assert [node.node for node in refusal.nodes] == ["n8", "n7", "n6"]
     assert "5 other nodes have 15 free" in refusal.words
 
@@ -90,7 +90,7 @@ def test_each_resource_that_is_short_is_told(write: Any) -> None:
 def test_enough_of_each_but_not_together_is_told_as_that(write: Any) -> None:
     devices = [*write.devices("n1", 2), *write.devices("n2", 2, write.large)]
     [refusal] = asked(made(devices), {write.small: 2, write.large: 1}).refusals
-    assert isinstance(refusal, DevicesApart)
+    assert isinstance(refusal, NoNodeFits)
     assert "node n1 has 0 free of the 1 x nvidia.com/NVIDIA_A2-8Q" in refusal.words
     assert "node n2 has 0 free of the 2 x nvidia.com/NVIDIA_A2-2Q" in refusal.words
 
@@ -98,7 +98,7 @@ def test_enough_of_each_but_not_together_is_told_as_that(write: Any) -> None:
 def test_a_resource_that_nobody_has_is_told_with_those_there_are(write: Any) -> None:
     answer = asked(made(write.devices("n1", 1)), {"example.com/NO": 1})
     [refusal] = answer.refusals
-    assert isinstance(refusal, ResourceUnknown)
+    assert isinstance(refusal, NoNodeHasResource)
     assert write.small in refusal.words
 
 
@@ -112,7 +112,7 @@ def test_a_node_that_is_asked_for_is_kept_to(write: Any) -> None:
 
 def test_a_node_that_there_is_not_is_told(write: Any) -> None:
     [refusal] = asked(made(write.devices("n1", 1)), {write.small: 1}, nodes=("n9",)).refusals
-    assert isinstance(refusal, NodeUnknown)
+    assert isinstance(refusal, NodeNotFound)
     assert "no node n9" in refusal.words
     assert "n1" in refusal.words
 
@@ -122,7 +122,7 @@ def test_labels_that_no_node_has_are_told(write: Any) -> None:
     ledger = made([*write.devices("n1", 1), *write.devices("n2", 1)], nodes=nodes)
     assert asked(ledger, {write.small: 1}, selector={"gpu": "yes"}).room == (("n1", 1),)
     [refusal] = asked(ledger, {write.small: 1}, selector={"gpu": "maybe"}).refusals
-    assert isinstance(refusal, NoNodeSelected)
+    assert isinstance(refusal, NoNodeMatches)
     assert "gpu=maybe" in refusal.words
 
 
@@ -226,8 +226,8 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
     answer = asked(full, {write.small: 2}, 3, replacing=old, surge=1)
     assert not answer.yes
     stuck, short = answer.refusals
-    assert isinstance(stuck, RollOutStuck)
-    assert isinstance(short, DevicesShort)
+    assert isinstance(stuck, RolloutBlocked)
+    assert isinstance(short, InsufficientDevices)
     assert (stuck.replaced, stuck.running) == (0, 3)
     assert "stops after 0 of 3 VMs: 3 old ones keep their devices" in stuck.words
     assert "1 free of 4 (3 held by VM default/web-0 (1), VM default/web-1 (1)" in short.words
@@ -240,7 +240,7 @@ def test_a_roll_out_goes_on_with_what_old_machines_give_back(write: Any) -> None
     answer = asked(ledger, {write.small: 2}, 2, replacing=old, surge=1)
     assert (answer.yes, answer.started) == (False, 1)
     stuck = answer.refusals[0]
-    assert isinstance(stuck, RollOutStuck)
+    assert isinstance(stuck, RolloutBlocked)
     assert (stuck.replaced, stuck.running) == (1, 1)
     ledger, old = pool(write, 2, 3)
     assert asked(ledger, {write.small: 2}, 2, replacing=old, surge=1).yes
@@ -257,7 +257,7 @@ def test_a_roll_out_where_nothing_may_change_is_stuck(write: Any) -> None:
     ledger, old = pool(write, 1, 5)
     answer = asked(ledger, {write.small: 2}, 1, replacing=old, surge=0, unavailable=0)
     [stuck] = answer.refusals
-    assert isinstance(stuck, RollOutStuck)
+    assert isinstance(stuck, RolloutBlocked)
 
 
 def test_machines_that_do_not_run_go_first(write: Any) -> None:

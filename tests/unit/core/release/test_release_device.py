@@ -25,7 +25,7 @@ from laneway.core.plan import (
     Unbind,
     undo,
 )
-from laneway.core.refusals import DeviceHeld, DeviceMissing, DeviceQuarantined
+from laneway.core.refusals import DeviceHeld, DeviceNotFound, DeviceQuarantined
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
@@ -192,7 +192,7 @@ def test_a_device_in_quarantine_or_that_is_not_there() -> None:
     one = scene().but(quarantined={CARD: "Connection timed out"})
     assert release(CARD, one.situation) == (DeviceQuarantined(str(CARD), "Connection timed out"),)
     assert release(CARD, scene().but(inventory=Inventory()).situation) == (
-        DeviceMissing(str(CARD)),
+        DeviceNotFound(str(CARD)),
     )
 
 
@@ -209,4 +209,4 @@ def test_a_usb_device_goes_back_to_its_owner() -> None:
     )
     plan = Plan((SetNodeOwner("3-1.2", 3, 12, 0, 85, 107, 107),))
     assert release("3-1.2", situation) == plan
-    assert release("3-9", situation) == (DeviceMissing("3-9"),)
+    assert release("3-9", situation) == (DeviceNotFound("3-9"),)

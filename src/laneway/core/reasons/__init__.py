@@ -1,0 +1,1 @@
+"""The public reasons of conditions, events and refusals."""

@@ -1,0 +1,28 @@
+"""Reasons that an earlier release wrote, as this one calls them.
+
+A stored reason says in view of what a desired state was written (`controllers/devices/wishes.py`),
+so a reason that was renamed must mean the same after an upgrade: else what somebody else made would
+look like something to be removed. Only reasons that are read back are listed.
+"""
+
+from __future__ import annotations
+
+_FORMER = {
+    "ConfiguredElsewhere": "UnmanagedVgpu",
+    "FunctionMissing": "VfNotFound",
+    "GpuPreparing": "GpuNotReady",
+    "InstancesElsewhere": "UnmanagedInstances",
+    "ModeElsewhere": "UnmanagedMode",
+    "OtherCard": "CardReplaced",
+    "OtherInstances": "ExtraInstances",
+    "OtherProfileRunning": "UnmanagedProfile",
+    "OtherVfCount": "UnmanagedVfCount",
+    "VfsElsewhere": "UnmanagedVfs",
+    "VgpuDevicesLeft": "DeletingVgpuDevices",
+    "VgpuDevicesMissing": "CreatingVgpuDevices",
+}
+
+
+def renamed(reason: str) -> str:
+    """What a stored reason is called now."""
+    return _FORMER.get(reason, reason)
