@@ -20,7 +20,7 @@ from laneway.core.vsphere.placement.domain import why_closed
 from laneway.core.vsphere.placement.free import Shelf, owed, shelf
 from laneway.core.vsphere.placement.reservation import Promise, by_host
 from laneway.core.vsphere.placement.vgpu_fit import still_fits
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 
 DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
 CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")
@@ -73,7 +73,7 @@ def devices(site: Site) -> Iterator[Section]:
     for cluster, hosts in groupby(site.shown(), key=_cluster):
         for host in hosts:
             promises = list(kept.get(host.ref, ()))
-            why = why_closed(host, Wanted())
+            why = why_closed(host, Requested())
             skipped = f" ({why}: nothing on it is given out)" if why else ""
             title = f"{cluster}, host {host.name}{skipped}"
             yield Section(title, tuple(_rows(site, host, promises)))
@@ -157,7 +157,7 @@ def capacities(site: Site) -> Iterator[Section]:
         for kind in found.kinds:
             supply = kind.supply
             numbers = (supply.total, _sum(supply.in_use), _sum(supply.promised), supply.free)
-            rows.append(Row((supply.what, type_of(kind.asked), *map(str, numbers))))
+            rows.append(Row((supply.what, type_of(kind.request), *map(str, numbers))))
         skipped = ", ".join(f"{host} ({why})" for host, why in found.skipped)
         left_out = f"; nothing is free on {skipped}" if skipped else ""
         yield Section(f"{found.domain}, {found.hosts} hosts{left_out}", tuple(rows))
@@ -188,7 +188,7 @@ def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
         "capacity": [
             {
                 "what": kind.supply.what,
-                "type": type_of(kind.asked),
+                "type": type_of(kind.request),
                 "name": kind.name,
                 "total": kind.supply.total,
                 "inUse": _sum(kind.supply.in_use),

@@ -77,7 +77,7 @@ class Templates(Leading[Key]):
 def capacity(template: VSphereMachineTemplate, hosts: list[Host]) -> dict[str, Any]:
     """What there is to say; None: not to be said any more. Nothing of a spec with mistakes."""
     spec = template.spec.template.spec
-    wanted, problems = parsing.read(
+    requested, problems = parsing.read(
         spec.pci_devices,
         pcidevices=spec.pcidevices,
         vgpudevices=spec.vgpudevices,
@@ -85,7 +85,7 @@ def capacity(template: VSphereMachineTemplate, hosts: list[Host]) -> dict[str, A
     )
     if problems:
         return {}
-    gpus = gpus_of(wanted, hosts)
+    gpus = gpus_of(requested, hosts)
     return {
         "cpu": str(spec.cpus),
         "memory": f"{spec.memory}Mi",

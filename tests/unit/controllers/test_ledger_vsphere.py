@@ -17,10 +17,10 @@ from laneway.api.vsphere import (
     VSphereReservation,
 )
 from laneway.controllers.ledger.vsphere import (
-    asked_of,
     host_object,
     host_of,
     promise_of,
+    request_of,
     seat_object,
     server_of,
     spec_of,
@@ -28,7 +28,7 @@ from laneway.controllers.ledger.vsphere import (
 )
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.reservation import Promise, Seat
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.spec.requests import GroupRequest, PassthroughRequest, PciIds, VgpuRequest
 
 PATTERNS = st.builds(
     PciIds,
@@ -38,9 +38,9 @@ PATTERNS = st.builds(
     st.none() | st.integers(0, 0xFF),
 )
 ASKED = st.one_of(
-    st.builds(AskedVgpu, st.text()),
-    st.builds(AskedGroup, st.text()),
-    st.builds(AskedDevice, st.lists(PATTERNS, min_size=1, max_size=4).map(tuple), st.text()),
+    st.builds(VgpuRequest, st.text()),
+    st.builds(GroupRequest, st.text()),
+    st.builds(PassthroughRequest, st.lists(PATTERNS, min_size=1, max_size=4).map(tuple), st.text()),
 )
 TEXT = st.text(max_size=8)
 
@@ -75,7 +75,7 @@ def test_a_promise_is_read_back_as_it_was(seats: list[tuple[object, list[str]]],
     promise = Promise(
         "default/one",
         host,
-        tuple(Seat(asked, tuple(devices)) for asked, devices in seats),  # type: ignore[arg-type]
+        tuple(Seat(requested_item, tuple(devices)) for requested_item, devices in seats),  # type: ignore[arg-type]
     )
     stored = VSphereReservation(
         metadata=ObjectMeta(name="one", namespace="default"),
@@ -86,12 +86,14 @@ def test_a_promise_is_read_back_as_it_was(seats: list[tuple[object, list[str]]],
 
 @given(TEXT, st.text(), TEXT)
 def test_an_odd_seat_is_something_that_nothing_fits(kind: str, asked: str, label: str) -> None:
-    asked_of(PromisedSeat(type=kind, asked=asked, label=label))
+    request_of(PromisedSeat(type=kind, asked=asked, label=label))
 
 
 def test_ids_are_written_in_hex_with_stars_for_any() -> None:
-    asked = AskedDevice((PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x20F1, None, 1)), "gold")
-    seat = seat_object(asked)
+    requested_item = PassthroughRequest(
+        (PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x20F1, None, 1)), "gold"
+    )
+    seat = seat_object(requested_item)
     assert (seat.type, seat.asked, seat.label) == (
         "Device",
         "10de:1eb8, 10de:20f1:*:0001",

@@ -12,12 +12,12 @@ from pyVmomi import vim
 from laneway.core.refusals.vsphere import PoolUnclear
 from laneway.core.vsphere.placement.domain import ANYWHERE
 from laneway.core.vsphere.placement.reservation import Promise
-from laneway.core.vsphere.spec.requests import AskedDevice, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import PassthroughRequest, PciIds, Requested
 from laneway.vsphere.vcenter import lookup
 from support.vcenter import Simulator
 
 IDS = PciIds(0x10DE, 0x1EB8)
-WANTED = Wanted((AskedDevice((IDS,)),))
+WANTED = Requested((PassthroughRequest((IDS,)),))
 ITEM = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 CARD = {"id": "0000:3b:00.0", "name": "Tesla T4", "fbGiB": 16, "mode": "passthrough"} | ITEM
 READING = "CreateContainerView"

@@ -12,14 +12,14 @@ from laneway.api.vsphere import VCenter, VSphereReservation
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.placement.domain import ANYWHERE
 from laneway.core.vsphere.placement.reservation import Promise
-from laneway.core.vsphere.spec.requests import AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import Requested, VgpuRequest
 from laneway.kube import capv
 from laneway.kube.resource import served
 from laneway.vsphere.fleet import reservations as promises
 from laneway.vsphere.fleet.reservation_writer import FINALIZER
 from laneway.vsphere.port import VCenterError
 
-LAST = Wanted((AskedVgpu("grid_t4-16q"),))
+LAST = Requested((VgpuRequest("grid_t4-16q"),))
 """The sample inventory has one shared T4: one of these fits."""
 ITEM = {"vGPUProfile": "grid_t4-16q"}
 
@@ -149,7 +149,7 @@ async def test_what_was_promised_before_an_object_named_the_vcenter_stays_promis
     assert found.fleet.name(vcenter.server) == "main"
     assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
     assert await found.promises.keep(one, LAST, ANYWHERE) == promise
-    moved = Wanted((AskedVgpu("grid_t4-8q"),))
+    moved = Requested((VgpuRequest("grid_t4-8q"),))
     assert isinstance(await found.promises.keep(one, moved, ANYWHERE), Promise)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     await site.until_gone(VSphereReservation, "one")

@@ -1,4 +1,4 @@
-"""The manager alongside CAPV under its own account: it may do all that it does, and nothing more."""
+"""The manager alongside CAPV under its own account: it has the rights it needs, and no more."""
 
 from __future__ import annotations
 

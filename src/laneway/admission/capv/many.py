@@ -22,7 +22,7 @@ from laneway.core.phrases import listed
 from laneway.core.vsphere.inventory.offers import shown
 from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.core.vsphere.spec.validation import TEMPLATE
 from laneway.kube.capv import GROUP, VSphereMachineTemplate
 from laneway.kube.clusterapi import Reference
@@ -63,7 +63,7 @@ class _Case(NamedTuple):
     """One set with devices."""
 
     replicas: int
-    wanted: Wanted
+    requested: Requested
     supply: Anywhere
     own: Mapping[str, str]
     """Its machines that have been promised devices, as promises name them, and in which failure
@@ -97,13 +97,13 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
     if template is None or not new.replicas:
         return ALLOWED
     machine = template.spec.template.spec
-    wanted, _ = parsing.read(
+    requested, _ = parsing.read(
         machine.pci_devices,
         pcidevices=machine.pcidevices,
         vgpudevices=machine.vgpudevices,
         peer_to_peer=machine.peer_to_peer,
     )
-    if not wanted.devices:
+    if not requested.devices:
         return ALLOWED
     whose = Whose(which.namespace, new.cluster, machine.server)
     supply = _supply(world, whose, new.zone, machine.datacenter)
@@ -114,13 +114,13 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
     promised = supply.promised
     case = _Case(
         replicas=new.replicas,
-        wanted=wanted,
+        requested=requested,
         supply=supply,
         own={name: zone for name, zone in _own(world, which) if name in promised},
         had=0 if old is None else old.replicas,
         others=old is not None and not new.is_like(old),
     )
-    if never := impossible(supply.refusal, wanted, which.path):
+    if never := impossible(supply.refusal, requested, which.path):
         # Paths of a template's items are none of the set's.
         return findings((one._replace(path=which.path) for one in never), world)
     if short := _short(case):
@@ -160,23 +160,23 @@ def _short(case: _Case) -> tuple[Problem, ...]:
         missing, supply, there = case.coming, case.supply, Counter(case.own.values())
     if isinstance(supply, Zones):
         supply = supply.evenly(case.replicas, there)
-    room = supply.room(case.wanted) if missing > 0 else 0
+    room = supply.room(case.requested) if missing > 0 else 0
     if room >= missing:
         return ()
     more = "" if missing == case.replicas else " more"
     each = listed(
-        f"{count} x {shown(asked)}" for asked, count in Counter(case.wanted.devices).items()
+        f"{count} x {shown(request)}" for request, count in Counter(case.requested.devices).items()
     )
     words = (
         f"there is room for {room} of {missing}{more} machines that each ask for {each}; the rest "
-        f"would wait. {supply.why(case.wanted)}"
+        f"would wait. {supply.why(case.requested)}"
     )
     return (Problem("spec.replicas", case.replicas, words.rstrip()),)
 
 
 def _roll_out(case: _Case, name: str, advice: str) -> tuple[str, ...]:
     """That new machines could not be made beside the old ones, if so."""
-    if not advice or case.supply.room(case.wanted) > (0 if case.others else case.coming):
+    if not advice or case.supply.room(case.requested) > (0 if case.others else case.coming):
         return ()
     words = (
         f"A roll-out of {name} makes a new machine before it takes an old one away, and there "

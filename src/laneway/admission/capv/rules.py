@@ -25,14 +25,14 @@ from laneway.core.refusals.vsphere import is_terminal
 from laneway.core.vsphere.spec import immutability as changes
 from laneway.core.vsphere.spec import parsing, validation
 from laneway.core.vsphere.spec.parsing import Problem
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.clusterapi import LABEL_CLUSTER
 
 TOPOLOGY_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
 """Annotation of what Cluster API only wants to see the outcome of."""
 CLONED_FROM = "cluster.x-k8s.io/cloned-from-name"
 """Annotation of what Cluster API makes of templates."""
-RefusalOf: TypeAlias = Callable[[Wanted], Refusal | None]
+RefusalOf: TypeAlias = Callable[[Requested], Refusal | None]
 """Why there is no place for one machine."""
 _ITEMS = 8
 """So many different items are looked up one by one: each of all hosts, while others wait."""
@@ -108,8 +108,8 @@ def _looked_up(where: Where, request: Request[Written], new: Written, world: Wor
     if CLONED_FROM in meta.annotations and where is MACHINES:
         return ALLOWED
     spec = where.spec_of(new)
-    wanted, _ = parsing.read_spec(spec)
-    if not wanted.devices:
+    requested, _ = parsing.read_spec(spec)
+    if not requested.devices:
         return ALLOWED
     server = spec.get("server")
     whose = Whose(
@@ -122,17 +122,17 @@ def _looked_up(where: Where, request: Request[Written], new: Written, world: Wor
         return ALLOWED
     if not supply.known:
         return Verdict(warnings=(supply.unknown,))
-    return findings(impossible(supply.refusal, wanted, f"{where.base}.pciDevices"), world)
+    return findings(impossible(supply.refusal, requested, f"{where.base}.pciDevices"), world)
 
 
-def impossible(refusal_of: RefusalOf, wanted: Wanted, path: str) -> tuple[Problem, ...]:
+def impossible(refusal_of: RefusalOf, requested: Requested, path: str) -> tuple[Problem, ...]:
     """What no waiting would bring; for what several items ask, of the first of them."""
     found = [
-        Problem(f"{path}[{wanted.devices.index(item)}]", None, refusal.words, "Forbidden")
-        for item in islice(dict.fromkeys(wanted.devices), _ITEMS)
-        if (refusal := _never(refusal_of(Wanted((item,)))))
+        Problem(f"{path}[{requested.devices.index(item)}]", None, refusal.words, "Forbidden")
+        for item in islice(dict.fromkeys(requested.devices), _ITEMS)
+        if (refusal := _never(refusal_of(Requested((item,)))))
     ]
-    if not found and len(wanted.devices) > 1 and (refusal := _never(refusal_of(wanted))):
+    if not found and len(requested.devices) > 1 and (refusal := _never(refusal_of(requested))):
         found = [Problem(path, None, refusal.words, "Forbidden")]
     return tuple(found)
 

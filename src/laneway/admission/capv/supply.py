@@ -25,7 +25,7 @@ from laneway.core.vsphere.placement.capacity import fits
 from laneway.core.vsphere.placement.domain import ANYWHERE, Domain
 from laneway.core.vsphere.placement.placing import place
 from laneway.core.vsphere.placement.reservation import Promise
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSphereCluster
 from laneway.kube.clusterapi import LABEL_CLUSTER
 
@@ -74,25 +74,26 @@ class Supply(NamedTuple):
         """The machines that have been promised something."""
         return frozenset(one.machine for site in self.sites for one in site.promises if one.seats)
 
-    def refusal(self, wanted: Wanted) -> Refusal | None:
+    def refusal(self, requested: Requested) -> Refusal | None:
         """Why there is no place for one machine; None where there is, or nothing is known."""
         last: Refusal | None = None
         for site in self.sites:
-            found = place(site.hosts, wanted, site.promises, domain=self.domain)
+            found = place(site.hosts, requested, site.promises, domain=self.domain)
             if isinstance(found, Promise):
                 return None
             last = found if last is None or not is_terminal(found) else last
         return last
 
-    def why(self, wanted: Wanted) -> str:
+    def why(self, requested: Requested) -> str:
         """The same in words; empty where there is a place, or nothing is known."""
-        refusal = self.refusal(wanted)
+        refusal = self.refusal(requested)
         return "" if refusal is None else refusal.words
 
-    def room(self, wanted: Wanted) -> int:
+    def room(self, requested: Requested) -> int:
         """For how many machines there is room, all in one vCenter."""
         return max(
-            (fits(site.hosts, wanted, site.promises, self.domain) for site in self.sites), default=0
+            (fits(site.hosts, requested, site.promises, self.domain) for site in self.sites),
+            default=0,
         )
 
     def without(self, machines: Collection[str]) -> Supply:

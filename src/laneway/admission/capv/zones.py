@@ -15,7 +15,7 @@ from laneway.admission.capv.supply import Supply, Whose, cluster_of, of_machines
 from laneway.admission.world import World
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.vsphere import is_terminal
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 
 
 class Zone(NamedTuple):
@@ -26,11 +26,11 @@ class Zone(NamedTuple):
     most: int | None = None
     """So many machines may still come here; None: any number."""
 
-    def room(self, wanted: Wanted) -> int:
+    def room(self, requested: Requested) -> int:
         """For how many machines there is room here, of those that may come."""
         if self.most == 0:
             return 0
-        room = self.supply.room(wanted)
+        room = self.supply.room(requested)
         return room if self.most is None else min(room, self.most)
 
 
@@ -56,27 +56,27 @@ class Zones(NamedTuple):
         """The machines that have been promised something."""
         return frozenset[str]().union(*(one.supply.promised for one in self.zones))
 
-    def refusal(self, wanted: Wanted) -> Refusal | None:
+    def refusal(self, requested: Requested) -> Refusal | None:
         """Why there is no place for one machine in any of them."""
         last: Refusal | None = None
         for one in self.zones:
-            found = one.supply.refusal(wanted)
+            found = one.supply.refusal(requested)
             if found is None:
                 return None
             last = found if last is None or not is_terminal(found) else last
         return last
 
-    def why(self, wanted: Wanted) -> str:
+    def why(self, requested: Requested) -> str:
         """Of the first that cannot take its share, why."""
         for one in self.zones:
-            if one.most is not None and (room := one.room(wanted)) < one.most:
+            if one.most is not None and (room := one.room(requested)) < one.most:
                 words = f"Failure domain {one.name} has room for {room} of its {one.most}."
-                return f"{words} {one.supply.why(wanted)}".rstrip()
+                return f"{words} {one.supply.why(requested)}".rstrip()
         return ""
 
-    def room(self, wanted: Wanted) -> int:
+    def room(self, requested: Requested) -> int:
         """For how many machines there is room in all of them."""
-        return sum(one.room(wanted) for one in self.zones)
+        return sum(one.room(requested) for one in self.zones)
 
     def without(self, machines: Collection[str]) -> Zones:
         """As it were if these machines, by the names that promises have for them, were gone."""

@@ -37,7 +37,13 @@ from laneway.core.vsphere.inventory.hosts import (
     Profile,
 )
 from laneway.core.vsphere.placement.reservation import Promise, Seat
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    VgpuRequest,
+)
 
 VGPU = "vGPU"
 DEVICE = "Device"
@@ -64,9 +70,9 @@ def server_of(text: str) -> str:
 
 def vcenter_of(server: str, vcenters: Iterable[VCenter]) -> str:
     """The name under which a server's hosts and promises are kept; the first object that has it."""
-    wanted = server_of(server)
-    named = [one.metadata.name for one in vcenters if server_of(one.spec.server) == wanted]
-    return min(named, default=names.vcenter_object_name(wanted))
+    requested = server_of(server)
+    named = [one.metadata.name for one in vcenters if server_of(one.spec.server) == requested]
+    return min(named, default=names.vcenter_object_name(requested))
 
 
 def host_of(host: VSphereHost) -> Host:
@@ -209,7 +215,7 @@ def promise_of(reservation: VSphereReservation) -> Promise:
     return Promise(
         machine=machine_name(meta),
         host=spec.host,
-        seats=tuple(Seat(asked_of(one), tuple(one.devices)) for one in spec.seats),
+        seats=tuple(Seat(request_of(one), tuple(one.devices)) for one in spec.seats),
         vm=reservation.status.vm,
     )
 
@@ -228,37 +234,37 @@ def spec_of(
         server=server_of(server),
         host=promise.host,
         host_name=hosts.get(promise.host, ""),
-        seats=[seat_object(one.asked, one.devices) for one in promise.seats],
+        seats=[seat_object(one.request, one.devices) for one in promise.seats],
     )
 
 
-def seat_object(asked: Asked, devices: Sequence[str] = ()) -> PromisedSeat:
+def seat_object(request: DeviceRequest, devices: Sequence[str] = ()) -> PromisedSeat:
     """What a reservation says of one item of the machine's list."""
-    label = asked.label if isinstance(asked, AskedDevice) else ""
+    label = request.label if isinstance(request, PassthroughRequest) else ""
     return PromisedSeat(
-        type=type_of(asked), asked=asked_text(asked), label=label, devices=list(devices)
+        type=type_of(request), asked=request_text(request), label=label, devices=list(devices)
     )
 
 
-def type_of(asked: Asked) -> str:
+def type_of(request: DeviceRequest) -> str:
     """Of which type it is."""
-    match asked:
-        case AskedVgpu():
+    match request:
+        case VgpuRequest():
             return VGPU
-        case AskedGroup():
+        case GroupRequest():
             return GROUP
-        case AskedDevice():
+        case PassthroughRequest():
             return DEVICE
 
 
-def asked_text(asked: Asked) -> str:
+def request_text(request: DeviceRequest) -> str:
     """`grid_t4-16q`, `10de:1eb8`, or the name of a group; devices with further ids show them."""
-    match asked:
-        case AskedVgpu(profile):
+    match request:
+        case VgpuRequest(profile):
             return profile
-        case AskedGroup(name):
+        case GroupRequest(name):
             return name
-        case AskedDevice(allowed):
+        case PassthroughRequest(allowed):
             return _OR.join(map(_ids_text, allowed))
 
 
@@ -270,12 +276,12 @@ def _ids_text(ids: PciIds) -> str:
     return ":".join([f"{ids.vendor:04x}", f"{ids.device:04x}", *shown])
 
 
-def asked_of(seat: PromisedSeat) -> Asked:
+def request_of(seat: PromisedSeat) -> DeviceRequest:
     """What a seat was asked for."""
     if seat.type == DEVICE:
         ids = (_ids_of(one) for one in seat.asked.split(_OR))
-        return AskedDevice(tuple(one for one in ids if one is not None), seat.label)
-    return AskedGroup(seat.asked) if seat.type == GROUP else AskedVgpu(seat.asked)
+        return PassthroughRequest(tuple(one for one in ids if one is not None), seat.label)
+    return GroupRequest(seat.asked) if seat.type == GROUP else VgpuRequest(seat.asked)
 
 
 def _ids_of(text: str) -> PciIds | None:

@@ -22,7 +22,7 @@ class Supply(msgspec.Struct, frozen=True):
 
     what: str
     """`grid_t4-16q`, `10de:1eb8 labelled 'gold'`."""
-    asked: int
+    requested: int
     """By one machine."""
     total: int
     free: int
@@ -47,7 +47,7 @@ class Supply(msgspec.Struct, frozen=True):
         taken = "; ".join(
             filter(None, (_taken("in use by", self.in_use), _taken("promised to", self.promised)))
         )
-        said = f"{shown(self.what)}: {self.asked} asked for, {self.free} of {self.total} free"
+        said = f"{shown(self.what)}: {self.requested} asked for, {self.free} of {self.total} free"
         return f"{said} ({taken})" if taken else said
 
 
@@ -123,14 +123,14 @@ class HostsTooSmall(Refusal, frozen=True):
     """There is all of it, but no host has all that one machine asks for, even if it were empty."""
 
     terminal: ClassVar[bool] = True
-    asked: tuple[tuple[str, int], ...]
+    requested: tuple[tuple[str, int], ...]
     domain: str
     hosts: tuple[str, ...]
     """What the largest hosts have, `esx-1 has 2 of 4 x 10de:1eb8`."""
 
     @property
     def words(self) -> str:
-        each = listed(f"{count} x {shown(what)}" for what, count in self.asked)
+        each = listed(f"{count} x {shown(what)}" for what, count in self.requested)
         return (
             f"A machine needs all of its devices on one host, and no host in {self.domain} could "
             f"have {each} even if nobody else had any: {few(self.hosts, '; ')}. Ask for less."
@@ -150,7 +150,7 @@ class NoRoom(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        apart = all(one.free >= one.asked for one in self.supplies)
+        apart = all(one.free >= one.requested for one in self.supplies)
         how = ", but not all of it on one host" if apart else ""
         told = few((one.words for one in self.supplies), "; ")
         sized = ""

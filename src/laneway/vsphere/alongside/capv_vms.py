@@ -18,7 +18,7 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.spec import parsing
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -120,7 +120,7 @@ class CapvVms(Leading[Key]):
         if is_paused(vm.metadata, cluster_of(vm.metadata, self._caches)):
             return None
         spec = vm.spec
-        wanted, problems = parsing.read(
+        requested, problems = parsing.read(
             spec.pci_devices,
             pcidevices=spec.pcidevices,
             vgpudevices=spec.vgpudevices,
@@ -131,10 +131,10 @@ class CapvVms(Leading[Key]):
             words = "; ".join(f"spec.{one.path}: {one.message}" for one in stopping[:_SHOWN])
             await self._report(vm, Report(False, UNREADABLE, words))
             return None
-        if not wanted.devices:
+        if not requested.devices:
             return None
         try:
-            report = await self._look(vm, wanted)
+            report = await self._look(vm, requested)
         except VCenterError as error:
             log.info("VSphereVM %s: %s", key, error)
             # What was true stays said: an outage of vCenter takes no device away.
@@ -144,14 +144,14 @@ class CapvVms(Leading[Key]):
         await self._report(vm, report)
         return Retry(REST_SECONDS)
 
-    async def _look(self, vm: VSphereVM, wanted: Wanted) -> Report:
+    async def _look(self, vm: VSphereVM, requested: Requested) -> Report:
         vcenter = self._fleet.vcenter(vm.spec.server)
         state = await vcenter.find(vm.metadata.uid, vm.spec.bios_uuid)
         refusal = None
         if state is None or not state.on:
-            found = await self._promises.keep(vm, wanted, domain_of(vm, self._caches))
+            found = await self._promises.keep(vm, requested, domain_of(vm, self._caches))
             refusal = found if isinstance(found, Refusal) else None
-        told = await self._promises.tell(vm, wanted, state, refusal=refusal)
+        told = await self._promises.tell(vm, requested, state, refusal=refusal)
         return Report(told.ready, told.reason, told.message, told.devices)
 
     async def _report(self, vm: VSphereVM, report: Report) -> None:

@@ -18,7 +18,7 @@ from laneway.api.vsphere import (
     SeatState,
     SeatStatus,
 )
-from laneway.controllers.ledger.vsphere import asked_text, seat_object
+from laneway.controllers.ledger.vsphere import request_text, seat_object
 from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.vms import (
@@ -31,7 +31,7 @@ from laneway.core.vsphere.inventory.vms import (
 )
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.provisioning.matching import NO_PARTS, match
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, Wanted
+from laneway.core.vsphere.spec.requests import DeviceRequest, PassthroughRequest, Requested
 
 MISSING = "PCIDevicesMissing"
 UNKNOWN = "PCIDevicesUnknown"
@@ -48,7 +48,7 @@ class Standing(NamedTuple):
 
 
 def standing(
-    wanted: Wanted,
+    requested: Requested,
     promise: Promise | None,
     state: VmState | None,
     *,
@@ -61,19 +61,19 @@ def standing(
 
     `parts`: of how many devices the groups are that it asks for.
     """
-    found = match(wanted, state.devices if state is not None else (), parts)
+    found = match(requested, state.devices if state is not None else (), parts)
     on = state is not None and state.on
     why = fault_words(fault) if fault is not None else refusal.words if refusal is not None else ""
     lost = on and fault is None
     devices = tuple(
         _seat(
-            asked,
+            request,
             attached,
             state=_state(attached, on=on, lost=lost, promised=promise is not None and not why),
             host=(state.host_name if state is not None and (attached or on) else host_name),
             message=why,
         )
-        for asked, attached in zip(wanted.devices, found.seats, strict=True)
+        for request, attached in zip(requested.devices, found.seats, strict=True)
     )
     refused = refusal is not None and not on
     ready = not found.missing and not refused
@@ -91,11 +91,11 @@ def fault_words(fault: Fault) -> str:
 
 
 def _seat(
-    asked: Asked, attached: Attached | None, *, state: SeatState, host: str, message: str
+    request: DeviceRequest, attached: Attached | None, *, state: SeatState, host: str, message: str
 ) -> SeatStatus:
-    label = asked.label if isinstance(asked, AskedDevice) else ""
+    label = request.label if isinstance(request, PassthroughRequest) else ""
     return SeatStatus(
-        asked=asked_text(asked),
+        asked=request_text(request),
         label=label,
         state=state,
         attached=_backing(attached) if attached is not None else "",
@@ -118,13 +118,13 @@ def _backing(attached: Attached) -> str:
         case VgpuBacking(profile):
             return profile
         case DynamicBacking(allowed, _, assigned):
-            return assigned or asked_text(AskedDevice(allowed))
+            return assigned or request_text(PassthroughRequest(allowed))
         case FixedBacking(id):
             return id
 
 
 def _summary(
-    missing: Sequence[Asked],
+    missing: Sequence[DeviceRequest],
     surplus: Sequence[Attached],
     promise: Promise | None,
     *,
@@ -144,7 +144,7 @@ def _summary(
     return UNKNOWN, f"Nothing is known yet of {names}"
 
 
-def _named(asked: Asked) -> str:
-    seat = seat_object(asked)
+def _named(request: DeviceRequest) -> str:
+    seat = seat_object(request)
     label = f" labelled {quoted(seat.label)}" if seat.label else ""
     return f"{seat.type} {seat.asked}{label}"

@@ -30,7 +30,7 @@ from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import holds, place
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.provisioning.matching import parts_of
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -111,7 +111,12 @@ class Promises(Leading[Key]):
     # ------------------------------------------------------------------------------- promising
 
     async def keep(
-        self, vm: VSphereVM, wanted: Wanted, domain: Domain, *, struck: Collection[str] = ()
+        self,
+        vm: VSphereVM,
+        requested: Requested,
+        domain: Domain,
+        *,
+        struck: Collection[str] = (),
     ) -> Promise | Refusal:
         """What a machine is promised, or why nothing; what it was promised stays while it can.
 
@@ -124,7 +129,7 @@ class Promises(Leading[Key]):
             await self._clear_of_others(vm)
             hosts, given = self._hosts(name), self._given(name)
             own = self._book.promise(key_of(vm))
-            if own is not None and tuple(seat.asked for seat in own.seats) == wanted.devices:
+            if own is not None and tuple(seat.request for seat in own.seats) == requested.devices:
                 if own.host not in struck and is_on(own.vm, hosts):
                     return own
                 if holds(hosts, own, given, domain=domain, struck=struck):
@@ -139,12 +144,14 @@ class Promises(Leading[Key]):
             if name in self._stirred:
                 await self._rehouse(name, hosts, but=machine)
             given = self._given(name)
-            found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+            found = place(hosts, requested, given, domain=domain, struck=struck, machine=machine)
             if own is not None and isinstance(found, Refusal):
                 await self._write(vm, name, Promise(machine, "", ()))
                 # What became free meanwhile has woken nobody: this machine did not wait yet.
                 hosts, given = self._hosts(name), self._given(name)
-                found = place(hosts, wanted, given, domain=domain, struck=struck, machine=machine)
+                found = place(
+                    hosts, requested, given, domain=domain, struck=struck, machine=machine
+                )
             if isinstance(found, Promise):
                 promise = Promise(machine, found.host, found.seats, own.vm if own else "")
                 await self._write(vm, name, promise)
@@ -191,8 +198,8 @@ class Promises(Leading[Key]):
             promise, given = self._book.promise(key), self._given(name)
             if promise is None:
                 continue
-            wanted = Wanted(tuple(seat.asked for seat in promise.seats))
-            found = place(hosts, wanted, given, domain=domain, machine=promise.machine)
+            requested = Requested(tuple(seat.request for seat in promise.seats))
+            found = place(hosts, requested, given, domain=domain, machine=promise.machine)
             if isinstance(found, Promise):
                 moved = Promise(promise.machine, found.host, found.seats, promise.vm)
                 await self._write(vm, name, moved)
@@ -208,7 +215,7 @@ class Promises(Leading[Key]):
     async def tell(
         self,
         vm: VSphereVM,
-        wanted: Wanted,
+        requested: Requested,
         state: VmState | None,
         *,
         refusal: Refusal | None = None,
@@ -223,18 +230,18 @@ class Promises(Leading[Key]):
         hosts = self._fleet.inventory(name)
         promise = self._book.promise(key)
         if state is not None and state.on and (promise is None or promise.host != state.host):
-            seats = held(wanted, state, hosts.get(state.host))
+            seats = held(requested, state, hosts.get(state.host))
             if seats is not None:
                 async with self._lock(vm):
                     promise = Promise(str(key), state.host, seats, state.ref)
                     await self._write(vm, name, promise)
         at = hosts.get(promise.host) if promise is not None else None
         result = standing(
-            wanted,
+            requested,
             promise,
             state,
             host_name=at.name if at is not None else "",
-            parts=parts_of(wanted, hosts.values()),
+            parts=parts_of(requested, hosts.values()),
             refusal=refusal,
             fault=fault,
         )

@@ -17,7 +17,12 @@ from itertools import count
 
 from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart
 from laneway.core.vsphere.inventory.vms import Attached, Backing, DynamicBacking, Fault, VgpuBacking
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    VgpuRequest,
+)
 from laneway.vsphere.port import Addition, FaultError
 
 _FIRST_KEY = -200
@@ -25,19 +30,19 @@ _FIRST_KEY = -200
 
 
 def additions(
-    asked: Sequence[Asked], groups: Mapping[str, DeviceGroup], there: Iterable[Attached]
+    request: Sequence[DeviceRequest], groups: Mapping[str, DeviceGroup], there: Iterable[Attached]
 ) -> tuple[Addition, ...]:
     """What to attach for these items. Raises FaultError for a group that cannot be."""
     keys = count(_FIRST_KEY, -1)
     group_keys = count(max((one.group for one in there), default=0) + 1)
     found: list[Addition] = []
-    for one in asked:
+    for one in request:
         match one:
-            case AskedVgpu(profile):
+            case VgpuRequest(profile):
                 found.append(Addition(next(keys), VgpuBacking(profile)))
-            case AskedDevice(allowed, label):
+            case PassthroughRequest(allowed, label):
                 found.append(Addition(next(keys), DynamicBacking(allowed, label)))
-            case AskedGroup(name):
+            case GroupRequest(name):
                 found += _of_group(name, groups.get(name), keys, next(group_keys))
     return tuple(found)
 

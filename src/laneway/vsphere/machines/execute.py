@@ -24,7 +24,7 @@ from laneway.core.vsphere.provisioning.steps import (
     SwitchOn,
     Upgrade,
 )
-from laneway.core.vsphere.spec.requests import AskedDevice
+from laneway.core.vsphere.spec.requests import PassthroughRequest
 from laneway.core.vsphere.spec.resources import allocations
 from laneway.kube.capv import VSphereVM
 from laneway.kube.client import Client
@@ -106,7 +106,7 @@ async def _clone(
     spec = vm.spec
     devices = _cards(whole)
     cpu, memory = allocations(whole.get("resources"))
-    if scene.wanted.devices:
+    if scene.requested.devices:
         memory = msgspec.structs.replace(memory, reservation=None)  # all of it is reserved anyway
     extra = metadata(vm.metadata.name, devices)
     if name := spec.bootstrap_ref.get("name"):
@@ -132,7 +132,7 @@ async def _clone(
         additional_disks_gib=tuple(whole.get("additionalDisksGiB") or ()),
         linked=is_linked(vm),
         snapshot=spec.snapshot,
-        lock_memory=bool(scene.wanted.devices),
+        lock_memory=bool(scene.requested.devices),
         extra=_settings(scene, vm) | extra,
         networks=tuple(one.network_name for one in spec.network.devices),
         macs=tuple(one.get("macAddr") or "" for one in devices),
@@ -149,7 +149,7 @@ def _cards(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _reconfiguration(step: Configure, scene: Scene, vm: VSphereVM) -> Reconfiguration:
     groups = {one.name: one for one in scene.host.device_groups} if scene.host is not None else {}
     there = scene.state.devices if scene.state is not None else ()
-    wants = bool(scene.wanted.devices)
+    wants = bool(scene.requested.devices)
     return Reconfiguration(
         add=additions(step.add, groups, there),
         remove=step.remove,
@@ -162,7 +162,7 @@ def _reconfiguration(step: Configure, scene: Scene, vm: VSphereVM) -> Reconfigur
 def _settings(scene: Scene, vm: VSphereVM) -> dict[str, str]:
     """What the user says, and what the devices need where the user says nothing."""
     custom = vm.spec.custom_vmx_keys
-    return {**extra_config(_memories(scene), scene.wanted, custom), **custom}
+    return {**extra_config(_memories(scene), scene.requested, custom), **custom}
 
 
 def _memories(scene: Scene) -> Sequence[int]:
@@ -175,7 +175,7 @@ def _memories(scene: Scene) -> Sequence[int]:
     found: list[int] = []
     for seat in scene.promise.seats if scene.promise is not None else ():
         sizes = [gpu_memory_gib(cards[device]) for device in seat.devices if device in cards]
-        if isinstance(seat.asked, AskedDevice):
-            sizes = [max([*sizes, *map(gpu_memory_gib, seat.asked.allowed)], default=0)]
+        if isinstance(seat.request, PassthroughRequest):
+            sizes = [max([*sizes, *map(gpu_memory_gib, seat.request.allowed)], default=0)]
         found += sizes
     return found

@@ -19,7 +19,7 @@ from laneway.core.vsphere.provisioning.matching import parts_of
 from laneway.core.vsphere.provisioning.steps import PowerOff, Wish
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.parsing import read as read_devices
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSphereVM
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.failure_domains import domain_of, zone_of
@@ -53,8 +53,8 @@ class Scene(NamedTuple):
     """A clone may be under way of which no task is known."""
 
     @property
-    def wanted(self) -> Wanted:
-        return self.wish.wanted
+    def requested(self) -> Requested:
+        return self.wish.requested
 
 
 class Told(NamedTuple):
@@ -100,15 +100,15 @@ def look(
     hosts = {host.ref: host for host in fleet.hosts(vm.spec.server)}
     host = hosts.get(promise.host) if promise is not None else None
     domain = domain_of(vm, caches)
-    wanted, problems = read_devices(
+    requested, problems = read_devices(
         vm.spec.pci_devices,
         pcidevices=vm.spec.pcidevices,
         vgpudevices=vm.spec.vgpudevices,
         peer_to_peer=vm.spec.peer_to_peer,
     )
     wish = Wish(
-        wanted=wanted,
-        parts=parts_of(wanted, hosts.values()),
+        requested=requested,
+        parts=parts_of(requested, hosts.values()),
         hardware_version=_hardware(vm.spec.hardware_version),
         introduced=not are_told_early(
             [(one.mac_addr, one.device_name) for one in vm.spec.network.devices]

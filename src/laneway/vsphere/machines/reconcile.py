@@ -213,7 +213,7 @@ class Attempt:
 
     async def _keep(self, scene: Scene) -> Promise | Refusal:
         return await self._means.promises.keep(
-            self._vm, scene.wanted, scene.domain, struck=frozenset(self._memory.struck)
+            self._vm, scene.requested, scene.domain, struck=frozenset(self._memory.struck)
         )
 
     async def _order(self, step: Step, scene: Scene, vcenter: VCenter) -> Retry | Again:
@@ -292,14 +292,14 @@ class Attempt:
         """Remember a fault, and what follows from it."""
         memory, ordering = self._memory, self._memory.ordering
         log.info("%s: %s: %s", key_of(self._vm), ordering, fault_words(fault))
-        several = len(scene.wanted.devices) > 1 and not memory.one_by_one
+        several = len(scene.requested.devices) > 1 and not memory.one_by_one
         if ordering == Configure.__name__ and several and faults.is_of_request(fault):
             memory.one_by_one = True
             return
         host = memory.tried
         if ordering == SwitchOn.__name__ and scene.state is not None:
             host = scene.state.host  # vCenter may have moved it there to start it
-        if host and scene.wanted.devices:
+        if host and scene.requested.devices:
             doubted = faults.may_be_of_host(fault)
             if memory.doubt(host) if doubted else faults.is_of_host(fault):
                 self._report.event(self._vm, fault.type, fault_words(fault), warning=True)

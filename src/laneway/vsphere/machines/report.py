@@ -127,14 +127,14 @@ class Report:
 
     async def _standing(self, vm: VSphereVM, scene: Scene) -> Standing | None:
         memory = self._memory
-        if not scene.wanted.devices or scene.wish.deleted or scene.problems:
+        if not scene.requested.devices or scene.wish.deleted or scene.problems:
             return None
         if scene.state is None and scene.promise is None and memory.refusal is None:
             return None
         fault = memory.fault if memory.ordering in _ABOUT_DEVICES else None
         return await self._means.promises.tell(
             vm,
-            scene.wanted,
+            scene.requested,
             scene.state,
             refusal=memory.refusal,
             fault=fault if memory.refusal is None else None,

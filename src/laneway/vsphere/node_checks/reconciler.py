@@ -21,7 +21,12 @@ from laneway.api import Condition, ConditionStatus, find_condition, set_conditio
 from laneway.controllers.cluster.leading import Leading
 from laneway.core import quantity
 from laneway.core.vsphere.spec.parsing import read
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import (
+    GroupRequest,
+    PassthroughRequest,
+    Requested,
+    VgpuRequest,
+)
 from laneway.kube.capv import VSPHERE_MACHINES, MachineSpec, VSphereMachine
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
@@ -102,7 +107,7 @@ class NodeChecks(Leading[Key]):
         machine = self._caches.vsphere_machines.store.get(key.name, key.namespace)
         if machine is None or machine.metadata.deletion_timestamp is not None:
             return None
-        gpus = asked_gpus(machine.spec)
+        gpus = requested_gpus(machine.spec)
         if not gpus or not machine.status.initialization.provisioned:
             return None
         said = find_condition(machine.status.conditions, CONDITION)
@@ -160,12 +165,12 @@ class NodeChecks(Leading[Key]):
             )
             return Verdict(False, "NoGPUResource", message, waiting)
         host = node.metadata.labels.get(LABEL_HOST, name)
-        wanted = job(job_name(machine.metadata.name), host, self._image, GPU)
+        requested = job(job_name(machine.metadata.name), host, self._image, GPU)
         try:
-            found = await there.get(JOBS, wanted["metadata"]["name"], NAMESPACE)
+            found = await there.get(JOBS, requested["metadata"]["name"], NAMESPACE)
         except NotFoundError:
             try:
-                found = await there.create(JOBS, wanted, NAMESPACE)
+                found = await there.create(JOBS, requested, NAMESPACE)
             except AlreadyExistsError:
                 return Verdict(False, _RUNNING, _ADDING, self._pace.running)
         ended, why = outcome(found)
@@ -218,18 +223,21 @@ _DEVICES_FIRST = Verdict(False, "DevicesNotReady", f"{DEVICES} says what is wron
 _LIMIT = 32768
 
 
-def asked_gpus(spec: MachineSpec) -> int:
+def requested_gpus(spec: MachineSpec) -> int:
     """How many GPUs the node must show at least; 0: there is nothing to check."""
-    wanted: Wanted = read(
+    requested: Requested = read(
         spec.pci_devices,
         pcidevices=spec.pcidevices,
         vgpudevices=spec.vgpudevices,
         peer_to_peer=spec.peer_to_peer,
     )[0]
     return sum(
-        isinstance(one, AskedVgpu | AskedGroup)
-        or (isinstance(one, AskedDevice) and all(ids.vendor == _NVIDIA for ids in one.allowed))
-        for one in wanted.devices
+        isinstance(one, VgpuRequest | GroupRequest)
+        or (
+            isinstance(one, PassthroughRequest)
+            and all(ids.vendor == _NVIDIA for ids in one.allowed)
+        )
+        for one in requested.devices
     )
 
 

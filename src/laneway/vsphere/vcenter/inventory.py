@@ -95,7 +95,7 @@ class Inventory:
 
     def untold(self) -> list[tuple[str, str]]:
         """Hosts whose configuration target is to be asked (anew), with their browsers."""
-        asked = []
+        request = []
         for ref in self._touched & self._facts.keys():
             facts = self._facts[ref]
             box = self._boxes.get(facts.parent)
@@ -107,8 +107,8 @@ class Inventory:
                 and box.browser
                 and (known is None or known[0] != facts.offers())
             ):
-                asked.append((ref, box.browser))
-        return sorted(asked)
+                request.append((ref, box.browser))
+        return sorted(request)
 
     def told(self, *, complete: bool = False) -> Changed | None:
         """The news since it was last asked for; None: there are none."""

@@ -78,8 +78,8 @@ def retrieve(
     spec = Collector.FilterSpec(
         objectSet=things, propSet=[properties(kind, some) for kind, some in paths.items()]
     )
-    asked = collector(content, stub)
-    page = asked.RetrievePropertiesEx(
+    request = collector(content, stub)
+    page = request.RetrievePropertiesEx(
         specSet=[spec], options=Collector.RetrieveOptions(maxObjects=PAGE)
     )
     found: dict[str, Properties] = {}
@@ -92,7 +92,7 @@ def retrieve(
                     raise missing.fault
         if not page.token:
             break
-        page = asked.ContinueRetrievePropertiesEx(page.token)
+        page = request.ContinueRetrievePropertiesEx(page.token)
     if "" in found:
         raise Nonsense("an object without a reference")
     return found

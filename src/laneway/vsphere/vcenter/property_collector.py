@@ -104,8 +104,8 @@ class _Follower:
 
     async def _target(self, host: str, browser: str) -> Target:
         def ask(stub: Stub) -> Target:
-            asked = vim.EnvironmentBrowser(browser, stub)
-            return target_of(asked.QueryConfigTarget(vim.HostSystem(host, stub)))
+            request = vim.EnvironmentBrowser(browser, stub)
+            return target_of(request.QueryConfigTarget(vim.HostSystem(host, stub)))
 
         async with self._asking:
             try:

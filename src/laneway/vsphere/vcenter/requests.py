@@ -123,8 +123,8 @@ def _disks(clone: Clone, devices: Iterable[Any], *, linked: bool) -> list[Any]:
 
 
 def _grown(disk: Any, size: int) -> list[Any]:
-    wanted = size << 20
-    if disk.capacityInKB > wanted:
+    requested = size << 20
+    if disk.capacityInKB > requested:
         raise FaultError(
             Fault(
                 "InvalidDiskSize",
@@ -132,10 +132,10 @@ def _grown(disk: Any, size: int) -> list[Any]:
                 f" {disk.capacityInKB / (1 << 20):g} GiB, and disks do not shrink",
             )
         )
-    if disk.capacityInKB == wanted:
+    if disk.capacityInKB == requested:
         return []
-    disk.capacityInKB = wanted
-    disk.capacityInBytes = wanted << 10
+    disk.capacityInKB = requested
+    disk.capacityInBytes = requested << 10
     return [_device.VirtualDeviceSpec(operation=_Operation.edit, device=disk)]
 
 

@@ -85,18 +85,18 @@ def _around(
 ) -> dict[str, Properties]:
     """The names of their hosts, and how far tasks are that may not have ended."""
     seen: dict[str, Properties] = {}
-    asked: dict[str, Any] = {}
+    request: dict[str, Any] = {}
     for vm in vms:
         if (host := vm.get("runtime.host")) is not None:
             if (told := known.host(ref_of(host))) is not None:
                 seen[ref_of(host)] = told
             else:
-                asked[ref_of(host)] = host
+                request[ref_of(host)] = host
         for task in vm.get("recentTask") or ():
             if not known.has_ended(ref_of(task)):
-                asked[ref_of(task)] = task
+                request[ref_of(task)] = task
     kinds = {vim.HostSystem: ["name"], vim.Task: ["info.state"]}
-    for ref, told in read(content, stub, asked.values(), kinds).items():
+    for ref, told in read(content, stub, request.values(), kinds).items():
         seen[ref] = told
         if "name" in told:
             known.take(ref, told)

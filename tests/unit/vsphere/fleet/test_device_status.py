@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from laneway.core.refusals.vsphere import NoRoom, Supply
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, Fault, VgpuBacking, VmState
 from laneway.core.vsphere.placement.reservation import Promise, Seat
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 from laneway.vsphere.fleet.device_status import Standing, standing
 
 T4 = PciIds(0x10DE, 0x1EB8)
-GOLD, PLAIN = AskedDevice((T4,), "gold"), AskedDevice((T4,))
-WANTED = Wanted((GOLD, PLAIN, AskedVgpu("grid_t4-8q")))
+GOLD, PLAIN = PassthroughRequest((T4,), "gold"), PassthroughRequest((T4,))
+WANTED = Requested((GOLD, PLAIN, VgpuRequest("grid_t4-8q")))
 PROMISE = Promise("a/b", "host-1", tuple(Seat(one, ("x",)) for one in WANTED.devices))
 REFUSAL = NoRoom("this vCenter", (Supply("grid_t4-8q", 1, 1, 0),))
 
@@ -89,7 +94,7 @@ def test_what_is_attached_and_cannot_be_had_is_not_ready() -> None:
 
 
 def test_more_than_asked_for_is_told() -> None:
-    found = standing(Wanted((PLAIN,)), PROMISE, vm(*ALL, on=True))
+    found = standing(Requested((PLAIN,)), PROMISE, vm(*ALL, on=True))
     assert found.ready
     assert "2 more than it asks for" in found.message
 
@@ -101,9 +106,11 @@ def test_more_than_asked_for_is_told() -> None:
     st.booleans(),
 )
 def test_ready_means_that_every_item_is_served(
-    asked: list[Any], devices: list[Any], on: bool, promised: bool
+    requested_item: list[Any], devices: list[Any], on: bool, promised: bool
 ) -> None:
-    found = standing(Wanted(tuple(asked)), PROMISE if promised else None, vm(*devices, on=on))
+    found = standing(
+        Requested(tuple(requested_item)), PROMISE if promised else None, vm(*devices, on=on)
+    )
     assert found.ready == all(one.state in ("Attached", "InUse") for one in found.devices)
     keys = [one.key for one in found.devices if one.key]
     assert len(keys) == len(set(keys))

@@ -6,7 +6,7 @@ import pytest
 
 from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.spec.requests import GroupRequest, PassthroughRequest, PciIds, VgpuRequest
 from laneway.vsphere.machines.additions import additions
 from laneway.vsphere.port import FaultError
 
@@ -17,8 +17,12 @@ PAIR = DeviceGroup(
 
 
 def test_keys_are_negative_and_differ() -> None:
-    asked = (AskedVgpu("grid_t4-8q"), AskedDevice((T4,), "blue"), AskedGroup("pair"))
-    found = additions(asked, {"pair": PAIR}, ())
+    requested_item = (
+        VgpuRequest("grid_t4-8q"),
+        PassthroughRequest((T4,), "blue"),
+        GroupRequest("pair"),
+    )
+    found = additions(requested_item, {"pair": PAIR}, ())
     keys = [one.key for one in found]
     assert keys == [-200, -201, -202, -203]
     assert found[0].backing == VgpuBacking("grid_t4-8q")
@@ -27,7 +31,7 @@ def test_keys_are_negative_and_differ() -> None:
 
 def test_devices_of_a_group_carry_it_and_their_place() -> None:
     there = (Attached(13000, DynamicBacking((T4,)), group=3),)
-    found = additions((AskedGroup("pair"), AskedGroup("pair")), {"pair": PAIR}, there)
+    found = additions((GroupRequest("pair"), GroupRequest("pair")), {"pair": PAIR}, there)
     assert [(one.group, one.group_key, one.sequence) for one in found] == [
         ("pair", 4, 0),
         ("pair", 4, 1),
@@ -40,11 +44,11 @@ def test_a_group_that_is_not_there_or_has_other_parts_is_refused() -> None:
     odd = DeviceGroup("odd", parts=(GroupPart("dvx", "something"),))
     for name, fault in (("gone", "DeviceGroupMissing"), ("odd", "DeviceGroupUnsupported")):
         with pytest.raises(FaultError) as caught:
-            additions((AskedGroup(name),), {"odd": odd}, ())
+            additions((GroupRequest(name),), {"odd": odd}, ())
         assert caught.value.fault.type == fault
 
 
 def test_only_the_label_that_is_asked_for_is_named() -> None:
-    gold = AskedDevice((T4,), "gold")
-    backings = [one.backing for one in additions((AskedDevice((T4,)), gold), {}, ())]
+    gold = PassthroughRequest((T4,), "gold")
+    backings = [one.backing for one in additions((PassthroughRequest((T4,)), gold), {}, ())]
     assert backings == [DynamicBacking((T4,)), DynamicBacking((T4,), "gold")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laneway.kube.capv import MachineSpec
 from laneway.vsphere.node_checks.job import Job, JobStatus, Node, NodeStatus, job, outcome
-from laneway.vsphere.node_checks.reconciler import asked_gpus, gpus_of, job_name
+from laneway.vsphere.node_checks.reconciler import gpus_of, job_name, requested_gpus
 
 T4 = {"vendorId": 4318, "deviceId": 7864}
 NIC = {"vendorId": 5555, "deviceId": 4129}
@@ -31,7 +31,7 @@ NIC = {"vendorId": 5555, "deviceId": 4129}
     ],
 )
 def test_network_cards_are_no_gpus(fields: dict[str, Any], gpus: int) -> None:
-    assert asked_gpus(MachineSpec(**fields)) == gpus
+    assert requested_gpus(MachineSpec(**fields)) == gpus
 
 
 @pytest.mark.parametrize(("shown", "gpus"), [("4", 4), (2, 2), ("nonsense", 0), (None, 0)])

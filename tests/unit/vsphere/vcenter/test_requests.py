@@ -15,20 +15,20 @@ from laneway.vsphere.vcenter.requests import clone_spec
 GIB = 1 << 20
 
 
-def config(devices: list[Any], **asked: Any) -> Any:
-    clone = Clone("one", "ubuntu", Place(), "", 2, 0, 2048, **asked)
+def config(devices: list[Any], **requested_item: Any) -> Any:
+    clone = Clone("one", "ubuntu", Place(), "", 2, 0, 2048, **requested_item)
     target = Target(folder=None, pool=None, datastore=None, host=None, networks=())
     spec = clone_spec(clone, target, {"config.hardware.device": devices}, [])
     return spec.config
 
 
-def changes(sizes: list[int], **asked: Any) -> list[tuple[int, int]]:
+def changes(sizes: list[int], **requested_item: Any) -> list[tuple[int, int]]:
     """Key and new size in GiB of each disk that changes; the template has disks of these sizes."""
     disks = [
         vim.vm.device.VirtualDisk(key=2000 + at, capacityInKB=size * GIB)
         for at, size in enumerate(sizes)
     ]
-    changed = config(disks, **asked).deviceChange
+    changed = config(disks, **requested_item).deviceChange
     return [(each.device.key, each.device.capacityInKB // GIB) for each in changed]
 
 

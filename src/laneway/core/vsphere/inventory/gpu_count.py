@@ -11,29 +11,35 @@ from collections.abc import Sequence
 
 from laneway.core.vsphere.inventory.hosts import DeviceGroup, Host
 from laneway.core.vsphere.provisioning.matching import allows
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 
 RESOURCE = "nvidia.com/gpu"
 """What NVIDIA's device plugin calls them, vGPUs and whole ones alike."""
 _NVIDIA = 0x10DE
 
 
-def gpus_of(wanted: Wanted, hosts: Sequence[Host]) -> int | None:
+def gpus_of(requested: Requested, hosts: Sequence[Host]) -> int | None:
     """The number for a machine that asks for this; None: it is not known."""
-    counts = [_of(asked, hosts) for asked in wanted.devices]
+    counts = [_of(request, hosts) for request in requested.devices]
     known = [one for one in counts if one is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
-def _of(asked: Asked, hosts: Sequence[Host]) -> int | None:
-    match asked:
-        case AskedVgpu():
+def _of(request: DeviceRequest, hosts: Sequence[Host]) -> int | None:
+    match request:
+        case VgpuRequest():
             return 1
-        case AskedDevice(allowed):
+        case PassthroughRequest(allowed):
             kinds = {_is_gpu(ids, hosts) for ids in allowed}
             return int(kinds.pop()) if len(kinds) == 1 else None
     offered = (group for host in hosts for group in host.device_groups)
-    return next((_in_group(one, hosts) for one in offered if one.name == asked.name), None)
+    return next((_in_group(one, hosts) for one in offered if one.name == request.name), None)
 
 
 def _in_group(group: DeviceGroup, hosts: Sequence[Host]) -> int:

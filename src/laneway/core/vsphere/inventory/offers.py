@@ -6,10 +6,16 @@ from collections.abc import Iterable
 
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.vgpu_fit import offered
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    VgpuRequest,
+)
 
 
-def on_offer(hosts: Iterable[Host]) -> dict[Asked, str]:
+def on_offer(hosts: Iterable[Host]) -> dict[DeviceRequest, str]:
     """Devices, then vGPUs, then groups, each with the name of what it is, used up or not."""
     devices: dict[tuple[int, int, str], str] = {}
     vgpus: dict[str, str] = {}
@@ -24,23 +30,23 @@ def on_offer(hosts: Iterable[Host]) -> dict[Asked, str]:
                     vgpus[profile.name] = board.name
         for group in host.device_groups:
             groups.setdefault(group.name, group.description)
-    found: dict[Asked, str] = {
-        AskedDevice((PciIds(vendor, device),), label): name
+    found: dict[DeviceRequest, str] = {
+        PassthroughRequest((PciIds(vendor, device),), label): name
         for (vendor, device, label), name in sorted(devices.items())
     }
-    found.update((AskedVgpu(profile), name) for profile, name in sorted(vgpus.items()))
-    found.update((AskedGroup(group), name) for group, name in sorted(groups.items()))
+    found.update((VgpuRequest(profile), name) for profile, name in sorted(vgpus.items()))
+    found.update((GroupRequest(group), name) for group, name in sorted(groups.items()))
     return found
 
 
-def shown(asked: Asked) -> str:
+def shown(request: DeviceRequest) -> str:
     """What is asked for in a few words: `grid_t4-16q`, `10de:1eb8 labelled gold`."""
-    if isinstance(asked, AskedVgpu):
-        return asked.profile
-    if isinstance(asked, AskedGroup):
-        return f"device group {asked.name}"
-    ids = " or ".join(ids_shown(one) for one in asked.allowed) or "any device"
-    return f"{ids} labelled {asked.label}" if asked.label else ids
+    if isinstance(request, VgpuRequest):
+        return request.profile
+    if isinstance(request, GroupRequest):
+        return f"device group {request.name}"
+    ids = " or ".join(ids_shown(one) for one in request.allowed) or "any device"
+    return f"{ids} labelled {request.label}" if request.label else ids
 
 
 def ids_shown(ids: PciIds) -> str:

@@ -19,7 +19,12 @@ from laneway.core.vsphere.placement.host_fit import room
 from laneway.core.vsphere.placement.reservation import Promise, by_host
 from laneway.core.vsphere.placement.supply import stocks, supply
 from laneway.core.vsphere.placement.vgpu_fit import still_fits
-from laneway.core.vsphere.spec.requests import Asked, AskedGroup, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    Requested,
+    VgpuRequest,
+)
 
 _MACHINES = 10_000
 """More are not counted."""
@@ -28,7 +33,7 @@ _MACHINES = 10_000
 class Kind(msgspec.Struct, frozen=True):
     """One thing that can be asked for, and how much of it there is."""
 
-    asked: Asked
+    request: DeviceRequest
     name: str
     """Of the device or board, `Tesla T4`."""
     supply: Supply
@@ -61,8 +66,8 @@ def capacity(
         domain=domain,
         hosts=len(mine),
         kinds=tuple(
-            Kind(asked, name, supply(there, asked, count=0, exactly=True))
-            for asked, name in offer.items()
+            Kind(request, name, supply(there, request, count=0, exactly=True))
+            for request, name in offer.items()
         ),
         skipped=tuple(
             (host.name, why) for host in mine if (why := why_closed(host, _here(host, offer)))
@@ -70,38 +75,38 @@ def capacity(
     )
 
 
-def _here(host: Host, offer: Collection[Asked]) -> Wanted:
+def _here(host: Host, offer: Collection[DeviceRequest]) -> Requested:
     """All that can be asked for; of a host without boards its graphics do not matter."""
-    return Wanted(tuple(offer)) if host.boards else Wanted()
+    return Requested(tuple(offer)) if host.boards else Requested()
 
 
 def fits(
     hosts: Sequence[Host],
-    wanted: Wanted,
+    requested: Requested,
     promises: Sequence[Promise],
     domain: Domain = ANYWHERE,
     *,
     limit: int = _MACHINES,
 ) -> int:
     """How many such machines there is room for now, up to a limit."""
-    if not wanted.devices:
+    if not requested.devices:
         return limit
     kept = by_host(hosts, promises)
     total = 0
     for host in hosts:
-        if domain.has(host) and not why_closed(host, wanted):
-            total += _on_host(host, wanted, list(kept.get(host.ref, ())), limit - total)
+        if domain.has(host) and not why_closed(host, requested):
+            total += _on_host(host, requested, list(kept.get(host.ref, ())), limit - total)
             if total >= limit:
                 return limit
     return total
 
 
-def _on_host(host: Host, wanted: Wanted, promises: list[Promise], limit: int) -> int:
-    first, count = wanted.devices[0], len(wanted.devices)
-    if set(wanted.devices) == {first} and not isinstance(first, AskedGroup):
-        vgpus = isinstance(first, AskedVgpu)
+def _on_host(host: Host, requested: Requested, promises: list[Promise], limit: int) -> int:
+    first, count = requested.devices[0], len(requested.devices)
+    if set(requested.devices) == {first} and not isinstance(first, GroupRequest):
+        vgpus = isinstance(first, VgpuRequest)
         free = shelf(host, promises, devices=not vgpus, vgpus=vgpus)
-        if isinstance(first, AskedVgpu):
+        if isinstance(first, VgpuRequest):
             boards = zip(free.boards, free.loads, strict=True)
             each = (still_fits(board, load, first.profile) for board, load in boards)
             return sum(each) // count
@@ -109,10 +114,10 @@ def _on_host(host: Host, wanted: Wanted, promises: list[Promise], limit: int) ->
             return sum(serves(device, first) for device in free.devices) // count
     there = 0
     beside = list(promises)
-    while there < limit and (found := room(host, wanted, beside)) is not None:
+    while there < limit and (found := room(host, requested, beside)) is not None:
         beside.append(Promise("", host.ref, found.seats))
         there += 1
     # One after the other they may have been put so that room is wasted.
-    while there < limit and room(host, Wanted(wanted.devices * (there + 1)), promises):
+    while there < limit and room(host, Requested(requested.devices * (there + 1)), promises):
         there += 1
     return there

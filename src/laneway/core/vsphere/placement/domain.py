@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.spec.requests import AskedGroup, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import GroupRequest, Requested, VgpuRequest
 
 _ANY = ("", "*")
 
@@ -41,11 +41,11 @@ class Domain(msgspec.Struct, frozen=True):
 ANYWHERE = Domain()
 
 
-def _is(asked: str, name: str) -> bool:
-    return asked in _ANY or asked == name or asked.rpartition("/")[2] == name
+def _is(request: str, name: str) -> bool:
+    return request in _ANY or request == name or request.rpartition("/")[2] == name
 
 
-def why_closed(host: Host, wanted: Wanted, struck: Collection[str] = ()) -> str:
+def why_closed(host: Host, requested: Requested, struck: Collection[str] = ()) -> str:
     """Why nothing may be promised on a host now; empty: nothing speaks against it."""
     if not host.connected:
         return "not connected"
@@ -53,13 +53,13 @@ def why_closed(host: Host, wanted: Wanted, struck: Collection[str] = ()) -> str:
         return "in maintenance mode"
     if host.ref in struck:
         return "vCenter could not make or start the machine there"
-    if not host.shared_direct and any(_has_vgpus(host, one) for one in wanted.devices):
+    if not host.shared_direct and any(_has_vgpus(host, one) for one in requested.devices):
         return "its default graphics type is not Shared Direct"
     return ""
 
 
-def _has_vgpus(host: Host, asked: object) -> bool:
-    if isinstance(asked, AskedGroup):
-        groups = (one for one in host.device_groups if one.name == asked.name)
+def _has_vgpus(host: Host, request: object) -> bool:
+    if isinstance(request, GroupRequest):
+        groups = (one for one in host.device_groups if one.name == request.name)
         return any(part.profile for group in groups for part in group.parts)
-    return isinstance(asked, AskedVgpu)
+    return isinstance(request, VgpuRequest)

@@ -21,7 +21,13 @@ from laneway.core.vsphere.placement.host_fit import room
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.placement.supply import Stock, stocks, supply
 from laneway.core.vsphere.placement.vgpu_fit import offered, other_size
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    Requested,
+    VgpuRequest,
+)
 
 _HOSTS = 3
 """So many hosts are looked at closely."""
@@ -29,7 +35,7 @@ _HOSTS = 3
 
 def why_not(
     hosts: Sequence[Host],
-    wanted: Wanted,
+    requested: Requested,
     kept: Mapping[str, Sequence[Promise]],
     *,
     domain: Domain,
@@ -40,38 +46,44 @@ def why_not(
     if not mine:
         clusters = {host.cluster for host in hosts if host.devices or host.boards}
         return NoHostInDomain(str(domain), tuple(sorted(clusters)))
-    counts = Counter(wanted.devices)
-    for asked in counts:
-        if not any(_has(host, asked) for host in mine):
-            nearly = [*_nearly(mine, asked), *_elsewhere(hosts, domain, asked)]
-            return DeviceNotOffered(shown(asked), str(domain), _offers(mine, asked), tuple(nearly))
+    counts = Counter(requested.devices)
+    for request in counts:
+        if not any(_has(host, request) for host in mine):
+            nearly = [*_nearly(mine, request), *_elsewhere(hosts, domain, request)]
+            return DeviceNotOffered(
+                shown(request), str(domain), _offers(mine, request), tuple(nearly)
+            )
     empty = [emptied(host) for host in mine]
-    if not any(room(host, wanted, ()) for host in empty):
+    if not any(room(host, requested, ()) for host in empty):
         return HostsTooSmall(
-            tuple((shown(asked), count) for asked, count in counts.items()),
+            tuple((shown(request), count) for request, count in counts.items()),
             str(domain),
             _largest(empty, counts),
         )
     there = stocks(mine, kept)
-    closed = {host.ref: why for host in mine if (why := why_closed(host, wanted, struck))}
+    closed = {host.ref: why for host in mine if (why := why_closed(host, requested, struck))}
     return NoRoom(
         str(domain),
-        tuple(supply(there, asked, count=count, struck=struck) for asked, count in counts.items()),
+        tuple(
+            supply(there, request, count=count, struck=struck) for request, count in counts.items()
+        ),
         tuple(
             (host.name, closed[host.ref])
             for host in mine
-            if host.ref in closed and any(_has(host, asked) for asked in counts)
+            if host.ref in closed and any(_has(host, request) for request in counts)
         ),
         tuple(_other_sizes([one for one in there if one.host.ref not in closed], counts)),
     )
 
 
-def _other_sizes(there: Sequence[Stock], counts: Collection[Asked]) -> Iterator[str]:
+def _other_sizes(there: Sequence[Stock], counts: Collection[DeviceRequest]) -> Iterator[str]:
     """The boards that have memory enough, and vGPUs of another size."""
     for host, free, _, _ in there:
         for board, load in zip(free.boards, free.loads, strict=True):
             sizes = (
-                other_size(board, load, one.profile) for one in counts if isinstance(one, AskedVgpu)
+                other_size(board, load, one.profile)
+                for one in counts
+                if isinstance(one, VgpuRequest)
             )
             if mib := next(filter(None, sizes), 0):
                 yield f"{board.id} of {host.name} has vGPUs of {mib / MIB_PER_GIB:g} GiB"
@@ -86,62 +98,62 @@ def emptied(host: Host) -> Host:
     )
 
 
-def _offers(hosts: Sequence[Host], asked: Asked) -> tuple[str, ...]:
+def _offers(hosts: Sequence[Host], request: DeviceRequest) -> tuple[str, ...]:
     """What there is of the sort that is asked for; if there is none, whatever there is."""
     there = on_offer(hosts)
-    alike = [shown(one) for one in there if isinstance(one, type(asked))]
+    alike = [shown(one) for one in there if isinstance(one, type(request))]
     return tuple(alike or map(shown, there))
 
 
-def _has(host: Host, asked: Asked) -> bool:
-    if isinstance(asked, AskedGroup):
-        return any(one.name == asked.name for one in host.device_groups)
-    if isinstance(asked, AskedVgpu):
-        return any(offered(board, asked.profile) for board in host.boards)
-    return any(one.active and serves(one, asked) for one in host.devices)
+def _has(host: Host, request: DeviceRequest) -> bool:
+    if isinstance(request, GroupRequest):
+        return any(one.name == request.name for one in host.device_groups)
+    if isinstance(request, VgpuRequest):
+        return any(offered(board, request.profile) for board in host.boards)
+    return any(one.active and serves(one, request) for one in host.devices)
 
 
-def _nearly(hosts: Sequence[Host], asked: Asked) -> list[str]:
+def _nearly(hosts: Sequence[Host], request: DeviceRequest) -> list[str]:
     """What would be what is asked for, but for its state, mode or label."""
     found = []
     for host in hosts:
-        if isinstance(asked, AskedVgpu):
+        if isinstance(request, VgpuRequest):
             found += [
                 f"board {board.id} of {host.name} has that profile, and is in mode {board.mode}"
                 for board in host.boards
-                if any(one.name == asked.profile for one in board.profiles)
+                if any(one.name == request.profile for one in board.profiles)
             ]
-        elif isinstance(asked, AskedDevice):
+        elif isinstance(request, PassthroughRequest):
             found += [
                 f"{one.id} of {host.name} is such a device, and passthrough is not active on it: "
                 "enable it, and start the host again"
                 for one in host.devices
-                if not one.active and serves(one, asked)
+                if not one.active and serves(one, request)
             ]
-            if asked.label:
+            if request.label:
                 found += [
                     f"{one.id} of {host.name} is {ids_shown(one.ids)} and "
                     + (f"labelled {one.label}" if one.label else "has no label")
                     for one in host.devices
-                    if one.active and serves(one, replace(asked, label=""))
+                    if one.active and serves(one, replace(request, label=""))
                 ]
     return found
 
 
-def _elsewhere(hosts: Sequence[Host], domain: Domain, asked: Asked) -> list[str]:
+def _elsewhere(hosts: Sequence[Host], domain: Domain, request: DeviceRequest) -> list[str]:
     """The clusters outside of the failure domain that have it."""
-    others = (host for host in hosts if not domain.has(host) and _has(host, asked))
+    others = (host for host in hosts if not domain.has(host) and _has(host, request))
     clusters = {str(Domain(host.datacenter, host.cluster)) for host in others}
     return [f"{cluster} has it, outside of the failure domain" for cluster in sorted(clusters)]
 
 
-def _largest(hosts: Sequence[Host], counts: Counter[Asked]) -> tuple[str, ...]:
+def _largest(hosts: Sequence[Host], counts: Counter[DeviceRequest]) -> tuple[str, ...]:
     """What the hosts with the most of it have."""
     told = []
     for host in hosts:
         have = {}
-        for asked, count in counts.items():
-            have[asked] = min(supply(stocks([host], {}), asked).total, count)
+        for request, count in counts.items():
+            have[request] = min(supply(stocks([host], {}), request).total, count)
         missing = sum(counts.values()) - sum(have.values())
         parts = ", ".join(f"{have[one]} of {count} x {shown(one)}" for one, count in counts.items())
         told.append((missing, host.name, f"{host.name} has {parts}"))

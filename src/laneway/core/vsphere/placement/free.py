@@ -15,9 +15,15 @@ from laneway.core.vsphere.inventory.hosts import Board, Device, GroupPart, Host
 from laneway.core.vsphere.placement.pairing import pair
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.placement.vgpu_fit import Load, carried, limits, offered, put
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, PciIds
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    VgpuRequest,
+)
 
-Unit: TypeAlias = AskedVgpu | AskedDevice
+Unit: TypeAlias = VgpuRequest | PassthroughRequest
 """One device. A group is asked for by name and is several of these."""
 
 
@@ -25,7 +31,7 @@ class Shelf(NamedTuple):
     """What is free on a host."""
 
     devices: tuple[Device, ...]
-    waiting: tuple[AskedDevice, ...]
+    waiting: tuple[PassthroughRequest, ...]
     """Devices that are promised and whose place somebody else took."""
     boards: tuple[Board, ...]
     loads: tuple[Load, ...]
@@ -42,16 +48,16 @@ def is_one_of(allowed: Sequence[PciIds], ids: PciIds) -> bool:
     return False
 
 
-def serves(device: Device, asked: AskedDevice) -> bool:
+def serves(device: Device, request: PassthroughRequest) -> bool:
     """Whether a device is what is asked for, whoever has it."""
-    return asked.label in ("", device.label) and is_one_of(asked.allowed, device.ids)
+    return request.label in ("", device.label) and is_one_of(request.allowed, device.ids)
 
 
-def units_of(host: Host, asked: Asked) -> tuple[Unit, ...] | None:
+def units_of(host: Host, request: DeviceRequest) -> tuple[Unit, ...] | None:
     """The devices that an item comes to on a host; None: the host does not offer the group."""
-    if not isinstance(asked, AskedGroup):
-        return (asked,)
-    group = next((one for one in host.device_groups if one.name == asked.name), None)
+    if not isinstance(request, GroupRequest):
+        return (request,)
+    group = next((one for one in host.device_groups if one.name == request.name), None)
     if group is None:
         return None
     return tuple(unit for part in group.parts if (unit := _unit(part)) is not None)
@@ -60,8 +66,8 @@ def units_of(host: Host, asked: Asked) -> tuple[Unit, ...] | None:
 def _unit(part: GroupPart) -> Unit | None:
     """None for virtual functions and the like, of which vCenter does not tell who has them."""
     if part.profile:
-        return AskedVgpu(part.profile)
-    return AskedDevice((part.ids,), part.label) if part.ids is not None else None
+        return VgpuRequest(part.profile)
+    return PassthroughRequest((part.ids,), part.label) if part.ids is not None else None
 
 
 def shelf(
@@ -76,13 +82,13 @@ def shelf(
         free = {one.id: one for one in host.devices if one.active and not one.holder}
     boards = {one.id: one for one in host.boards} if vgpus else {}
     loads = {at: carried(one) for at, one in boards.items()}
-    adrift: list[AskedVgpu] = []
-    waiting: list[AskedDevice] = []
+    adrift: list[VgpuRequest] = []
+    waiting: list[PassthroughRequest] = []
     for promise in promises:
         if promise.host != host.ref:
             continue
         for unit, at in owed(host, promise):
-            if isinstance(unit, AskedDevice):
+            if isinstance(unit, PassthroughRequest):
                 if devices and free.pop(at, None) is None:
                     waiting.append(unit)
             elif vgpus and not _put(unit, boards.get(at), loads):
@@ -94,7 +100,7 @@ def shelf(
     )
 
 
-def _put(unit: AskedVgpu, board: Board | None, loads: dict[str, Load]) -> bool:
+def _put(unit: VgpuRequest, board: Board | None, loads: dict[str, Load]) -> bool:
     """Put a vGPU on a board if it has room."""
     if board is None or (size := offered(board, unit.profile)) is None:
         return False
@@ -117,12 +123,12 @@ def owed(host: Host, promise: Promise) -> list[tuple[Unit, str]]:
         return promised
     wishes: dict[int, Sequence[int]] = {}
     for index, (unit, named) in enumerate(promised):
-        if isinstance(unit, AskedDevice):
+        if isinstance(unit, PassthroughRequest):
             fit = [at for at, one in enumerate(had) if one.id == named or serves(one, unit)]
             wishes[index] = sorted(fit, key=lambda at: had[at].id != named)
     there = set(pair(wishes))
     for index, (unit, _) in enumerate(promised):
-        if isinstance(unit, AskedVgpu):
+        if isinstance(unit, VgpuRequest):
             # A vGPU of a VM that may not be read has no profile, and is one of those promised.
             told = unit.profile if vgpus[unit.profile] else ""
             if vgpus[told]:
@@ -133,9 +139,9 @@ def owed(host: Host, promise: Promise) -> list[tuple[Unit, str]]:
 
 def _promised(host: Host, promise: Promise) -> Iterator[tuple[Unit, str]]:
     for seat in promise.seats:
-        units = units_of(host, seat.asked) or ()
+        units = units_of(host, seat.request) or ()
         if len(units) == len(seat.devices):
             yield from zip(units, seat.devices, strict=True)
         else:
             # The group has changed since: the devices that were named stay promised.
-            yield from ((AskedDevice(()), at) for at in seat.devices)
+            yield from ((PassthroughRequest(()), at) for at in seat.devices)

@@ -16,7 +16,12 @@ from laneway.core.vsphere.placement.packing import Place, pack
 from laneway.core.vsphere.placement.pairing import pair
 from laneway.core.vsphere.placement.reservation import Promise, Seat
 from laneway.core.vsphere.placement.vgpu_fit import Load, Size, limits, offered
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    PassthroughRequest,
+    Requested,
+    VgpuRequest,
+)
 
 _VGPUS = 512
 """More at once are not tried."""
@@ -31,18 +36,18 @@ class Room(NamedTuple):
     nothing and then would, and what would be left over."""
 
 
-def room(host: Host, wanted: Wanted, promises: Sequence[Promise]) -> Room | None:
+def room(host: Host, requested: Requested, promises: Sequence[Promise]) -> Room | None:
     """Seats for all that a machine asks for; None: there is not room for all of it."""
     units: list[Unit] = []
-    items: list[tuple[Asked, int]] = []
-    for asked in wanted.devices:
-        found = units_of(host, asked)
+    items: list[tuple[DeviceRequest, int]] = []
+    for request in requested.devices:
+        found = units_of(host, request)
         if found is None:
             return None
         units += found
-        items.append((asked, len(found)))
-    devices = {at: one for at, one in enumerate(units) if isinstance(one, AskedDevice)}
-    vgpus = {at: one for at, one in enumerate(units) if isinstance(one, AskedVgpu)}
+        items.append((request, len(found)))
+    devices = {at: one for at, one in enumerate(units) if isinstance(one, PassthroughRequest)}
+    vgpus = {at: one for at, one in enumerate(units) if isinstance(one, VgpuRequest)}
     if len(devices) > len(host.devices) or len(vgpus) > _VGPUS:
         return None
     free = shelf(host, promises, devices=bool(devices), vgpus=bool(vgpus))
@@ -63,21 +68,21 @@ def room(host: Host, wanted: Wanted, promises: Sequence[Promise]) -> Room | None
         opened, left = packed.opened, left + packed.left
     seats = []
     at = 0
-    for asked, count in items:
-        seats.append(Seat(asked, tuple(places[index] for index in range(at, at + count))))
+    for request, count in items:
+        seats.append(Seat(request, tuple(places[index] for index in range(at, at + count))))
         at += count
     return Room(tuple(seats), (borrowed, opened, left))
 
 
-def _devices(free: Shelf, wanted: Mapping[int, AskedDevice]) -> dict[int, Device] | None:
+def _devices(free: Shelf, requested: Mapping[int, PassthroughRequest]) -> dict[int, Device] | None:
     """A device for each item, and still one for everybody who waits for one."""
     # Who waits comes before who asks now, and has numbers below.
-    asked = {at - len(free.waiting): one for at, one in enumerate(free.waiting)}
-    asked |= wanted
+    request = {at - len(free.waiting): one for at, one in enumerate(free.waiting)}
+    request |= requested
     wide: dict[int, Sequence[int]] = {}
     narrow: dict[int, Sequence[int]] = {}
-    seen: dict[AskedDevice, tuple[list[int], list[int]]] = {}
-    for index, one in asked.items():
+    seen: dict[PassthroughRequest, tuple[list[int], list[int]]] = {}
+    for index, one in request.items():
         if one not in seen:
             fit = [at for at, device in enumerate(free.devices) if serves(device, one)]
             seen[one] = fit, [at for at in fit if free.devices[at].label == one.label]
@@ -87,7 +92,7 @@ def _devices(free: Shelf, wanted: Mapping[int, AskedDevice]) -> dict[int, Device
     wide = {index: things for index, things in wide.items() if index in before or index >= 0}
     asking = {index: things if index < 0 else narrow[index] for index, things in wide.items()}
     found = pair(wide, pair(asking, before))
-    if len(found) < len(before) + len(wanted):
+    if len(found) < len(before) + len(requested):
         return None
     return {index: free.devices[at] for index, at in found.items() if index >= 0}
 
@@ -102,10 +107,10 @@ class _Shared(NamedTuple):
     """MiB, on the boards that were used."""
 
 
-def _vgpus(free: Shelf, wanted: Mapping[int, AskedVgpu]) -> _Shared | None:
+def _vgpus(free: Shelf, requested: Mapping[int, VgpuRequest]) -> _Shared | None:
     """A board for each vGPU."""
     by_profile: dict[str, list[int]] = {}
-    for index, one in wanted.items():
+    for index, one in requested.items():
         by_profile.setdefault(one.profile, []).append(index)
     boards: list[Board] = []
     loads: list[Load] = []

@@ -15,14 +15,14 @@ from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
 from laneway.core.vsphere.placement.explain import why_not
 from laneway.core.vsphere.placement.host_fit import Room, room
 from laneway.core.vsphere.placement.reservation import Promise, by_host
-from laneway.core.vsphere.spec.requests import Wanted
+from laneway.core.vsphere.spec.requests import Requested
 
 __all__ = ["ANYWHERE", "Domain", "holds", "place"]
 
 
 def place(
     hosts: Sequence[Host],
-    wanted: Wanted,
+    requested: Requested,
     promises: Sequence[Promise],
     *,
     domain: Domain = ANYWHERE,
@@ -37,16 +37,16 @@ def place(
     kept = by_host(hosts, promises, machine)
     best: tuple[tuple[int, int, int], str, str, Room] | None = None
     for host in hosts:
-        if not domain.has(host) or why_closed(host, wanted, struck):
+        if not domain.has(host) or why_closed(host, requested, struck):
             continue
-        found = room(host, wanted, kept.get(host.ref, ()))
+        found = room(host, requested, kept.get(host.ref, ()))
         if found is None:
             continue
         rank = (found.strain, host.name, host.ref, found)
         if best is None or rank[:3] < best[:3]:
             best = rank
     if best is None:
-        return why_not(hosts, wanted, kept, domain=domain, struck=struck)
+        return why_not(hosts, requested, kept, domain=domain, struck=struck)
     return Promise(machine, best[2], best[3].seats)
 
 
@@ -59,11 +59,11 @@ def holds(
     struck: Collection[str] = (),
 ) -> bool:
     """Whether a promise can still be kept where it is; for a VM that is off."""
-    wanted = Wanted(tuple(seat.asked for seat in promise.seats))
+    requested = Requested(tuple(seat.request for seat in promise.seats))
     host = next((one for one in hosts if one.ref == promise.host), None)
-    if host is None or not domain.has(host) or why_closed(host, wanted, struck):
+    if host is None or not domain.has(host) or why_closed(host, requested, struck):
         return False
     # Of all hosts it is known where VMs are on; of the promises only those of this one matter.
     there = [one for one in promises if one.host == host.ref]
     kept = by_host(hosts, there, promise.machine).get(host.ref, ())
-    return room(host, wanted, kept) is not None
+    return room(host, requested, kept) is not None

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.spec.requests import Asked
+from laneway.core.vsphere.spec.requests import DeviceRequest
 
 
 class Seat(msgspec.Struct, frozen=True):
     """What one item of the spec is promised."""
 
-    asked: Asked
+    request: DeviceRequest
     devices: tuple[str, ...]
     """Ids of the devices or boards on the host; more than one for a device group."""
 

@@ -14,7 +14,13 @@ from laneway.core.vsphere.placement.free import Shelf, Unit, owed, serves, shelf
 from laneway.core.vsphere.placement.host_fit import room
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.placement.vgpu_fit import Load, offered, still_fits
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedGroup, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
+    Requested,
+    VgpuRequest,
+)
 
 
 class Stock(NamedTuple):
@@ -39,7 +45,7 @@ def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Promise]]) -> list
 
 def supply(
     there: Sequence[Stock],
-    asked: Asked,
+    request: DeviceRequest,
     *,
     count: int = 1,
     struck: Collection[str] = (),
@@ -55,16 +61,16 @@ def supply(
     in_use: Counter[str] = Counter()
     promised: Counter[str] = Counter()
     for stock in there:
-        of_host = _of(stock, asked, exactly)
+        of_host = _of(stock, request, exactly)
         if not of_host.total:
             continue
         total += of_host.total
         for vm in of_host.users:
             in_use[f"{machines[vm]} ({vm})" if vm in machines else vm] += 1
         promised.update(of_host.machines)
-        if not why_closed(stock.host, Wanted((asked,)), struck):
+        if not why_closed(stock.host, Requested((request,)), struck):
             free += of_host.free
-    return Supply(shown(asked), count, total, free, _most(in_use), _most(promised))
+    return Supply(shown(request), count, total, free, _most(in_use), _most(promised))
 
 
 def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -82,32 +88,32 @@ class _Part(NamedTuple):
     """The machine of each that is promised."""
 
 
-def _of(stock: Stock, asked: Asked, exactly: bool) -> _Part:
-    if isinstance(asked, AskedGroup):
-        return _groups(stock, asked)
-    if isinstance(asked, AskedDevice):
-        return _devices(stock, asked, exactly)
-    return _vgpus(stock, asked, exactly)
+def _of(stock: Stock, request: DeviceRequest, exactly: bool) -> _Part:
+    if isinstance(request, GroupRequest):
+        return _groups(stock, request)
+    if isinstance(request, PassthroughRequest):
+        return _devices(stock, request, exactly)
+    return _vgpus(stock, request, exactly)
 
 
-def _groups(stock: Stock, asked: AskedGroup) -> _Part:
+def _groups(stock: Stock, request: GroupRequest) -> _Part:
     """A host has a group or not; what it is made of is in use by whoever it may be."""
-    if not any(one.name == asked.name for one in stock.host.device_groups):
+    if not any(one.name == request.name for one in stock.host.device_groups):
         return _Part()
     machines = [
-        one.machine for one in stock.promises if any(seat.asked == asked for seat in one.seats)
+        one.machine for one in stock.promises if any(seat.request == request for seat in one.seats)
     ]
-    has_room = room(stock.host, Wanted((asked,)), stock.promises) is not None
+    has_room = room(stock.host, Requested((request,)), stock.promises) is not None
     return _Part(1, int(has_room), (), machines)
 
 
-def _devices(stock: Stock, asked: AskedDevice, exactly: bool) -> _Part:
+def _devices(stock: Stock, request: PassthroughRequest, exactly: bool) -> _Part:
     fit = {
         one.id: one
         for one in stock.host.devices
-        if one.active and serves(one, asked) and (not exactly or one.label == asked.label)
+        if one.active and serves(one, request) and (not exactly or one.label == request.label)
     }
-    waiting = sum(one.label in ("", asked.label) for one in stock.free.waiting)
+    waiting = sum(one.label in ("", request.label) for one in stock.free.waiting)
     return _Part(
         len(fit),
         max(0, sum(one.id in fit for one in stock.free.devices) - waiting),
@@ -116,8 +122,8 @@ def _devices(stock: Stock, asked: AskedDevice, exactly: bool) -> _Part:
     )
 
 
-def _vgpus(stock: Stock, asked: AskedVgpu, exactly: bool) -> _Part:
-    name = asked.profile
+def _vgpus(stock: Stock, request: VgpuRequest, exactly: bool) -> _Part:
+    name = request.profile
     boards = {
         board.id: (board, load)
         for board, load in zip(stock.free.boards, stock.free.loads, strict=True)
@@ -135,6 +141,6 @@ def _vgpus(stock: Stock, asked: AskedVgpu, exactly: bool) -> _Part:
         [
             machine
             for machine, unit, at in stock.owed
-            if at in boards and isinstance(unit, AskedVgpu) and (unit == asked or not exactly)
+            if at in boards and isinstance(unit, VgpuRequest) and (unit == request or not exactly)
         ],
     )

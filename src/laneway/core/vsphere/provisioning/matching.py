@@ -16,12 +16,12 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking
 from laneway.core.vsphere.placement.pairing import pair
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 NO_PARTS: Mapping[str, int] = {}
@@ -33,15 +33,15 @@ class Match(msgspec.Struct, frozen=True):
 
     seats: tuple[Attached | None, ...]
     """What serves each item, in the order of the spec; of a group, its first device."""
-    missing: tuple[Asked, ...]
+    missing: tuple[DeviceRequest, ...]
     """Items that nothing serves, in the order of the spec."""
     surplus: tuple[Attached, ...]
     """Devices that no item asks for."""
 
 
-def parts_of(wanted: Wanted, hosts: Iterable[Host]) -> Mapping[str, int]:
+def parts_of(requested: Requested, hosts: Iterable[Host]) -> Mapping[str, int]:
     """Of how many devices the groups are that a machine asks for, by name, as hosts offer them."""
-    named = {one.name for one in wanted.devices if isinstance(one, AskedGroup)}
+    named = {one.name for one in requested.devices if isinstance(one, GroupRequest)}
     if not named:
         return {}
     offered = [group for host in hosts for group in host.device_groups if group.name in named]
@@ -52,24 +52,24 @@ def parts_of(wanted: Wanted, hosts: Iterable[Host]) -> Mapping[str, int]:
 
 
 def match(
-    wanted: Wanted, attached: Sequence[Attached], parts: Mapping[str, int] = NO_PARTS
+    requested: Requested, attached: Sequence[Attached], parts: Mapping[str, int] = NO_PARTS
 ) -> Match:
     """Compare what a VM has with what its machine asks for; `parts` as above."""
     units = _units(attached)
     firsts = [unit[0] for unit in units]
     wide: dict[int, Sequence[int]] = {}
     narrow: dict[int, Sequence[int]] = {}
-    for index, asked in enumerate(wanted.devices):
-        size = parts.get(asked.name, 0) if isinstance(asked, AskedGroup) else 0
+    for index, request in enumerate(requested.devices):
+        size = parts.get(request.name, 0) if isinstance(request, GroupRequest) else 0
         wide[index] = [
-            at for at, one in enumerate(firsts) if serves(one, asked) and len(units[at]) >= size
+            at for at, one in enumerate(firsts) if serves(one, request) and len(units[at]) >= size
         ]
-        narrow[index] = [at for at in wide[index] if not _kept_for_others(firsts[at], asked)]
+        narrow[index] = [at for at in wide[index] if not _kept_for_others(firsts[at], request)]
     found = pair(wide, pair(narrow))
     used = {device.key for at in found.values() for device in units[at]}
     return Match(
-        seats=_seats(found, firsts, len(wanted.devices)),
-        missing=tuple(one for at, one in enumerate(wanted.devices) if at not in found),
+        seats=_seats(found, firsts, len(requested.devices)),
+        missing=tuple(one for at, one in enumerate(requested.devices) if at not in found),
         surplus=tuple(device for device in attached if device.key not in used),
     )
 
@@ -89,32 +89,32 @@ def _units(attached: Sequence[Attached]) -> list[tuple[Attached, ...]]:
     return [tuple(unit) for unit in units.values()]
 
 
-def serves(attached: Attached, asked: Asked) -> bool:
+def serves(attached: Attached, request: DeviceRequest) -> bool:
     """Whether a device is what an item asks for."""
-    if isinstance(asked, AskedGroup):
+    if isinstance(request, GroupRequest):
         # A vCenter that does not tell the name of a group is believed to have the one asked for.
-        return attached.group != 0 and attached.group_name in ("", asked.name)
+        return attached.group != 0 and attached.group_name in ("", request.name)
     backing = attached.backing
     if attached.group:
         return False
-    if isinstance(asked, AskedVgpu):
-        return isinstance(backing, VgpuBacking) and backing.profile == asked.profile
+    if isinstance(request, VgpuRequest):
+        return isinstance(backing, VgpuBacking) and backing.profile == request.profile
     return (
         isinstance(backing, DynamicBacking)
-        and asked.label in ("", backing.label)
+        and request.label in ("", backing.label)
         and bool(backing.allowed)
-        and all(allows(asked.allowed, ids) for ids in backing.allowed)
+        and all(allows(request.allowed, ids) for ids in backing.allowed)
     )
 
 
-def _kept_for_others(attached: Attached, asked: Asked) -> bool:
+def _kept_for_others(attached: Attached, request: DeviceRequest) -> bool:
     """Whether a device has what an item does not ask for, and another may."""
-    if isinstance(asked, AskedGroup):
+    if isinstance(request, GroupRequest):
         return attached.group_name == ""
     return (
-        isinstance(asked, AskedDevice)
+        isinstance(request, PassthroughRequest)
         and isinstance(attached.backing, DynamicBacking)
-        and asked.label != attached.backing.label
+        and request.label != attached.backing.label
     )
 
 

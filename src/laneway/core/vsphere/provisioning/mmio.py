@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from laneway.core.vgpu.profiles import MIB_PER_GIB, profiles_on
-from laneway.core.vsphere.spec.requests import PciIds, Wanted
+from laneway.core.vsphere.spec.requests import PciIds, Requested
 
 USE_64_BIT = "pciPassthru.use64bitMMIO"
 SIZE_GIB = "pciPassthru.64bitMMIOSizeGB"
@@ -23,7 +23,7 @@ _LARGEST_GIB = 1 << 16
 
 
 def extra_config(
-    memory_gib: Sequence[int], wanted: Wanted, custom: Mapping[str, str]
+    memory_gib: Sequence[int], requested: Requested, custom: Mapping[str, str]
 ) -> dict[str, str]:
     """What is to be set beside what a user has set himself.
 
@@ -34,7 +34,7 @@ def extra_config(
     if total:
         computed[USE_64_BIT] = "TRUE"
         computed[SIZE_GIB] = str(address_space_gib(total))
-    if wanted.peer_to_peer:
+    if requested.peer_to_peer:
         computed.update(dict.fromkeys(PEER_KEYS, "TRUE"))
     # The names of these keys are read without regard to case.
     settled = {key.lower() for key in custom}

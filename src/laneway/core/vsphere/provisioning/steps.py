@@ -25,7 +25,7 @@ import msgspec
 from laneway.core.vsphere.inventory.vms import Attached, TaskState, VmState
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.provisioning.matching import NO_PARTS, match
-from laneway.core.vsphere.spec.requests import Asked, AskedVgpu, Wanted
+from laneway.core.vsphere.spec.requests import DeviceRequest, Requested, VgpuRequest
 
 DYNAMIC_HARDWARE = 17
 """The first hardware version that knows Dynamic DirectPath I/O (vSphere 7)."""
@@ -44,7 +44,7 @@ class PowerOff(StrEnum):
 class Wish(msgspec.Struct, frozen=True):
     """What a machine is to be."""
 
-    wanted: Wanted = Wanted()
+    requested: Requested = Requested()
     parts: Mapping[str, int] = NO_PARTS
     """Of how many devices the groups are that it asks for, by name."""
     hardware_version: int = 0
@@ -126,7 +126,7 @@ class Upgrade(msgspec.Struct, frozen=True, tag=True):
 class Configure(msgspec.Struct, frozen=True, tag=True):
     """Bring the devices of the VM nearer to what is asked for, in one request."""
 
-    add: tuple[Asked, ...] = ()
+    add: tuple[DeviceRequest, ...] = ()
     remove: tuple[Attached, ...] = ()
 
 
@@ -153,7 +153,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 class Lost(msgspec.Struct, frozen=True, tag=True):
     """It is on without devices that it should have."""
 
-    missing: tuple[Asked, ...]
+    missing: tuple[DeviceRequest, ...]
 
 
 class Vanished(msgspec.Struct, frozen=True, tag=True):
@@ -225,7 +225,7 @@ def next_step(
     if vm is None:
         return _creation(wish, promise, past)
     if vm.on:
-        if missing := match(wish.wanted, vm.devices, wish.parts).missing:
+        if missing := match(wish.requested, vm.devices, wish.parts).missing:
             return Lost(missing)
         return Ready() if vm.addresses else AwaitAddresses()
     return _preparation(wish, vm, promise, past)
@@ -264,14 +264,14 @@ def _preparation(wish: Wish, vm: VmState, promise: Promise | None, past: Past) -
     return SwitchOn()
 
 
-def _difference(wish: Wish, vm: VmState) -> tuple[tuple[Asked, ...], tuple[Attached, ...]]:
+def _difference(wish: Wish, vm: VmState) -> tuple[tuple[DeviceRequest, ...], tuple[Attached, ...]]:
     """What a VM lacks, and what it has beside that is to go."""
-    found = match(wish.wanted, vm.devices, wish.parts)
-    return found.missing, found.surplus if wish.wanted.devices else ()
+    found = match(wish.requested, vm.devices, wish.parts)
+    return found.missing, found.surplus if wish.requested.devices else ()
 
 
 def _change(
-    missing: tuple[Asked, ...], surplus: tuple[Attached, ...], *, one_by_one: bool
+    missing: tuple[DeviceRequest, ...], surplus: tuple[Attached, ...], *, one_by_one: bool
 ) -> Configure:
     if not one_by_one:
         return Configure(missing, surplus)
@@ -298,12 +298,12 @@ def _deletion(wish: Wish, vm: VmState | None, promise: Promise | None, past: Pas
 
 def hardware_needed(wish: Wish) -> int:
     """The oldest hardware version that will do; 0: any."""
-    dynamic = any(not isinstance(asked, AskedVgpu) for asked in wish.wanted.devices)
+    dynamic = any(not isinstance(request, VgpuRequest) for request in wish.requested.devices)
     return max(wish.hardware_version, DYNAMIC_HARDWARE if dynamic else 0)
 
 
 def _unpromised(wish: Wish, promise: Promise | None, past: Past) -> bool:
-    return bool(wish.wanted.devices) and (promise is None or promise.host in past.struck)
+    return bool(wish.requested.devices) and (promise is None or promise.host in past.struck)
 
 
 def _placed(wish: Wish, past: Past) -> bool:

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 ITEMS_LIMIT = 128
@@ -59,7 +59,7 @@ class Problem(NamedTuple):
 
 def read(
     items: Any, *, pcidevices: Any = (), vgpudevices: Any = (), peer_to_peer: Any = False
-) -> tuple[Wanted, tuple[Problem, ...]]:
+) -> tuple[Requested, tuple[Problem, ...]]:
     """What is wanted, and what of it cannot be understood; takes any JSON."""
     problems: list[Problem] = []
     lists = [
@@ -76,7 +76,7 @@ def read(
         name = written[ITEMS_LIMIT][0].partition("[")[0]
         limit = f"must have at most {ITEMS_LIMIT} items"
         problems.append(Problem(name, len(written), limit, "Too many"))
-    devices: list[Asked] = []
+    devices: list[DeviceRequest] = []
     for path, item in written[:ITEMS_LIMIT]:
         found, wrong = _item(path, item)
         problems += wrong
@@ -84,13 +84,13 @@ def read(
             devices.append(found)
     if not (peer_to_peer is None or isinstance(peer_to_peer, bool)):
         problems.append(Problem("peerToPeer", peer_to_peer, "should be true or false"))
-    return Wanted(tuple(devices), peer_to_peer is True), tuple(problems)
+    return Requested(tuple(devices), peer_to_peer is True), tuple(problems)
 
 
-def read_spec(spec: Any) -> tuple[Wanted, tuple[Problem, ...]]:
+def read_spec(spec: Any) -> tuple[Requested, tuple[Problem, ...]]:
     """The same from the JSON of a whole spec."""
     if not isinstance(spec, Mapping):
-        return Wanted(), ()
+        return Requested(), ()
     return read(
         spec.get("pciDevices"),
         pcidevices=spec.get("pcidevices"),
@@ -139,7 +139,7 @@ def _mixed(lists: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Problem]:
             yield Problem(name, None, words, "Forbidden")
 
 
-def _item(path: str, item: Any) -> tuple[Asked | None, list[Problem]]:
+def _item(path: str, item: Any) -> tuple[DeviceRequest | None, list[Problem]]:
     """What one item asks for; None where that cannot be told."""
     if not isinstance(item, Mapping):
         return None, [Problem(path, item, "should be an object")]
@@ -158,15 +158,15 @@ def _item(path: str, item: Any) -> tuple[Asked | None, list[Problem]]:
         words = f"is for whole devices, which are asked for by their ids, not for {way}"
         where = f"{path}.customLabel"
         problems.append(Problem(where, said["customLabel"], words, "Forbidden", works=True))
-    found: Asked | None
+    found: DeviceRequest | None
     if way == _IDS:
         ids = _ids(path, dict(item), said, problems)
-        found = None if ids is None else AskedDevice((ids,), label)
+        found = None if ids is None else PassthroughRequest((ids,), label)
     elif way == "allowedDevices":
-        found = AskedDevice(_allowed(f"{path}.{way}", said[way], problems), label)
+        found = PassthroughRequest(_allowed(f"{path}.{way}", said[way], problems), label)
     else:
         name = _name(f"{path}.{way}", said[way], problems)
-        found = AskedGroup(name) if way == "deviceGroupName" else AskedVgpu(name)
+        found = GroupRequest(name) if way == "deviceGroupName" else VgpuRequest(name)
     return (found if all(one.works for one in problems) else None), problems
 
 

@@ -20,13 +20,13 @@ class PciIds(NamedTuple):
     revision: int | None = None
 
 
-class AskedVgpu(msgspec.Struct, frozen=True, tag=True):
+class VgpuRequest(msgspec.Struct, frozen=True, tag=True):
     """A vGPU of a profile, as vCenter names it: `grid_t4-16q`."""
 
     profile: str
 
 
-class AskedDevice(msgspec.Struct, frozen=True, tag=True):
+class PassthroughRequest(msgspec.Struct, frozen=True, tag=True):
     """A whole device by Dynamic DirectPath I/O: any that has one of these ids, and the label."""
 
     allowed: tuple[PciIds, ...]
@@ -34,18 +34,18 @@ class AskedDevice(msgspec.Struct, frozen=True, tag=True):
     """Empty: whatever the device is labelled with."""
 
 
-class AskedGroup(msgspec.Struct, frozen=True, tag=True):
+class GroupRequest(msgspec.Struct, frozen=True, tag=True):
     """A vendor device group (vSphere 8): all of its devices, on one host, or none."""
 
     name: str
 
 
-Asked: TypeAlias = AskedVgpu | AskedDevice | AskedGroup
+DeviceRequest: TypeAlias = VgpuRequest | PassthroughRequest | GroupRequest
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Requested(msgspec.Struct, frozen=True):
     """All that one machine asks for, in the order of its spec; all of it is of one host."""
 
-    devices: tuple[Asked, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
     peer_to_peer: bool = False
     """GPUs and network cards of it are to reach each other without the processor (GPUDirect)."""

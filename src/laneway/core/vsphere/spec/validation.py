@@ -18,7 +18,7 @@ from typing import Any
 
 from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, Wanted
+from laneway.core.vsphere.spec.requests import GroupRequest, PassthroughRequest, Requested
 from laneway.core.vsphere.spec.vm_names import BeyondError, NamingError, is_object_name, vm_name
 
 MACHINE = "VSphereMachine"
@@ -43,8 +43,13 @@ def problems(spec: Any, base: str) -> tuple[Problem, ...]:
     """
     if not isinstance(spec, Mapping):
         return ()
-    wanted, found = parsing.read_spec(spec)
-    own = (*found, *_peers(wanted, found), *_hardware(spec, wanted), *_nested(spec, wanted))
+    requested, found = parsing.read_spec(spec)
+    own = (
+        *found,
+        *_peers(requested, found),
+        *_hardware(spec, requested),
+        *_nested(spec, requested),
+    )
     return _below(base, own)
 
 
@@ -90,14 +95,16 @@ def _below(base: str, found: Sequence[Problem] | Iterator[Problem]) -> tuple[Pro
 # ------------------------------------------------------------------------------------ devices
 
 
-def _peers(wanted: Wanted, found: Sequence[Problem]) -> Iterator[Problem]:
-    several = len(wanted.devices) > 1 or any(isinstance(one, AskedGroup) for one in wanted.devices)
-    if wanted.peer_to_peer and not several and not found:
+def _peers(requested: Requested, found: Sequence[Problem]) -> Iterator[Problem]:
+    several = len(requested.devices) > 1 or any(
+        isinstance(one, GroupRequest) for one in requested.devices
+    )
+    if requested.peer_to_peer and not several and not found:
         words = "is for two or more devices that are to reach each other, or a device group"
         yield Problem("peerToPeer", True, words)
 
 
-def _hardware(spec: Mapping[str, Any], wanted: Wanted) -> Iterator[Problem]:
+def _hardware(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
     written = spec.get("hardwareVersion")
     if not isinstance(written, str) or not written:
         return
@@ -105,7 +112,9 @@ def _hardware(spec: Mapping[str, Any], wanted: Wanted) -> Iterator[Problem]:
     if version is None:
         words = "should be a valid VM hardware version, example vmx-17"
         yield Problem("hardwareVersion", written, words)
-    elif version < DYNAMIC_VERSION and any(isinstance(one, AskedDevice) for one in wanted.devices):
+    elif version < DYNAMIC_VERSION and any(
+        isinstance(one, PassthroughRequest) for one in requested.devices
+    ):
         words = (
             f"should be vmx-{DYNAMIC_VERSION} or newer, for a machine that asks for whole devices; "
             "without a version it is upgraded as far as they need"
@@ -114,8 +123,8 @@ def _hardware(spec: Mapping[str, Any], wanted: Wanted) -> Iterator[Problem]:
         yield Problem("hardwareVersion", written, words, works=True)
 
 
-def _nested(spec: Mapping[str, Any], wanted: Wanted) -> Iterator[Problem]:
-    if spec.get("nestedHV") is True and wanted.devices:
+def _nested(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
+    if spec.get("nestedHV") is True and requested.devices:
         words = (
             "should not be set for a machine with pciDevices: ESXi adds no PCI passthrough devices "
             "when Nested Hardware-Assisted Virtualization is enabled"

@@ -7,12 +7,12 @@ import pytest
 from laneway.core.vsphere.inventory.gpu_count import gpus_of
 from laneway.core.vsphere.inventory.hosts import Device, DeviceGroup, GroupPart, Host
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 T4 = PciIds(0x10DE, 0x1EB8)
@@ -39,22 +39,31 @@ HOSTS = [
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested_item", "expected"),
     [
         ([], 0),
-        ([AskedVgpu("grid_t4-8q"), AskedVgpu("grid_t4-8q")], 2),
-        ([AskedDevice((T4,)), AskedDevice((T4,), "lab-a"), AskedDevice((NIC,))], 2),
-        ([AskedDevice((BRIDGE,))], 0),
-        ([AskedDevice((PciIds(0x10DE, 0x2330),))], 1),  # which no host has yet
-        ([AskedDevice((T4, PciIds(0x10DE, 0x2330)))], 1),
-        ([AskedDevice((T4, NIC)), AskedVgpu("grid_t4-8q")], None),  # one or two
-        ([AskedGroup("two and a port")], 2),
-        ([AskedGroup("unheard of"), AskedVgpu("grid_t4-8q")], None),
+        ([VgpuRequest("grid_t4-8q"), VgpuRequest("grid_t4-8q")], 2),
+        (
+            [
+                PassthroughRequest((T4,)),
+                PassthroughRequest((T4,), "lab-a"),
+                PassthroughRequest((NIC,)),
+            ],
+            2,
+        ),
+        ([PassthroughRequest((BRIDGE,))], 0),
+        ([PassthroughRequest((PciIds(0x10DE, 0x2330),))], 1),  # which no host has yet
+        ([PassthroughRequest((T4, PciIds(0x10DE, 0x2330)))], 1),
+        ([PassthroughRequest((T4, NIC)), VgpuRequest("grid_t4-8q")], None),  # one or two
+        ([GroupRequest("two and a port")], 2),
+        ([GroupRequest("unheard of"), VgpuRequest("grid_t4-8q")], None),
     ],
 )
-def test_what_is_certain_is_counted(asked: list[Asked], expected: int | None) -> None:
-    assert gpus_of(Wanted(tuple(asked)), HOSTS) == expected
+def test_what_is_certain_is_counted(
+    requested_item: list[DeviceRequest], expected: int | None
+) -> None:
+    assert gpus_of(Requested(tuple(requested_item)), HOSTS) == expected
 
 
 def test_without_any_host_nvidias_devices_count() -> None:
-    assert gpus_of(Wanted((AskedDevice((T4,)), AskedDevice((NIC,)))), []) == 1
+    assert gpus_of(Requested((PassthroughRequest((T4,)), PassthroughRequest((NIC,)))), []) == 1

@@ -20,10 +20,16 @@ from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains,
 from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import place
 from laneway.core.vsphere.placement.reservation import Promise, Seat
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 
 T4 = PciIds(0x10DE, 0x1EB8)
-CARD, GOLD = AskedDevice((T4,)), AskedDevice((T4,), "gold")
+CARD, GOLD = PassthroughRequest((T4,)), PassthroughRequest((T4,), "gold")
 PROFILES = tuple(Profile(f"grid_t4-{gib}q", gib) for gib in (4, 8, 16))
 
 
@@ -61,7 +67,7 @@ def test_devices_are_counted_by_label_and_vgpus_by_profile() -> None:
         hosts[0], devices=(replace(hosts[0].devices[0], holder="vm-7"), *hosts[0].devices[1:])
     )
     kept = Promise("default/w", "host-a1", (Seat(CARD, ("0000:01:00.0",)),))
-    shared = Promise("default/v", "host-a2", (Seat(AskedVgpu("grid_t4-8q"), ("0000:80:00.0",)),))
+    shared = Promise("default/v", "host-a2", (Seat(VgpuRequest("grid_t4-8q"), ("0000:80:00.0",)),))
     found = capacity([busy, hosts[1]], [kept, shared])
     assert found.hosts == 2
     assert found.skipped == ()
@@ -98,23 +104,23 @@ def test_groups_are_counted_by_hosts() -> None:
     group = DeviceGroup("pair", "two of them", (GroupPart("pciPassthru", "T4", T4),) * 2)
     hosts = [replace(host(name, "", ""), device_groups=(group,)) for name in ("a1", "a2", "a3")]
     kept = Promise(
-        "default/w", "host-a1", (Seat(AskedGroup("pair"), ("0000:00:00.0", "0000:01:00.0")),)
+        "default/w", "host-a1", (Seat(GroupRequest("pair"), ("0000:00:00.0", "0000:01:00.0")),)
     )
     found = capacity(hosts, [kept])
     assert numbers(found)["device group pair"] == (3, 0, 1, 2)
     assert numbers(found)["10de:1eb8"] == (6, 0, 2, 4)
-    assert fits(hosts, Wanted((AskedGroup("pair"),)), [kept]) == 2
+    assert fits(hosts, Requested((GroupRequest("pair"),)), [kept]) == 2
 
 
 def test_machines_are_counted_over_hosts() -> None:
     hosts = [host("a1", "", "", ""), host("a2", "", "gold"), host("b1", "", "")]
-    assert fits(hosts, Wanted((CARD,)), ()) == 7
-    assert fits(hosts, Wanted((CARD, CARD)), ()) == 3
-    assert fits(hosts, Wanted((CARD, GOLD)), ()) == 1
-    assert fits(hosts, Wanted((CARD,)), (), Domain(cluster="cluster-a")) == 5
-    assert fits(hosts, Wanted((CARD,)), (), limit=4) == 4
-    assert fits([replace(hosts[0], connected=False)], Wanted((CARD,)), ()) == 0
-    assert fits(hosts, Wanted((AskedVgpu("grid_t4-4q"),)), ()) == 0
+    assert fits(hosts, Requested((CARD,)), ()) == 7
+    assert fits(hosts, Requested((CARD, CARD)), ()) == 3
+    assert fits(hosts, Requested((CARD, GOLD)), ()) == 1
+    assert fits(hosts, Requested((CARD,)), (), Domain(cluster="cluster-a")) == 5
+    assert fits(hosts, Requested((CARD,)), (), limit=4) == 4
+    assert fits([replace(hosts[0], connected=False)], Requested((CARD,)), ()) == 0
+    assert fits(hosts, Requested((VgpuRequest("grid_t4-4q"),)), ()) == 0
 
 
 def test_what_is_put_badly_one_after_the_other_is_put_together() -> None:
@@ -127,7 +133,7 @@ def test_what_is_put_badly_one_after_the_other_is_put_together() -> None:
             Board("0000:81:00.0", "", 16, MIXED_SIZE, (four,)),
         ),
     )
-    assert fits([there], Wanted((AskedVgpu("four"), AskedVgpu("two"))), ()) == 4
+    assert fits([there], Requested((VgpuRequest("four"), VgpuRequest("two"))), ()) == 4
 
 
 @given(
@@ -139,11 +145,11 @@ def test_as_many_are_placed_as_fit(cards, others, count) -> None:
     hosts = [host(f"a{at}", *[""] * number) for at, number in enumerate(cards)]
     given: list[Promise] = []
     for number, size in enumerate(others):
-        found = place(hosts, Wanted((CARD,) * size), given, machine=f"default/o{number}")
+        found = place(hosts, Requested((CARD,) * size), given, machine=f"default/o{number}")
         given += [found] if isinstance(found, Promise) else []
-    wanted = Wanted((CARD,) * count)
-    expected, placed = fits(hosts, wanted, given), 0
-    while isinstance(found := place(hosts, wanted, given, machine=f"default/{placed}"), Promise):
+    requested = Requested((CARD,) * count)
+    expected, placed = fits(hosts, requested, given), 0
+    while isinstance(found := place(hosts, requested, given, machine=f"default/{placed}"), Promise):
         given.append(found)
         placed += 1
     assert placed == expected

@@ -23,17 +23,21 @@ from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import holds, place
 from laneway.core.vsphere.placement.reservation import Promise, Seat
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 T4, NIC = PciIds(0x10DE, 0x1EB8), PciIds(0x15B3, 0x101D)
-CARD, GOLD, RDMA = AskedDevice((T4,)), AskedDevice((T4,), "gold"), AskedDevice((NIC,))
-Q16, Q8, Q4 = AskedVgpu("grid_t4-16q"), AskedVgpu("grid_t4-8q"), AskedVgpu("grid_t4-4q")
+CARD, GOLD, RDMA = (
+    PassthroughRequest((T4,)),
+    PassthroughRequest((T4,), "gold"),
+    PassthroughRequest((NIC,)),
+)
+Q16, Q8, Q4 = VgpuRequest("grid_t4-16q"), VgpuRequest("grid_t4-8q"), VgpuRequest("grid_t4-4q")
 PROFILES = tuple(Profile(f"grid_t4-{gib}q", gib) for gib in (4, 8, 16))
 
 
@@ -68,24 +72,30 @@ def with_holder(host: Host, at: int, vm: str) -> Host:
     return replace(host, devices=tuple(devices))
 
 
-def wants(*asked: Asked) -> Wanted:
-    return Wanted(asked)
+def wants(*requested_item: DeviceRequest) -> Requested:
+    return Requested(requested_item)
 
 
-def placed(hosts: Sequence[Host], *asked: Asked, promises: Sequence[Promise] = ()) -> Promise:
-    found = place(hosts, Wanted(asked), promises, machine="default/new")
+def placed(
+    hosts: Sequence[Host], *requested_item: DeviceRequest, promises: Sequence[Promise] = ()
+) -> Promise:
+    found = place(hosts, Requested(requested_item), promises, machine="default/new")
     assert isinstance(found, Promise), found.words
     return found
 
 
-def refused(hosts: Sequence[Host], *asked: Asked, promises: Sequence[Promise] = ()) -> Refusal:
-    found = place(hosts, Wanted(asked), promises, machine="default/new")
+def refused(
+    hosts: Sequence[Host], *requested_item: DeviceRequest, promises: Sequence[Promise] = ()
+) -> Refusal:
+    found = place(hosts, Requested(requested_item), promises, machine="default/new")
     assert isinstance(found, Refusal)
     return found
 
 
-def given(machine: str, host: str, *seats: tuple[Asked, str], vm: str = "") -> Promise:
-    return Promise(machine, host, tuple(Seat(asked, (at,)) for asked, at in seats), vm)
+def given(machine: str, host: str, *seats: tuple[DeviceRequest, str], vm: str = "") -> Promise:
+    return Promise(
+        machine, host, tuple(Seat(requested_item, (at,)) for requested_item, at in seats), vm
+    )
 
 
 # ------------------------------------------------------------------------------------------ where
@@ -117,7 +127,7 @@ def test_labelled_devices_are_left_to_those_who_ask_for_the_label() -> None:
 def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
     host = cards("a", "", "gold")
     host = replace(host, devices=(*host.devices, Device("0000:c1:00.0", NIC)))
-    either = AskedDevice((T4, NIC))
+    either = PassthroughRequest((T4, NIC))
     found = placed([host], either, CARD)
     assert [seat.devices for seat in found.seats] == [("0000:c1:00.0",), ("0000:00:00.0",)]
 
@@ -127,9 +137,9 @@ def test_gpus_and_the_network_card_are_of_one_host() -> None:
     together = replace(
         cards("c", "", ""), devices=(*cards("c", "", "").devices, Device("0000:c1:00.0", NIC))
     )
-    wanted = Wanted((CARD, CARD, RDMA), peer_to_peer=True)
-    assert isinstance(place(apart, wanted, ()), HostsTooSmall)
-    found = place([*apart, together], wanted, ())
+    requested = Requested((CARD, CARD, RDMA), peer_to_peer=True)
+    assert isinstance(place(apart, requested, ()), HostsTooSmall)
+    found = place([*apart, together], requested, ())
     assert isinstance(found, Promise)
     assert found.host == "host-c"
 
@@ -144,12 +154,14 @@ def test_a_group_is_given_with_all_of_its_parts_or_not_at_all() -> None:
         ),
     )
     host = replace(cards("a", "", "", ""), device_groups=(group,))
-    (seat,) = placed([host], AskedGroup("nvlink")).seats
+    (seat,) = placed([host], GroupRequest("nvlink")).seats
     assert len(set(seat.devices)) == 2
-    assert isinstance(refused([host], AskedGroup("nvlink"), AskedGroup("nvlink")), HostsTooSmall)
+    assert isinstance(
+        refused([host], GroupRequest("nvlink"), GroupRequest("nvlink")), HostsTooSmall
+    )
     busy = with_holder(with_holder(host, 0, "vm-1"), 1, "vm-1")
-    assert isinstance(refused([busy], AskedGroup("nvlink")), NoRoom)
-    assert isinstance(refused([cards("b", "", "")], AskedGroup("nvlink")), DeviceNotOffered)
+    assert isinstance(refused([busy], GroupRequest("nvlink")), NoRoom)
+    assert isinstance(refused([cards("b", "", "")], GroupRequest("nvlink")), DeviceNotOffered)
     kept = Promise("default/other", "host-a", (seat,))
     assert isinstance(refused([host], CARD, CARD, promises=[kept]), NoRoom)
     assert placed([host], CARD, promises=[kept]).seats[0].devices[0] not in seat.devices
@@ -158,8 +170,8 @@ def test_a_group_is_given_with_all_of_its_parts_or_not_at_all() -> None:
 def test_sub_ids_are_looked_at_and_what_is_not_told_may_be_right() -> None:
     there = PciIds(*T4[:2], 0x10DE, 0x12A2)
     host = cards("a", "", ids=there)
-    assert placed([host], AskedDevice((there._replace(revision=0xA1),)))
-    other = AskedDevice((there._replace(sub_device=0x12A3),))
+    assert placed([host], PassthroughRequest((there._replace(revision=0xA1),)))
+    other = PassthroughRequest((there._replace(sub_device=0x12A3),))
     assert isinstance(refused([host], other), DeviceNotOffered)
 
 
@@ -284,12 +296,12 @@ def test_it_is_said_when_the_size_of_others_is_in_the_way() -> None:
         "0000:80:00.0 of esx-b has vGPUs of 8 GiB"
         in refused([shared("b", [])], Q4, promises=[kept]).words
     )
-    for hosts, asked in (
+    for hosts, requested_item in (
         ([shared("a", ["grid_t4-8q", "grid_t4-8q"])], Q8),  # full of the very same
         ([shared("a", ["grid_t4-8q", "grid_t4-8q"])], Q4),  # full in any case
-        ([cards("a", ""), with_holder(cards("b", ""), 0, "vm-1")], AskedGroup("none")),
+        ([cards("a", ""), with_holder(cards("b", ""), 0, "vm-1")], GroupRequest("none")),
     ):
-        assert "one size" not in refused(hosts, asked).words
+        assert "one size" not in refused(hosts, requested_item).words
 
 
 def test_what_no_host_could_ever_have_is_told_apart() -> None:
@@ -301,7 +313,7 @@ def test_what_no_host_could_ever_have_is_told_apart() -> None:
 
 
 def test_what_there_is_instead_is_said() -> None:
-    found = refused([shared("a", []), cards("b", "gold")], AskedVgpu("grid_t4-16c"))
+    found = refused([shared("a", []), cards("b", "gold")], VgpuRequest("grid_t4-16c"))
     assert isinstance(found, DeviceNotOffered)
     assert is_terminal(found)
     assert "There is: grid_t4-16q, grid_t4-4q, grid_t4-8q." in found.words
@@ -330,18 +342,18 @@ def test_what_would_do_but_for_its_state_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested_item",
     [
-        [AskedVgpu("../%2e\n\x1b[31m" * 100)],
-        [AskedGroup("pair/%s of\tthis")],
-        [AskedDevice((PciIds(0, 0),), "x" * 1024)],
-        [AskedDevice(())],
+        [VgpuRequest("../%2e\n\x1b[31m" * 100)],
+        [GroupRequest("pair/%s of\tthis")],
+        [PassthroughRequest((PciIds(0, 0),), "x" * 1024)],
+        [PassthroughRequest(())],
         [CARD] * 200,
         [Q4, Q8] * 100,
     ],
 )
-def test_odd_requests_are_refused_in_one_line(asked: list[Asked]) -> None:
-    found = refused([cards("a", *[""] * 8), shared("b", [], [], [], [])], *asked)
+def test_odd_requests_are_refused_in_one_line(requested_item: list[DeviceRequest]) -> None:
+    found = refused([cards("a", *[""] * 8), shared("b", [], [], [], [])], *requested_item)
     assert is_terminal(found)
     assert found.words.isprintable()
     assert len(found.words) < 2000

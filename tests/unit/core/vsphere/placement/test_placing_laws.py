@@ -30,12 +30,12 @@ from laneway.core.vsphere.placement.capacity import fits
 from laneway.core.vsphere.placement.placing import holds, place
 from laneway.core.vsphere.placement.reservation import Promise
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 A, B = PciIds(0x10DE, 0x1EB8), PciIds(0x15B3, 0x101D)
@@ -52,10 +52,12 @@ GROUPS = (
     DeviceGroup("mixed", parts=(GroupPart("nvidiaVgpu", "", None, "four"), GroupPart("dvx", ""))),
 )
 
-DEVICES = st.builds(AskedDevice, st.sampled_from([(A,), (B,), (A, B)]), st.sampled_from(LABELS))
-VGPUS = st.builds(AskedVgpu, st.sampled_from(sorted(PROFILES)))
-ASKED = st.one_of(DEVICES, VGPUS, st.builds(AskedGroup, st.sampled_from(["pair", "mixed"])))
-WISHES = st.lists(ASKED, min_size=1, max_size=3).map(lambda devices: Wanted(tuple(devices)))
+DEVICES = st.builds(
+    PassthroughRequest, st.sampled_from([(A,), (B,), (A, B)]), st.sampled_from(LABELS)
+)
+VGPUS = st.builds(VgpuRequest, st.sampled_from(sorted(PROFILES)))
+ASKED = st.one_of(DEVICES, VGPUS, st.builds(GroupRequest, st.sampled_from(["pair", "mixed"])))
+WISHES = st.lists(ASKED, min_size=1, max_size=3).map(lambda devices: Requested(tuple(devices)))
 
 
 # ------------------------------------------------------------------------- the rules, once more
@@ -81,35 +83,43 @@ def on_board(board: Board) -> list[str]:
     return [user.profile for user in board.users]
 
 
-def parts(host: Host, asked: Asked) -> list[AskedDevice | AskedVgpu] | None:
-    if not isinstance(asked, AskedGroup):
-        return [asked]
-    if asked.name not in {one.name for one in host.device_groups}:
+def parts(
+    host: Host, requested_item: DeviceRequest
+) -> list[PassthroughRequest | VgpuRequest] | None:
+    if not isinstance(requested_item, GroupRequest):
+        return [requested_item]
+    if requested_item.name not in {one.name for one in host.device_groups}:
         return None
-    return [AskedDevice((A,)), AskedDevice((B,))] if asked.name == "pair" else [AskedVgpu("four")]
+    return (
+        [PassthroughRequest((A,)), PassthroughRequest((B,))]
+        if requested_item.name == "pair"
+        else [VgpuRequest("four")]
+    )
 
 
-def would_do(device: Device, asked: AskedDevice) -> bool:
-    return device.ids in asked.allowed and asked.label in ("", device.label)
+def would_do(device: Device, requested_item: PassthroughRequest) -> bool:
+    return device.ids in requested_item.allowed and requested_item.label in ("", device.label)
 
 
-def ways(host: Host, wanted: Wanted) -> Iterator[dict[str, list[AskedDevice | AskedVgpu]]]:
+def ways(
+    host: Host, requested: Requested
+) -> Iterator[dict[str, list[PassthroughRequest | VgpuRequest]]]:
     """Every way of putting all of it on a host that promises nothing to others, by device."""
-    units: list[AskedDevice | AskedVgpu] = []
-    for asked in wanted.devices:
-        found = parts(host, asked)
+    units: list[PassthroughRequest | VgpuRequest] = []
+    for requested_item in requested.devices:
+        found = parts(host, requested_item)
         if found is None:
             return
         units += found
     free = [one for one in host.devices if one.active and not one.holder]
     choices = [
         [one.id for one in free if would_do(one, unit)]
-        if isinstance(unit, AskedDevice)
+        if isinstance(unit, PassthroughRequest)
         else [one.id for one in host.boards]
         for unit in units
     ]
     for way in product(*choices):
-        taken: dict[str, list[AskedDevice | AskedVgpu]] = {}
+        taken: dict[str, list[PassthroughRequest | VgpuRequest]] = {}
         for unit, at in zip(units, way, strict=True):
             taken.setdefault(at, []).append(unit)
         if all(len(taken.get(one.id, ())) <= 1 for one in free) and all(
@@ -168,9 +178,9 @@ def check(fleet: Sequence[Host], promises: Sequence[Promise]) -> None:
     """Nothing is promised that is not there, is somebody's, or is promised to another."""
     for host in fleet:
         here = [seat for one in promises if one.host == host.ref for seat in one.seats]
-        given: dict[str, list[AskedDevice | AskedVgpu]] = {}
+        given: dict[str, list[PassthroughRequest | VgpuRequest]] = {}
         for seat in here:
-            units = parts(host, seat.asked)
+            units = parts(host, seat.request)
             assert units is not None
             for unit, at in zip(units, seat.devices, strict=True):
                 given.setdefault(at, []).append(unit)
@@ -179,21 +189,21 @@ def check(fleet: Sequence[Host], promises: Sequence[Promise]) -> None:
         for at, units in given.items():
             if at in by_id:
                 (unit,) = units
-                assert isinstance(unit, AskedDevice)
+                assert isinstance(unit, PassthroughRequest)
                 assert would_do(by_id[at], unit)
                 assert by_id[at].active
                 assert not by_id[at].holder
             else:
-                names = [unit.profile for unit in units if isinstance(unit, AskedVgpu)]
+                names = [unit.profile for unit in units if isinstance(unit, VgpuRequest)]
                 assert len(names) == len(units)
                 assert is_carried(board_of[at], on_board(board_of[at]) + names)
 
 
-def promised(fleet: Sequence[Host], wishes: Sequence[Wanted]) -> list[Promise]:
+def promised(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Promise]:
     """As much as can be promised, one machine after the other."""
     given: list[Promise] = []
-    for number, wanted in enumerate(wishes):
-        found = place(fleet, wanted, given, machine=f"default/m{number}")
+    for number, requested in enumerate(wishes):
+        found = place(fleet, requested, given, machine=f"default/m{number}")
         if isinstance(found, Promise):
             given.append(found)
     return given
@@ -203,22 +213,22 @@ def promised(fleet: Sequence[Host], wishes: Sequence[Wanted]) -> list[Promise]:
 
 
 @given(FLEETS, WISHES)
-def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, wanted) -> None:
-    found = place(fleet, wanted, (), machine="default/m")
-    exists = any(next(ways(host, wanted), None) is not None for host in fleet)
+def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, requested) -> None:
+    found = place(fleet, requested, (), machine="default/m")
+    exists = any(next(ways(host, requested), None) is not None for host in fleet)
     assert isinstance(found, Promise) == exists
     if isinstance(found, Promise):
-        assert [seat.asked for seat in found.seats] == list(wanted.devices)
+        assert [seat.request for seat in found.seats] == list(requested.devices)
         check(fleet, [found])
 
 
 @given(
     st.tuples(*map(boards, range(3))).map(lambda there: Host("host-0", "esx-0", boards=there)),
-    st.lists(VGPUS, min_size=1, max_size=5).map(lambda devices: Wanted(tuple(devices))),
+    st.lists(VGPUS, min_size=1, max_size=5).map(lambda devices: Requested(tuple(devices))),
 )
-def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, wanted) -> None:
-    found = place([host], wanted, (), machine="default/m")
-    exists = next(ways(host, wanted), None) is not None
+def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, requested) -> None:
+    found = place([host], requested, (), machine="default/m")
+    exists = next(ways(host, requested), None) is not None
     assert isinstance(found, Promise) == exists
     if isinstance(found, Promise):
         check([host], [found])
@@ -233,28 +243,28 @@ def test_nothing_is_promised_twice(fleet, wishes) -> None:
 
 
 @given(FLEETS, st.lists(WISHES, max_size=5), WISHES, st.data())
-def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, wanted, data) -> None:
+def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, requested, data) -> None:
     given = promised(fleet, wishes)
-    if isinstance(place(fleet, wanted, given), Promise) and given:
+    if isinstance(place(fleet, requested, given), Promise) and given:
         gone = data.draw(st.sampled_from(given))
-        assert isinstance(place(fleet, wanted, [one for one in given if one != gone]), Promise)
+        assert isinstance(place(fleet, requested, [one for one in given if one != gone]), Promise)
 
 
 @given(FLEETS, st.lists(WISHES, max_size=4), WISHES, st.randoms())
-def test_the_order_of_the_facts_does_not_matter(fleet, wishes, wanted, random) -> None:
+def test_the_order_of_the_facts_does_not_matter(fleet, wishes, requested, random) -> None:
     given = promised(fleet, wishes)
     other, others = list(fleet), list(given)
     random.shuffle(other)
     random.shuffle(others)
-    one, two = place(fleet, wanted, given), place(other, wanted, others)
+    one, two = place(fleet, requested, given), place(other, requested, others)
     assert type(one) is type(two)
     if isinstance(one, Promise):
         assert one == two
 
 
 @given(FLEETS, st.lists(WISHES, max_size=4), WISHES)
-def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, wanted) -> None:
-    found = place(fleet, wanted, promised(fleet, wishes))
+def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, requested) -> None:
+    found = place(fleet, requested, promised(fleet, wishes))
     if isinstance(found, Promise):
         return
     empty = [
@@ -265,34 +275,34 @@ def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, wanted
         )
         for host in fleet
     ]
-    assert is_terminal(found) != isinstance(place(empty, wanted, ()), Promise)
+    assert is_terminal(found) != isinstance(place(empty, requested, ()), Promise)
     assert found.words.isprintable()
 
 
 @given(hosts(), WISHES)
-def test_as_many_machines_fit_as_can_be_put_together(host, wanted) -> None:
-    count = fits([host], wanted, (), limit=3)
+def test_as_many_machines_fit_as_can_be_put_together(host, requested) -> None:
+    count = fits([host], requested, (), limit=3)
 
     def exists(machines: int) -> bool:
-        return next(ways(host, Wanted(wanted.devices * machines)), None) is not None
+        return next(ways(host, Requested(requested.devices * machines)), None) is not None
 
     assert count == max(number for number in range(4) if not number or exists(number))
 
 
 @given(hosts(), st.lists(DEVICES, min_size=1, max_size=4))
 def test_no_label_is_taken_by_who_did_not_ask_for_it_unless_it_must_be(host, devices) -> None:
-    found = place([host], Wanted(tuple(devices)), ())
+    found = place([host], Requested(tuple(devices)), ())
     if not isinstance(found, Promise):
         return
     labels = {one.id: one.label for one in host.devices}
     borrowed = sum(
-        not seat.asked.label and labels[seat.devices[0]] != ""
+        not seat.request.label and labels[seat.devices[0]] != ""
         for seat in found.seats
-        if isinstance(seat.asked, AskedDevice)
+        if isinstance(seat.request, PassthroughRequest)
     )
     least = min(
         sum(not unit.label and labels[at] != "" for at, (unit,) in way.items())
-        for way in ways(host, Wanted(tuple(devices)))
+        for way in ways(host, Requested(tuple(devices)))
     )
     assert borrowed == least
 
@@ -316,8 +326,8 @@ def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions,
         machine = f"default/m{number}"
         on = set(holders.values())
         if action == "ask" and machine not in given:
-            wanted = Wanted((AskedDevice((A,)),) * (1 + turn % 2))
-            found = place(fleet(), wanted, list(given.values()), machine=machine)
+            requested = Requested((PassthroughRequest((A,)),) * (1 + turn % 2))
+            found = place(fleet(), requested, list(given.values()), machine=machine)
             if isinstance(found, Promise):
                 given[machine] = replace(found, vm=f"vm-{number}")
         elif machine in given and action == "start" and given[machine].vm not in on:

@@ -17,39 +17,39 @@ from laneway.core.vsphere.inventory.vms import (
 )
 from laneway.core.vsphere.provisioning.matching import match, parts_of, serves
 from laneway.core.vsphere.spec.requests import (
-    Asked,
-    AskedDevice,
-    AskedGroup,
-    AskedVgpu,
+    DeviceRequest,
+    GroupRequest,
+    PassthroughRequest,
     PciIds,
-    Wanted,
+    Requested,
+    VgpuRequest,
 )
 
 T4, A40 = PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x2235)
 
 ASKED = st.one_of(
-    st.builds(AskedVgpu, st.sampled_from(["grid_t4-8q", "grid_t4-16q"])),
+    st.builds(VgpuRequest, st.sampled_from(["grid_t4-8q", "grid_t4-16q"])),
     st.builds(
-        AskedDevice,
+        PassthroughRequest,
         st.sampled_from([(T4,), (A40,), (T4, A40)]),
         st.sampled_from(["", "lab-a", "lab-b"]),
     ),
-    st.builds(AskedGroup, st.sampled_from(["pair", "quad"])),
+    st.builds(GroupRequest, st.sampled_from(["pair", "quad"])),
 )
-WISHES = st.lists(ASKED, max_size=5).map(lambda devices: Wanted(tuple(devices)))
+WISHES = st.lists(ASKED, max_size=5).map(lambda devices: Requested(tuple(devices)))
 
 
-def as_ordered(wanted: Wanted, first: int = 13000) -> list[Attached]:
+def as_ordered(requested: Requested, first: int = 13000) -> list[Attached]:
     """The devices that a VM has after all was attached that was asked for."""
     found: list[Attached] = []
-    for index, asked in enumerate(wanted.devices):
+    for index, requested_item in enumerate(requested.devices):
         key = first + 10 * index
-        match asked:
-            case AskedVgpu(profile=profile):
+        match requested_item:
+            case VgpuRequest(profile=profile):
                 found.append(Attached(key, VgpuBacking(profile)))
-            case AskedDevice(allowed=allowed, label=label):
+            case PassthroughRequest(allowed=allowed, label=label):
                 found.append(Attached(key, DynamicBacking(allowed, label)))
-            case AskedGroup(name=name):
+            case GroupRequest(name=name):
                 found += [
                     Attached(key + part, DynamicBacking((T4,)), index + 1, name)
                     for part in range(2)
@@ -57,103 +57,103 @@ def as_ordered(wanted: Wanted, first: int = 13000) -> list[Attached]:
     return found
 
 
-def served(wanted: Sequence[Asked], units: Sequence[Attached]) -> int:
+def served(requested: Sequence[DeviceRequest], units: Sequence[Attached]) -> int:
     """The most items that can be served, by trying every way."""
-    size = max(len(wanted), len(units))
+    size = max(len(requested), len(units))
     padded: list[Attached | None] = [*units, *[None] * (size - len(units))]
     return max(
         sum(
-            unit is not None and serves(unit, asked)
-            for unit, asked in zip(order, wanted, strict=False)
+            unit is not None and serves(unit, requested_item)
+            for unit, requested_item in zip(order, requested, strict=False)
         )
         for order in permutations(padded)
     )
 
 
 @given(WISHES, st.randoms())
-def test_what_was_attached_as_asked_is_neither_missing_nor_surplus(wanted, random) -> None:
-    attached = as_ordered(wanted)
+def test_what_was_attached_as_asked_is_neither_missing_nor_surplus(requested, random) -> None:
+    attached = as_ordered(requested)
     random.shuffle(attached)
-    found = match(wanted, attached)
+    found = match(requested, attached)
     assert found.missing == ()
     assert found.surplus == ()
     assert all(
-        seat is not None and serves(seat, asked)
-        for seat, asked in zip(found.seats, wanted.devices, strict=True)
+        seat is not None and serves(seat, requested_item)
+        for seat, requested_item in zip(found.seats, requested.devices, strict=True)
     )
 
 
 @given(WISHES, WISHES)
-def test_no_device_serves_two_items_and_as_many_are_served_as_can_be(wanted, other) -> None:
+def test_no_device_serves_two_items_and_as_many_are_served_as_can_be(requested, other) -> None:
     attached = [one for one in as_ordered(other) if not one.group]
-    found = match(wanted, attached)
+    found = match(requested, attached)
     keys = [seat.key for seat in found.seats if seat is not None]
-    assert len(keys) == len(set(keys)) == served(wanted.devices, attached)
-    assert len(found.missing) == len(wanted.devices) - len(keys)
+    assert len(keys) == len(set(keys)) == served(requested.devices, attached)
+    assert len(found.missing) == len(requested.devices) - len(keys)
     assert sorted(keys + [one.key for one in found.surplus]) == sorted(one.key for one in attached)
 
 
 def test_equal_cards_are_told_apart_by_their_labels() -> None:
-    wanted = Wanted((AskedDevice((T4,), "lab-a"), AskedDevice((T4,), "lab-b")))
+    requested = Requested((PassthroughRequest((T4,), "lab-a"), PassthroughRequest((T4,), "lab-b")))
     a, b = Attached(1, DynamicBacking((T4,), "lab-a")), Attached(2, DynamicBacking((T4,), "lab-b"))
-    assert match(wanted, [b, a]).seats == (a, b)
-    both_a = match(wanted, [a, Attached(3, DynamicBacking((T4,), "lab-a"))])
-    assert both_a.missing == (wanted.devices[1],)
+    assert match(requested, [b, a]).seats == (a, b)
+    both_a = match(requested, [a, Attached(3, DynamicBacking((T4,), "lab-a"))])
+    assert both_a.missing == (requested.devices[1],)
     assert [one.key for one in both_a.surplus] == [3]
 
 
 def test_equal_labels_are_counted() -> None:
-    wanted = Wanted((AskedDevice((T4,), "lab-a"),) * 2)
+    requested = Requested((PassthroughRequest((T4,), "lab-a"),) * 2)
     one = Attached(1, DynamicBacking((T4,), "lab-a"))
-    assert match(wanted, [one]).seats == (one, None)
-    assert match(wanted, [one]).missing == (wanted.devices[1],)
+    assert match(requested, [one]).seats == (one, None)
+    assert match(requested, [one]).missing == (requested.devices[1],)
 
 
 def test_an_item_without_a_label_leaves_the_labelled_device_to_others() -> None:
-    plain, gold = AskedDevice((T4,)), AskedDevice((T4,), "gold")
+    plain, gold = PassthroughRequest((T4,)), PassthroughRequest((T4,), "gold")
     without, with_ = Attached(1, DynamicBacking((T4,))), Attached(2, DynamicBacking((T4,), "gold"))
-    assert match(Wanted((plain,)), [with_, without]).seats == (without,)
-    assert match(Wanted((plain, gold)), [with_, without]).seats == (without, with_)
-    assert match(Wanted((plain,)), [with_]).seats == (with_,)
+    assert match(Requested((plain,)), [with_, without]).seats == (without,)
+    assert match(Requested((plain, gold)), [with_, without]).seats == (without, with_)
+    assert match(Requested((plain,)), [with_]).seats == (with_,)
 
 
 def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
     a, b = Attached(1, DynamicBacking((T4,))), Attached(2, DynamicBacking((A40,)))
     gold = Attached(3, DynamicBacking((T4,), "gold"))
-    either, t4 = AskedDevice((T4, A40)), AskedDevice((T4,))
-    assert match(Wanted((either, t4)), [a, b, gold]).seats == (b, a)
+    either, t4 = PassthroughRequest((T4, A40)), PassthroughRequest((T4,))
+    assert match(Requested((either, t4)), [a, b, gold]).seats == (b, a)
 
 
 def test_a_device_that_could_be_something_else_is_not_what_was_asked_for() -> None:
     either, one = Attached(1, DynamicBacking((T4, A40))), Attached(2, DynamicBacking((T4,)))
-    assert match(Wanted((AskedDevice((T4,)),)), [either]).surplus == (either,)
-    assert match(Wanted((AskedDevice((T4, A40)),)), [one]).missing == ()
+    assert match(Requested((PassthroughRequest((T4,)),)), [either]).surplus == (either,)
+    assert match(Requested((PassthroughRequest((T4, A40)),)), [one]).missing == ()
 
 
 def test_subsystem_and_revision_are_part_of_what_is_asked_for() -> None:
     exact = PciIds(*T4[:2], 0x10DE, 0x12A2, 0xA1)
     one, any_ = Attached(1, DynamicBacking((exact,))), Attached(2, DynamicBacking((T4,)))
-    assert match(Wanted((AskedDevice((exact,)),)), [any_, one]).seats == (one,)
-    assert match(Wanted((AskedDevice((exact,)),)), [any_]).seats == (None,)
-    assert match(Wanted((AskedDevice((T4,)),)), [one]).seats == (one,)
+    assert match(Requested((PassthroughRequest((exact,)),)), [any_, one]).seats == (one,)
+    assert match(Requested((PassthroughRequest((exact,)),)), [any_]).seats == (None,)
+    assert match(Requested((PassthroughRequest((T4,)),)), [one]).seats == (one,)
 
 
 def test_a_fixed_device_is_nobodys() -> None:
     fixed = Attached(1, FixedBacking("0000:3b:00.0"))
-    found = match(Wanted((AskedDevice((T4,)),)), [fixed])
+    found = match(Requested((PassthroughRequest((T4,)),)), [fixed])
     assert found.missing
     assert found.surplus == (fixed,)
 
 
 def test_a_part_of_a_group_serves_no_single_item() -> None:
     part = Attached(1, VgpuBacking("grid_t4-8q"), group=1, group_name="pair")
-    assert match(Wanted((AskedVgpu("grid_t4-8q"),)), [part]).surplus == (part,)
-    assert match(Wanted((AskedGroup("quad"),)), [part]).missing
-    assert match(Wanted((AskedGroup("pair"),)), [part]).seats == (part,)
+    assert match(Requested((VgpuRequest("grid_t4-8q"),)), [part]).surplus == (part,)
+    assert match(Requested((GroupRequest("quad"),)), [part]).missing
+    assert match(Requested((GroupRequest("pair"),)), [part]).seats == (part,)
 
 
 def test_what_is_left_of_a_group_serves_nobody() -> None:
-    wanted = Wanted((AskedGroup("pair"),))
+    requested = Requested((GroupRequest("pair"),))
     whole = [Attached(key, VgpuBacking("grid_t4-8q"), group=1, group_name="pair") for key in (1, 2)]
     hosts = [
         Host(
@@ -162,14 +162,14 @@ def test_what_is_left_of_a_group_serves_nobody() -> None:
             device_groups=(DeviceGroup("pair", parts=(GroupPart("nvidiaVgpu", "T4"),) * 2),),
         )
     ]
-    parts = parts_of(wanted, hosts)
-    assert match(wanted, whole, parts).missing == ()
-    lost = match(wanted, whole[:1], parts)
-    assert (lost.missing, lost.surplus) == (wanted.devices, (whole[0],))
+    parts = parts_of(requested, hosts)
+    assert match(requested, whole, parts).missing == ()
+    lost = match(requested, whole[:1], parts)
+    assert (lost.missing, lost.surplus) == (requested.devices, (whole[0],))
 
 
 def test_a_group_whose_name_is_not_told_is_the_one_that_was_asked_for() -> None:
     parts = [Attached(key, VgpuBacking("grid_t4-8q"), group=1) for key in (1, 2)]
-    found = match(Wanted((AskedGroup("pair"),)), parts)
+    found = match(Requested((GroupRequest("pair"),)), parts)
     assert found.seats == (parts[0],)
     assert found.surplus == ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from laneway.core.vsphere.provisioning.mmio import address_space_gib, extra_config, gpu_memory_gib
-from laneway.core.vsphere.spec.requests import AskedDevice, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import PassthroughRequest, PciIds, Requested
 
 T4 = PciIds(0x10DE, 0x1EB8)
-PLAIN = Wanted((AskedDevice((T4,)),))
+PLAIN = Requested((PassthroughRequest((T4,)),))
 
 
 @pytest.mark.parametrize(
@@ -31,17 +31,17 @@ def test_nothing_is_set_for_what_has_no_memory_of_its_own() -> None:
 
 
 def test_peers_may_reach_each_other_where_that_is_asked_for() -> None:
-    wanted = Wanted(PLAIN.devices, peer_to_peer=True)
-    assert extra_config([0], wanted, {}) == {
+    requested = Requested(PLAIN.devices, peer_to_peer=True)
+    assert extra_config([0], requested, {}) == {
         "pciPassthru.allowP2P": "TRUE",
         "pciPassthru.RelaxACSforP2P": "TRUE",
     }
 
 
 def test_what_a_user_sets_stands_however_it_is_written() -> None:
-    wanted = Wanted(PLAIN.devices, peer_to_peer=True)
+    requested = Requested(PLAIN.devices, peer_to_peer=True)
     custom = {"PciPassthru.64BitMMIOSizeGB": "512", "pciPassthru.allowP2P": "FALSE"}
-    assert extra_config([16], wanted, custom) == {
+    assert extra_config([16], requested, custom) == {
         "pciPassthru.use64bitMMIO": "TRUE",
         "pciPassthru.RelaxACSforP2P": "TRUE",
     }

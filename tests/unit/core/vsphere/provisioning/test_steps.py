@@ -44,12 +44,18 @@ from laneway.core.vsphere.provisioning.steps import (
     Wish,
     next_step,
 )
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 
 T4 = PciIds(0x10DE, 0x1EB8)
-CARD = AskedDevice((T4,))
-PROFILE = AskedVgpu("grid_t4-8q")
-WISH = Wish(Wanted((CARD, PROFILE)))
+CARD = PassthroughRequest((T4,))
+PROFILE = VgpuRequest("grid_t4-8q")
+WISH = Wish(Requested((CARD, PROFILE)))
 PROMISE = Promise("default/one", "host-1", ())
 HAS_CARD = Attached(13000, DynamicBacking((T4,)))
 HAS_PROFILE = Attached(13001, VgpuBacking("grid_t4-8q"))
@@ -120,9 +126,9 @@ def test_a_vm_that_vanished_is_not_made_again_and_holds_nothing() -> None:
 def test_hardware_is_upgraded_before_devices_are_attached() -> None:
     old = replace(OFF, hardware_version=13, devices=())
     assert step(old) == Upgrade(17)
-    assert step(old, Wish(Wanted((AskedGroup("pair"),)))) == Upgrade(17)
+    assert step(old, Wish(Requested((GroupRequest("pair"),)))) == Upgrade(17)
     assert step(old, replace(WISH, hardware_version=20)) == Upgrade(20)
-    assert step(old, Wish(Wanted((PROFILE,)))) == Configure((PROFILE,))
+    assert step(old, Wish(Requested((PROFILE,)))) == Configure((PROFILE,))
     assert step(replace(OFF, hardware_version=21), replace(WISH, hardware_version=20)) == SwitchOn()
 
 

@@ -53,7 +53,13 @@ from laneway.core.vsphere.provisioning.steps import (
     Wish,
     next_step,
 )
-from laneway.core.vsphere.spec.requests import Asked, AskedDevice, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    DeviceRequest,
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 from support.examples import many
 
 T4, A2 = PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x25B6)
@@ -122,7 +128,10 @@ class ModelVCenter:
             return Fault("InvalidArgument", "One by one.")
         rest = [one for one in self.vms[vm].devices if one not in step.remove]
         key = max((one.key for one in rest), default=12999)
-        added = [Attached(key + 1 + i, backing(asked)) for i, asked in enumerate(step.add)]
+        added = [
+            Attached(key + 1 + i, backing(requested_item))
+            for i, requested_item in enumerate(step.add)
+        ]
         self._change(vm, devices=(*rest, *added), memory_locked=True)
         return None
 
@@ -150,11 +159,11 @@ class ModelVCenter:
         self.vms[vm] = replace(self.vms[vm], **fields)
 
 
-def backing(asked: Asked) -> Backing:
-    if isinstance(asked, AskedVgpu):
-        return VgpuBacking(asked.profile)
-    assert isinstance(asked, AskedDevice)
-    return DynamicBacking(asked.allowed, asked.label)
+def backing(requested_item: DeviceRequest) -> Backing:
+    if isinstance(requested_item, VgpuRequest):
+        return VgpuBacking(requested_item.profile)
+    assert isinstance(requested_item, PassthroughRequest)
+    return DynamicBacking(requested_item.allowed, requested_item.label)
 
 
 def nothing() -> Fault | None:
@@ -181,7 +190,7 @@ class Follower:
 
     def forget(self) -> None:
         """What only a living process knows."""
-        self.lingered = self.one_by_one = self.joined = self.given_up = self.asked = False
+        self.lingered = self.one_by_one = self.joined = self.given_up = self.requested_item = False
         self.struck: frozenset[str] = frozenset()
 
     def turn(self) -> Step:
@@ -211,7 +220,7 @@ class Follower:
             joined=self.joined,
             struck=self.struck,
             given_up=self.given_up,
-            asked_guest=self.asked,
+            asked_guest=self.requested_item,
             patience=False,
         )
         step = next_step(self.wish, vm, self.promise, task, past)
@@ -233,8 +242,8 @@ class Follower:
             self._order("", work)
             self.ordered = not self.task
         elif vm is not None and work is not nothing:
-            surplus = match(self.wish.wanted, vm.devices).surplus
-            if self.wish.wanted.devices:
+            surplus = match(self.wish.requested, vm.devices).surplus
+            if self.wish.requested.devices:
                 assert not (isinstance(step, SwitchOn) and surplus)
             self._order(vm.ref, work)
             self.joined = self.joined or isinstance(step, Join)
@@ -275,7 +284,7 @@ class Follower:
                 self.given_up = True
             case AskGuest():
                 vcenter.change(ref, on=False)
-                self.asked = True
+                self.requested_item = True
             case AwaitAddresses():
                 vcenter.change(ref, addresses=("10.0.0.7",))
             case Release():
@@ -300,11 +309,11 @@ TROUBLES = ["killed before", "killed after", "answer lost"]
 EVENTS = [*TROUBLES, "restart", "fault", "settle", "detach", "switched off", "destroyed", "delete"]
 ASKED = st.sampled_from(
     [
-        AskedVgpu("grid_t4-8q"),
-        AskedVgpu("grid_t4-16q"),
-        AskedDevice((T4,)),
-        AskedDevice((T4,), "blue"),
-        AskedDevice((A2, T4)),
+        VgpuRequest("grid_t4-8q"),
+        VgpuRequest("grid_t4-16q"),
+        PassthroughRequest((T4,)),
+        PassthroughRequest((T4,), "blue"),
+        PassthroughRequest((A2, T4)),
     ]
 )
 BACKINGS = st.sampled_from(
@@ -312,7 +321,9 @@ BACKINGS = st.sampled_from(
 )
 WISHES = st.builds(
     Wish,
-    wanted=st.lists(ASKED, max_size=4).map(lambda asked: Wanted(tuple(asked))),
+    requested=st.lists(ASKED, max_size=4).map(
+        lambda requested_item: Requested(tuple(requested_item))
+    ),
     hardware_version=st.sampled_from([0, 13, 19]),
     group=st.sampled_from(["", "gpus"]),
     placed=st.booleans(),
@@ -369,11 +380,11 @@ def check(follower: Follower, template: Counter[Backing]) -> None:
     vcenter = follower.vcenter
     assert len(vcenter.vms) <= 1
     for vm in vcenter.vms.values():
-        surplus = Counter(one.backing for one in match(follower.wish.wanted, vm.devices).surplus)
+        surplus = Counter(one.backing for one in match(follower.wish.requested, vm.devices).surplus)
         assert surplus <= template, "attached more than was asked for"
-        if vm.on and follower.wish.wanted.devices:
+        if vm.on and follower.wish.requested.devices:
             assert not surplus
-        if follower.wish.wanted.devices:
+        if follower.wish.requested.devices:
             assert follower.promise is not None
     assert not (follower.gone and vcenter.vms)
 
@@ -384,7 +395,7 @@ def check(follower: Follower, template: Counter[Backing]) -> None:
 @given(story=STORIES)
 def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
     wish, template = story.wish, Counter(story.template)
-    refusing = set(story.refusing) if wish.wanted.devices else set()
+    refusing = set(story.refusing) if wish.requested.devices else set()
     vcenter = ModelVCenter(story.template, refusing, story.drs)
     vcenter.refuses_many = story.many
     follower = Follower(vcenter, wish)
@@ -418,5 +429,5 @@ def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
         assert isinstance(last, Ready), last
         assert vm is not None
         assert vm.on
-        assert not match(wish.wanted, vm.devices).missing
-        assert not (wish.wanted.devices and match(wish.wanted, vm.devices).surplus)
+        assert not match(wish.requested, vm.devices).missing
+        assert not (wish.requested.devices and match(wish.requested, vm.devices).surplus)

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.vsphere.spec.parsing import EITHER, Problem, read, read_spec, released
-from laneway.core.vsphere.spec.requests import AskedDevice, AskedGroup, AskedVgpu, PciIds, Wanted
+from laneway.core.vsphere.spec.requests import (
+    GroupRequest,
+    PassthroughRequest,
+    PciIds,
+    Requested,
+    VgpuRequest,
+)
 
 T4 = {"deviceId": 7864, "vendorId": 4318}
 T4_IDS = PciIds(4318, 7864)
@@ -40,30 +46,30 @@ def paths(problems: tuple[Problem, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("item", "asked"),
+    ("item", "requested_item"),
     [
-        (VGPU, AskedVgpu("grid_t4-16q")),
-        (T4, AskedDevice((T4_IDS,))),
-        ({**T4, "customLabel": "gold"}, AskedDevice((T4_IDS,), "gold")),
+        (VGPU, VgpuRequest("grid_t4-16q")),
+        (T4, PassthroughRequest((T4_IDS,))),
+        ({**T4, "customLabel": "gold"}, PassthroughRequest((T4_IDS,), "gold")),
         # What an older client sends for what it does not mean.
-        ({**T4, "vGPUProfile": "", "customLabel": ""}, AskedDevice((T4_IDS,))),
-        ({**VGPU, "deviceId": None, "vendorId": None}, AskedVgpu("grid_t4-16q")),
-        ({"profileName": "grid_t4-16q"}, AskedVgpu("grid_t4-16q")),
-        ({"deviceGroupName": "Nvidia:4@a100"}, AskedGroup("Nvidia:4@a100")),
+        ({**T4, "vGPUProfile": "", "customLabel": ""}, PassthroughRequest((T4_IDS,))),
+        ({**VGPU, "deviceId": None, "vendorId": None}, VgpuRequest("grid_t4-16q")),
+        ({"profileName": "grid_t4-16q"}, VgpuRequest("grid_t4-16q")),
+        ({"deviceGroupName": "Nvidia:4@a100"}, GroupRequest("Nvidia:4@a100")),
         (
             {"allowedDevices": [T4, {**T4, "subVendorId": 0, "revisionId": 161}, T4]},
-            AskedDevice((T4_IDS, PciIds(4318, 7864, 0, None, 161))),
+            PassthroughRequest((T4_IDS, PciIds(4318, 7864, 0, None, 161))),
         ),
-        ({"allowedDevices": [T4], "customLabel": "gold"}, AskedDevice((T4_IDS,), "gold")),
+        ({"allowedDevices": [T4], "customLabel": "gold"}, PassthroughRequest((T4_IDS,), "gold")),
         # Names are vCenter's: whatever is in them, they are only compared.
-        ({"vGPUProfile": "../../etc/%2e%2e ⛰ 'x'"}, AskedVgpu("../../etc/%2e%2e ⛰ 'x'")),
-        ({"vGPUProfile": "x" * 1024}, AskedVgpu("x" * 1024)),
-        ({**T4, "customLabel": "a/b\t%s"}, AskedDevice((T4_IDS,), "a/b\t%s")),
-        ({"deviceId": 1, "vendorId": 65534}, AskedDevice((PciIds(65534, 1),))),
+        ({"vGPUProfile": "../../etc/%2e%2e ⛰ 'x'"}, VgpuRequest("../../etc/%2e%2e ⛰ 'x'")),
+        ({"vGPUProfile": "x" * 1024}, VgpuRequest("x" * 1024)),
+        ({**T4, "customLabel": "a/b\t%s"}, PassthroughRequest((T4_IDS,), "a/b\t%s")),
+        ({"deviceId": 1, "vendorId": 65534}, PassthroughRequest((PciIds(65534, 1),))),
     ],
 )
-def test_what_an_item_asks_for(item: Any, asked: Any) -> None:
-    assert read([item]) == (Wanted((asked,)), ())
+def test_what_an_item_asks_for(item: Any, requested_item: Any) -> None:
+    assert read([item]) == (Requested((requested_item,)), ())
 
 
 HALF, NONE, BOTH = "is missing", "this item has neither", "this item has "
@@ -84,8 +90,8 @@ HALF, NONE, BOTH = "is missing", "this item has neither", "this item has "
     ],
 )
 def test_an_item_says_in_exactly_one_way_what_it_wants(item: Any, path: str, words: str) -> None:
-    wanted, (problem,) = read([VGPU, item])
-    assert wanted.devices == (AskedVgpu("grid_t4-16q"),)
+    requested, (problem,) = read([VGPU, item])
+    assert requested.devices == (VgpuRequest("grid_t4-16q"),)
     assert problem.path == f"pciDevices[1]{path}"
     assert problem.kind == "Invalid value"
     assert problem.message.startswith(EITHER)
@@ -96,8 +102,8 @@ def test_an_item_says_in_exactly_one_way_what_it_wants(item: Any, path: str, wor
 @pytest.mark.parametrize("value", [-1, -32634, 0, 0xFFFF, 0x10000, 10**30, "7864", 1.5, True, [1]])
 @pytest.mark.parametrize("name", ["deviceId", "vendorId"])
 def test_ids_that_no_device_has(name: str, value: Any) -> None:
-    wanted, (problem,) = read([{**T4, name: value}])
-    assert wanted == Wanted()
+    requested, (problem,) = read([{**T4, name: value}])
+    assert requested == Requested()
     assert (problem.path, problem.value) == (f"pciDevices[0].{name}", value)
     assert "between 1 and 65534" in problem.message
 
@@ -116,16 +122,16 @@ def test_ids_that_no_device_has(name: str, value: Any) -> None:
     ],
 )
 def test_allowed_devices_that_cannot_be(allowed: Any, path: str) -> None:
-    wanted, problems = read([{"allowedDevices": allowed}])
-    assert wanted == Wanted()
+    requested, problems = read([{"allowedDevices": allowed}])
+    assert requested == Requested()
     assert paths(problems) == [f"pciDevices[0].allowedDevices{path}"]
 
 
 @pytest.mark.parametrize("way", [VGPU, {"deviceGroupName": "g"}, {"profileName": "p"}])
 def test_a_label_is_for_whole_devices(way: Any) -> None:
-    wanted, (problem,) = read([{**way, "customLabel": "gold"}])
+    requested, (problem,) = read([{**way, "customLabel": "gold"}])
     assert problem.works
-    assert (wanted, ()) == read([way])  # it is attached all the same, and must be counted
+    assert (requested, ()) == read([way])  # it is attached all the same, and must be counted
     assert (problem.path, problem.kind) == ("pciDevices[0].customLabel", "Forbidden")
 
 
@@ -133,24 +139,26 @@ def test_a_label_is_for_whole_devices(way: Any) -> None:
 @pytest.mark.parametrize("value", [7, ["a"], {"a": 1}, True, "x" * 1025, "a\x00b", "\ud800"])
 def test_names_that_cannot_be_sent(name: str, value: Any) -> None:
     item = {name: value} if name != "customLabel" else {**T4, name: value}
-    wanted, (problem,) = read([item])
-    assert wanted == Wanted()
+    requested, (problem,) = read([item])
+    assert requested == Requested()
     assert problem.path == f"pciDevices[0].{name}"
 
 
 def test_two_hundred_devices() -> None:
-    wanted, (problem,) = read([VGPU] * 200)
-    assert len(wanted.devices) == 128
+    requested, (problem,) = read([VGPU] * 200)
+    assert len(requested.devices) == 128
     assert problem == Problem("pciDevices", 200, "must have at most 128 items", "Too many")
     assert read([VGPU] * 128)[1] == ()
 
 
 def test_the_proposals_lists_are_read_like_the_released_one() -> None:
-    wanted, problems = read(
+    requested, problems = read(
         None, pcidevices=[T4], vgpudevices=[{"profileName": "grid_t4-16q"}], peer_to_peer=True
     )
     assert problems == ()
-    assert wanted == Wanted((AskedDevice((T4_IDS,)), AskedVgpu("grid_t4-16q")), peer_to_peer=True)
+    assert requested == Requested(
+        (PassthroughRequest((T4_IDS,)), VgpuRequest("grid_t4-16q")), peer_to_peer=True
+    )
     assert paths(read([], vgpudevices=[{}])[1]) == ["vgpudevices[0]"]
     assert paths(read((), pcidevices=[T4] * 100, vgpudevices=[VGPU] * 100)[1]) == ["vgpudevices"]
 
@@ -166,7 +174,7 @@ def test_what_is_no_list(value: Any) -> None:
     for name in ("pciDevices", "pcidevices", "vgpudevices"):
         assert paths(read_spec({name: value})[1]) == [name]
     assert paths(read([value])[1]) == ["pciDevices[0]"]
-    assert read_spec(value) == (Wanted(), ())
+    assert read_spec(value) == (Requested(), ())
 
 
 @pytest.mark.parametrize(
@@ -192,16 +200,16 @@ def test_the_released_form_of_a_spec(spec: Any, items: Any) -> None:
 
 @given(JSON, JSON, JSON, JSON)
 def test_any_json_is_read(items: Any, plain: Any, shared: Any, peers: Any) -> None:
-    wanted, problems = read(items, pcidevices=plain, vgpudevices=shared, peer_to_peer=peers)
+    requested, problems = read(items, pcidevices=plain, vgpudevices=shared, peer_to_peer=peers)
     lists = [one if isinstance(one, list) else [] for one in (items, plain, shared)]
-    assert len(wanted.devices) <= min(128, sum(map(len, lists)))
+    assert len(requested.devices) <= min(128, sum(map(len, lists)))
     for problem in problems:
         assert problem.path.startswith(("pciDevices", "pcidevices", "vgpudevices", "peerToPeer"))
         assert problem.message
         assert problem.message.isprintable()
     # Nothing is left out without a word.
     if not problems:
-        assert len(wanted.devices) == sum(map(len, lists))
+        assert len(requested.devices) == sum(map(len, lists))
 
 
 @given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=3))
