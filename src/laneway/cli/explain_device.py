@@ -13,9 +13,9 @@ from laneway.core.pci import Bar, Link, PciAddress, PciFunction
 from laneway.core.usability import (
     Effect,
     Reason,
-    group_mates,
     judge,
     judge_usb,
+    other_group_members,
     remedy,
     text,
     usable,
@@ -103,17 +103,17 @@ def _named(code: str, name: str) -> str:
 
 
 def _place(function: PciFunction, inventory: Inventory) -> Section:
-    mates = [
-        f"with {mate.address}  {labels.pci(mate)}, {_held_by(mate)}"
-        for mate in group_mates(function, inventory)
+    members = [
+        f"with {member.address}  {labels.pci(member)}, {_held_by(member)}"
+        for member in other_group_members(function, inventory)
     ]
     group = "none" if function.iommu_group is None else str(function.iommu_group)
-    alone = " (alone in it)" if function.iommu_group is not None and not mates else ""
+    alone = " (alone in it)" if function.iommu_group is not None and not members else ""
     node = "not known" if function.numa_node is None else str(function.numa_node)
     return Section(
         "Place",
         (
-            fact("IOMMU group", f"{group}{alone}", *mates),
+            fact("IOMMU group", f"{group}{alone}", *members),
             fact("NUMA node", node),
             fact("behind", _other(function.upstream, inventory)),
             fact("link", link(function.link)),
@@ -134,8 +134,8 @@ def _rows(addresses: tuple[PciAddress, ...]) -> Iterator[str]:
         yield "  ".join(map(str, addresses[start : start + _PER_ROW]))
 
 
-def _held_by(mate: PciFunction) -> str:
-    return f"driver {mate.driver}" if mate.driver else "no driver"
+def _held_by(member: PciFunction) -> str:
+    return f"driver {member.driver}" if member.driver else "no driver"
 
 
 def link(value: Link) -> str:

@@ -31,7 +31,7 @@ from laneway.core.vgpu.spelling import short_name
 
 COLUMNS = ("ADDRESS", "DEVICE", "DRIVER", "IOMMU", "NUMA", "CAN BE GIVEN TO A VM")
 
-_MATES_NAMED = 2
+_MEMBERS_NAMED = 2
 _VGPU_KINDS = (ReasonKind.VGPU_CONFIGURED, ReasonKind.VGPU_FUNCTION)
 
 
@@ -140,14 +140,14 @@ class _View:
     def _group(self, function: PciFunction) -> str:
         if function.iommu_group is None:
             return ""
-        mates = [
-            str(mate.address)
-            for mate in self.groups[function.iommu_group]
-            if mate.address != function.address and not mate.is_bridge
+        members = [
+            str(member.address)
+            for member in self.groups[function.iommu_group]
+            if member.address != function.address and not member.is_bridge
         ]
-        if not mates:
+        if not members:
             return str(function.iommu_group)
-        named = ", ".join(mates) if len(mates) <= _MATES_NAMED else f"{len(mates)} more"
+        named = ", ".join(members) if len(members) <= _MEMBERS_NAMED else f"{len(members)} more"
         return f"{function.iommu_group} (with {named})"
 
     def _vgpu_notes(self, card: PciFunction, vgpus: list[VgpuFunction]) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ Giving back trusts only what is: a function on vfio-pci, or one that has no driv
 was interrupted: it is reserved for vfio-pci, or known to have had one. It is reset while no driver
 has it, so that nothing of its last user reaches the next, and then goes to whichever driver wants
 it: what it was on before may have been removed since. All members of the group are free before the
-first is reset: one that fails its reset goes to quarantine, and no mate is given to the node beside
-it.
+first is reset: one that fails its reset goes to quarantine, and no group member is given to the
+node beside it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from laneway.core.usability import (
     VFIO_DRIVER,
     Effect,
     goes_along,
-    group_mates,
     judge,
+    other_group_members,
     remedy,
     text,
 )
@@ -88,9 +88,9 @@ def release(address: PciAddress, situation: Situation) -> Decision:
 
 
 def group_members(function: PciFunction, situation: Situation) -> list[PciFunction]:
-    """The function and those mates that VFIO takes along, by address."""
-    mates = filter(goes_along, group_mates(function, situation.inventory))
-    return sorted((function, *mates), key=lambda member: member.address)
+    """The function and those group members that VFIO takes along, by address."""
+    members = filter(goes_along, other_group_members(function, situation.inventory))
+    return sorted((function, *members), key=lambda member: member.address)
 
 
 def _taken(member: PciFunction, situation: Situation) -> bool:

@@ -5,7 +5,7 @@ will refuse by it, and all say the same. A reason is data (what it is and its fa
 its remedy are made here too, in `text` and `remedy`, so that no two readers see different ones.
 
 What VFIO demands decides: a device has an IOMMU group, and everything in that group other than a
-bridge leaves its driver together with it. So a device is also judged by its group mates.
+bridge leaves its driver together with it. So a device is also judged by its group members.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReasonKind(StrEnum):
     VFS_ENABLED = "VirtualFunctionsEnabled"
     VGPU_CONFIGURED = "VgpuConfigured"
     VGPU_FUNCTION = "VgpuFunction"
-    GROUP_MATES = "GroupMembers"
+    GROUP_MEMBERS = "GroupMembers"
     DISPLAY = "ConsoleDisplay"
     NO_RESET = "NoResetMethod"
     ON_VFIO = "AlreadyOnVfio"
@@ -57,7 +57,7 @@ class ReasonKind(StrEnum):
 _EFFECTS = {
     ReasonKind.DISPLAY: Effect.WARNS,
     ReasonKind.NO_RESET: Effect.WARNS,
-    ReasonKind.GROUP_MATES: Effect.INFORMS,
+    ReasonKind.GROUP_MEMBERS: Effect.INFORMS,
     ReasonKind.ON_VFIO: Effect.INFORMS,
 }
 
@@ -67,7 +67,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: ReasonKind
     devices: tuple[PciAddress, ...] = ()
-    """The other functions concerned: group mates, VFs, the PF."""
+    """The other functions concerned: group members, VFs, the PF."""
     details: tuple[str, ...] = ()
     """Why the node needs it (`holds swap space`), or the vGPU's profile."""
     group: int | None = None
@@ -103,18 +103,18 @@ def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
     return reasons
 
 
-def group_mates(function: PciFunction, inventory: Inventory) -> list[PciFunction]:
+def other_group_members(function: PciFunction, inventory: Inventory) -> list[PciFunction]:
     """The other functions of its IOMMU group, bridges included."""
-    return _Index(inventory).mates(function)
+    return _Index(inventory).other_members(function)
 
 
-def goes_along(mate: PciFunction) -> bool:
+def goes_along(member: PciFunction) -> bool:
     """Whether a member of an IOMMU group takes part in VFIO, so that it must leave its driver.
 
     PCI bridges take no part, and neither does a driverless system bridge; one with a driver (an
     ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
     """
-    return not (mate.is_bridge or (system_bridge(mate.class_code) and not mate.driver))
+    return not (member.is_bridge or (system_bridge(member.class_code) and not member.driver))
 
 
 class _Index:
@@ -134,11 +134,11 @@ class _Index:
             if function.iommu_group is not None:
                 self.groups[function.iommu_group].append(function)
 
-    def mates(self, function: PciFunction) -> list[PciFunction]:
+    def other_members(self, function: PciFunction) -> list[PciFunction]:
         if function.iommu_group is None:
             return []
         group = self.groups[function.iommu_group]
-        return [mate for mate in group if mate.address != function.address]
+        return [member for member in group if member.address != function.address]
 
 
 def _judge(function: PciFunction, index: _Index) -> list[Reason]:
@@ -191,27 +191,27 @@ def _occupied(function: PciFunction, index: _Index) -> list[Reason]:
 
 
 def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
-    """What the IOMMU group adds: mates that cannot leave their driver, and those that will."""
-    mates = [mate for mate in index.mates(function) if goes_along(mate)]
+    """What the IOMMU group adds: group members that cannot leave their driver, and those that will."""
+    members = [member for member in index.other_members(function) if goes_along(member)]
     reasons: list[Reason] = []
     coming: list[PciAddress] = []
-    for mate in mates:
-        needed = index.critical.get(mate.address, ())
-        if system_bridge(mate.class_code):
-            needed = (*needed, f"system bridge on driver {mate.driver}")
+    for member in members:
+        needed = index.critical.get(member.address, ())
+        if system_bridge(member.class_code):
+            needed = (*needed, f"system bridge on driver {member.driver}")
         if needed:
             kind, details = ReasonKind.GROUP_CRITICAL, needed
-        elif occupied := _occupied(mate, index):
+        elif occupied := _occupied(member, index):
             kind, details = ReasonKind.GROUP_IN_USE, tuple(text(reason) for reason in occupied)
         else:
-            coming.append(mate.address)
+            coming.append(member.address)
             continue
         reasons.append(
-            Reason(kind=kind, devices=(mate.address,), details=details, group=function.iommu_group)
+            Reason(kind=kind, devices=(member.address,), details=details, group=function.iommu_group)
         )
     if coming:
         reasons.append(
-            Reason(kind=ReasonKind.GROUP_MATES, devices=tuple(coming), group=function.iommu_group)
+            Reason(kind=ReasonKind.GROUP_MEMBERS, devices=tuple(coming), group=function.iommu_group)
         )
     return reasons
 
@@ -220,7 +220,7 @@ def _displays(function: PciFunction, index: _Index) -> list[Reason]:
     """The console's display, whether it is the function itself or comes along."""
     return [
         Reason(kind=ReasonKind.DISPLAY, devices=(one.address,), details=shown)
-        for one in (function, *index.mates(function))
+        for one in (function, *index.other_members(function))
         if (shown := index.displays.get(one.address))
     ]
 
@@ -239,7 +239,7 @@ _TEXTS = {
     ReasonKind.VFS_ENABLED: "virtual functions are enabled on it: {count}{details}",
     ReasonKind.VGPU_CONFIGURED: "a vGPU is configured on it: {details}",
     ReasonKind.VGPU_FUNCTION: "it is a virtual function of the vGPU card {devices}",
-    ReasonKind.GROUP_MATES: "other devices of IOMMU group {group} leave the node too: {devices}",
+    ReasonKind.GROUP_MEMBERS: "other devices of IOMMU group {group} leave the node too: {devices}",
     ReasonKind.DISPLAY: ("the node's console stays blank until the next boot: {devices} {details}"),
     ReasonKind.NO_RESET: "the kernel has no method to reset it between two VMs",
     ReasonKind.ON_VFIO: "it is already on vfio-pci",
@@ -267,7 +267,7 @@ _REMEDIES = {
         "Configure a vGPU on it through the VGPUDevice of the same name, and use that in the VM;"
         " or disable the card's virtual functions and claim the whole card."
     ),
-    ReasonKind.GROUP_MATES: "",
+    ReasonKind.GROUP_MEMBERS: "",
     ReasonKind.DISPLAY: "Make sure that you can reach the node over the network or a serial line.",
     ReasonKind.NO_RESET: ("It may need a reboot of the node after use; test it first."),
     ReasonKind.ON_VFIO: "",

@@ -1,8 +1,8 @@
 """The one observer: everything that a plan must know of a node, read right before it is made.
 
 A scan tells what there is. Users, overrides and modes are read only for the functions that a plan
-can touch: those asked for, their PFs and VFs, and the mates of each in its IOMMU group. What cannot
-be read is left out or told (`blind`, `unasked`), never guessed.
+can touch: those asked for, their PFs and VFs, and the group members of each in its IOMMU group.
+What cannot be read is left out or told (`blind`, `unasked`), never guessed.
 """
 
 from __future__ import annotations

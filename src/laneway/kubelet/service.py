@@ -18,7 +18,7 @@ from grpclib.server import Stream
 
 from laneway.api.kubelet import deviceplugin_pb2 as pb
 from laneway.api.kubelet.deviceplugin_grpc import DevicePluginBase
-from laneway.core.device_plugin.answer import Answer, Denied, answer, with_mates
+from laneway.core.device_plugin.answer import Answer, Denied, answer, with_group_members
 from laneway.core.device_plugin.offer import Offer
 from laneway.core.device_plugin.preference import prefer
 from laneway.kubelet.recent import RecentAllocations
@@ -174,14 +174,14 @@ class Service(DevicePluginBase):
     ) -> Mapping[str, str]:
         """What of these, or of what goes with them, whoever is meant may not have, and why."""
         offers = self._offers
-        groups = {one: with_mates(offers, (one,)) & offers.keys() for one in ids}
+        groups = {one: with_group_members(offers, (one,)) & offers.keys() for one in ids}
         devices = [offers[one] for one in sorted({*ids}.union(*groups.values()) & offers.keys())]
         found = await self._gate.barred(self._resource, devices, count, patient=patient)
         return {
-            one: found[mate]
-            for one, mates in groups.items()
-            for mate in sorted(mates)
-            if mate in found
+            one: found[member]
+            for one, members in groups.items()
+            for member in sorted(members)
+            if member in found
         }
 
     async def PreStartContainer(

@@ -95,7 +95,7 @@ async def test_somebody_elses_device(
     await world.running("desk")
 
 
-async def test_vgpus_of_the_vendors_framework_become_host_devices_with_mates_and_all(
+async def test_vgpus_of_the_vendors_framework_become_host_devices_with_group_members_and_all(
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:
     await world.add("node1", "a2-vfio")

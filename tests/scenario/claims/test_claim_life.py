@@ -78,7 +78,7 @@ async def test_a_claim_of_a_device_that_was_pulled_out_stays_and_can_go(
     assert agent._hardware.state.originals == {}
 
 
-async def test_a_mate_of_a_device_that_was_pulled_out_goes_back(
+async def test_a_group_member_of_a_device_that_was_pulled_out_goes_back(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
     host = simulated("workstation", "node1")
@@ -93,7 +93,7 @@ async def test_a_mate_of_a_device_that_was_pulled_out_goes_back(
     assert driver(host, AUDIO) == before
 
 
-async def test_a_mate_with_a_claim_of_its_own_stays_when_the_other_was_pulled_out(
+async def test_a_group_member_with_a_claim_of_its_own_stays_when_the_other_was_pulled_out(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
     host = simulated("workstation", "node1")

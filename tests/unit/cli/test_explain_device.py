@@ -42,7 +42,9 @@ def page_of(
     return capsys.readouterr().out
 
 
-def test_page_names_the_group_mates_and_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_names_the_group_group_members_and_what_they_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     audio = gpu(address=AUDIO, class_code="040300", device="ffff", driver="snd_hda_intel")
     out = page_of(capsys, Inventory(functions=(gpu(), audio)), gpu())
     assert "NVIDIA Corporation AD104GL [L4]" in out

@@ -133,7 +133,7 @@ def test_parts_of_the_machine_appear_only_on_request() -> None:
     }  # fmt: skip
 
 
-def test_group_column_names_few_mates_and_counts_many() -> None:
+def test_group_column_names_few_group_members_and_counts_many() -> None:
     def group_of(size: int) -> str:
         functions = tuple(function(GPU._replace(function=n), iommu_group=9) for n in range(size))
         return rows(Inventory(functions=functions))["0000:08:00.0"].cells[3]
@@ -143,7 +143,7 @@ def test_group_column_names_few_mates_and_counts_many() -> None:
     assert group_of(5) == "9 (with 4 more)"
 
 
-def test_bridge_in_the_group_is_no_mate() -> None:
+def test_bridge_in_the_group_is_no_group_member() -> None:
     bridge = function(PciAddress.parse("0000:00:01.0"), class_code="060400", iommu_group=9)
     inventory = Inventory(functions=(bridge, function(GPU, iommu_group=9)))
     assert rows(inventory)["0000:08:00.0"].cells[3] == "9"

@@ -356,7 +356,7 @@ def drivers(situation: Situation) -> dict[PciAddress, str]:
 
 
 def group(asked: PciFunction, situation: Situation) -> set[PciAddress]:
-    """The function and its mates that are no bridges, told without the code under test."""
+    """The function and its group members that are no bridges, told without the code under test."""
     return {asked.address} | {
         one.address
         for one in situation.inventory.functions

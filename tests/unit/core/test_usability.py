@@ -79,14 +79,14 @@ def test_nvswitch_is_a_device_like_any_other_though_its_class_says_bridge() -> N
 
 def test_without_iommu_group_there_is_a_remedy() -> None:
     subject = function(iommu_group=None)
-    # A second device without a group is no mate: "no group" is not a group.
+    # A second device without a group is no group member: "no group" is not a group.
     other = function(AUDIO, iommu_group=None)
     [reason] = judge(subject, Inventory(functions=(subject, other)))
     assert reason.kind is ReasonKind.NO_IOMMU_GROUP
     assert "intel_iommu=on" in remedy(reason)
 
 
-def test_harmless_group_mates_come_along_and_are_named() -> None:
+def test_harmless_group_group_members_come_along_and_are_named() -> None:
     audio = function(AUDIO, class_code="040300", driver="snd_hda_intel")
     reasons = judge(function(), Inventory(functions=(function(), audio)))
     assert usable(reasons)
@@ -95,9 +95,9 @@ def test_harmless_group_mates_come_along_and_are_named() -> None:
     ]
 
 
-def test_critical_group_mate_blocks_and_is_named_with_its_reason() -> None:
-    mate = function(AUDIO, class_code="020000", driver="igb")
-    inventory = Inventory(functions=(function(), mate), critical={AUDIO: ("default route",)})
+def test_critical_group_group_member_blocks_and_is_named_with_its_reason() -> None:
+    member = function(AUDIO, class_code="020000", driver="igb")
+    inventory = Inventory(functions=(function(), member), critical={AUDIO: ("default route",)})
     reasons = judge(function(), inventory)
     assert not usable(reasons)
     assert "0000:08:00.1, which is critical to the node: default route" in short(reasons)
@@ -229,10 +229,10 @@ def test_total_and_never_gives_away_a_group_that_holds_a_needed_device(
         if usable(verdicts[subject.address]):
             assert subject.address not in critical
             assert subject.iommu_group is not None
-            for mate in functions:
-                if mate.iommu_group == subject.iommu_group and not mate.is_bridge:
-                    assert mate.address not in critical or (
-                        mate.class_code.startswith("06") and not mate.driver
+            for member in functions:
+                if member.iommu_group == subject.iommu_group and not member.is_bridge:
+                    assert member.address not in critical or (
+                        member.class_code.startswith("06") and not member.driver
                     )
 
 

@@ -34,7 +34,9 @@ async def look(machine: SimulatedMachine, folder: Path, *addresses: PciAddress) 
     return await observe(hardware(machine, folder), "node", addresses)
 
 
-async def test_group_mates_are_looked_at_too(machine: SimulatedMachine, tmp_path: Path) -> None:
+async def test_group_group_members_are_looked_at_too(
+    machine: SimulatedMachine, tmp_path: Path
+) -> None:
     host, audio = machine.host, WORKSTATION["audio"]
     host.write(f"/sys/bus/pci/devices/{audio}/driver_override", "vfio-pci")
     situation = await look(machine, tmp_path, WORKSTATION["gpu"])

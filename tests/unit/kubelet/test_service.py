@@ -205,7 +205,7 @@ async def test_a_refused_request_hands_out_nothing(
     assert not plugins.recent_allocations()
 
 
-async def test_a_mate_of_what_another_pod_just_got_is_refused(
+async def test_a_group_member_of_what_another_pod_just_got_is_refused(
     plugins: Plugins, gpus: Gpus, plugin: DevicePluginStub
 ) -> None:
     plugins.offer(gpus(1, 2, group=7))

@@ -2,7 +2,7 @@
 
 Works on the object as it came, of which most is not ours: what the user wrote stays, entry by entry
 and in his order. All entries of a resource go to the list where they belong, at its end, then the
-claimed mates of IOMMU groups; mediated devices say who has the display; the pod gets the memory
+claimed members of IOMMU groups; mediated devices say who has the display; the pod gets the memory
 that large devices take; and an annotation says which devices were looked at. A second pass finds
 nothing to do.
 
@@ -21,7 +21,7 @@ import msgspec
 from laneway.admission.machines import overhead
 from laneway.admission.machines.displays import with_displays
 from laneway.admission.machines.gpus import Lists, arranged, in_both
-from laneway.admission.machines.mates import Mates, mates_of
+from laneway.admission.machines.group_members import GroupMembers, group_members_of
 from laneway.admission.machines.operations import Operation, at, put, remove
 from laneway.admission.recording import Asking, is_seen
 from laneway.admission.world import World
@@ -45,7 +45,7 @@ _RESERVED = (*_SPEC, "memory", "reservedOverhead")
 _ADDED = (*_RESERVED, "addedOverhead")
 _MARK = ("metadata", "annotations", ANNOTATION_ADMITTED)
 _MOST = 8
-"""So many mates are told of."""
+"""So many group members are told of."""
 
 
 class Mutation(NamedTuple):
@@ -79,7 +79,7 @@ def mutate(
     found = _in_place(asked, stored, world, filled_in=filled_in)
     if had is not None and _are_same(had, _as_devices(found)):
         return Mutation((*_put_lists(raw, found), *_keep_mark(raw, old, had)))
-    found, mates = _with_mates(found, stored, world, filled_in=filled_in)
+    found, members = _with_group_members(found, stored, world, filled_in=filled_in)
     final = _as_devices(found)
     old_asking = None if before is None or had is None else Asking(had, before.metadata)
     # What we said of the devices that it had, if somebody has not said more since.
@@ -89,7 +89,7 @@ def mutate(
         *(_reserve(raw, _quantity(final, world), ours) if features.reserved_overhead else ()),
         *_put_mark(raw, mark_of(final) if is_seen(final, old_asking) else ""),
     ]
-    told = (*_staying(mates, had), *_warnings(mates, final, world, features))
+    told = (*_staying(members, had), *_warnings(members, final, world, features))
     return Mutation(tuple(operations), told)
 
 
@@ -101,7 +101,7 @@ def as_stored(spec: VirtualMachineSpec, world: World) -> Devices:
     )
     filled_in = _is_filled_in(spec)
     found = _in_place(asked, Lists(), world, filled_in=filled_in)
-    return _as_devices(_with_mates(found, Lists(), world, filled_in=filled_in)[0])
+    return _as_devices(_with_group_members(found, Lists(), world, filled_in=filled_in)[0])
 
 
 def _as_raw(request: DeviceRequest) -> dict[str, Any]:
@@ -142,16 +142,18 @@ def _in_place(asked: Lists, stored: Lists, world: World, *, filled_in: bool) -> 
     return Lists(found.hosts, with_displays(found.gpus, world))
 
 
-def _with_mates(
+def _with_group_members(
     lists: Lists, stored: Lists, world: World, *, filled_in: bool
-) -> tuple[Lists, Mates]:
-    """The lists and what the devices bring along, each mate in the list of its resource."""
-    mates = mates_of(_as_devices(lists).all, world)
-    if not mates.claimed:
-        return lists, mates
-    more = [{"name": mate.name, "deviceName": mate.device_name} for mate, _ in mates.claimed]
+) -> tuple[Lists, GroupMembers]:
+    """The lists and what the devices bring along, each group member in the list of its resource."""
+    members = group_members_of(_as_devices(lists).all, world)
+    if not members.claimed:
+        return lists, members
+    more = [
+        {"name": member.name, "deviceName": member.device_name} for member, _ in members.claimed
+    ]
     asked = Lists([*lists.hosts, *more], lists.gpus)
-    return _in_place(asked, stored, world, filled_in=filled_in), mates
+    return _in_place(asked, stored, world, filled_in=filled_in), members
 
 
 def _put_lists(raw: Any, lists: Lists) -> Iterator[Operation]:
@@ -199,10 +201,10 @@ def _keep_mark(raw: Any, old: Any, devices: Devices) -> Iterator[Operation]:
         yield from _put_mark(raw, mark if mark == before else "")
 
 
-def _staying(mates: Mates, had: Devices | None) -> Iterator[str]:
-    """Mates that somebody has just taken out."""
+def _staying(members: GroupMembers, had: Devices | None) -> Iterator[str]:
+    """Group members that somebody has just taken out."""
     before = {one.name for one in had.all} if had is not None else set()
-    again = [(mate.name, device) for mate, device in mates.claimed if mate.name in before]
+    again = [(member.name, device) for member, device in members.claimed if member.name in before]
     for name, device in again[:_MOST]:
         yield (
             f"pcidevice/{name} stays in the VM, because {device} of the same IOMMU group does, and "
@@ -210,13 +212,16 @@ def _staying(mates: Mates, had: Devices | None) -> Iterator[str]:
         )
 
 
-def _warnings(mates: Mates, devices: Devices, world: World, features: Features) -> Iterator[str]:
-    for mate, device in mates.unclaimed[:_MOST]:
+def _warnings(
+    members: GroupMembers, devices: Devices, world: World, features: Features
+) -> Iterator[str]:
+    for member, device in members.unclaimed[:_MOST]:
         yield (
-            f"pcidevice/{mate} is in the IOMMU group of {device} and is not claimed: it leaves the "
-            "node too, but the VM does not get it. To use both, claim it and apply the VM again."
+            f"pcidevice/{member} is in the IOMMU group of {device} and is not claimed: it leaves "
+            "the node too, but the VM does not get it. To use both, claim it and apply the VM "
+            "again."
         )
-        if command := _claiming(mate, world):
+        if command := _claiming(member, world):
             yield command
     size = overhead.overhead(devices.all, world)
     if size > overhead.KUBEVIRTS and not features.reserved_overhead:

@@ -38,15 +38,15 @@ def against(world: World, device: PCIDevice, *, binds: bool) -> Findings:
         yield GpusForContainers(name, status.node_name)
     if not binds:
         return
-    mates = mates_of(world, device)
+    members = group_members_of(world, device)
     functions = tuple(sorted(one.metadata.name for one in world.pci_devices.by(PARENT, name)))
     if functions:
         yield GpuShared(name, functions)
-    yield from _unclaimable(device, mates, shared=bool(functions))
-    yield from _usb(world, device, mates)
+    yield from _unclaimable(device, members, shared=bool(functions))
+    yield from _usb(world, device, members)
 
 
-def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool) -> Findings:
+def _unclaimable(device: PCIDevice, members: Sequence[PCIDevice], *, shared: bool) -> Findings:
     """What the agent says of the device and its group, under the name that it has here."""
     name, status = device.metadata.name, device.status
     said = find_condition(status.conditions, "Claimable")
@@ -56,7 +56,7 @@ def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool)
     if status.critical or reason == ReasonKind.CRITICAL:
         yield CriticalToNode(name, tuple(status.critical) or (why,))
         return
-    needed = [one for one in mates if one.status.critical]
+    needed = [one for one in members if one.status.critical]
     if reason in _GROUP_REASONS:
         yield GroupMemberInUse(name, status.iommu_group, why.rstrip("."))
     elif needed:
@@ -74,10 +74,10 @@ def _unclaimable(device: PCIDevice, mates: Sequence[PCIDevice], *, shared: bool)
             yield NotClaimable("pcidevice", name, why or "its agent says so", advice)
 
 
-def _usb(world: World, device: PCIDevice, mates: Sequence[PCIDevice]) -> Findings:
+def _usb(world: World, device: PCIDevice, members: Sequence[PCIDevice]) -> Findings:
     """The claimed USB devices on a controller that would go."""
     node = device.status.node_name
-    going = {one.status.address for one in (device, *mates)} - {""}
+    going = {one.status.address for one in (device, *members)} - {""}
     claimed: dict[str, list[str]] = {}
     for claim in world.usb_claims.by(NODE, node):
         name = claim.metadata.name
@@ -103,12 +103,12 @@ def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findin
     if status.boot_vga:
         yield f"The node's console is on {name}, and stays blank until the next boot."
     others, unclaimed = [], []
-    for mate in mates_of(world, device):
-        claim = world.claims.get(mate.metadata.name)
-        if claim is None and not system_bridge(mate.status.class_id):
-            unclaimed.append(mate.metadata.name)
+    for member in group_members_of(world, device):
+        claim = world.claims.get(member.metadata.name)
+        if claim is None and not system_bridge(member.status.class_id):
+            unclaimed.append(member.metadata.name)
         elif claim is not None and claim.spec.user_name != user:
-            others.append(mate.metadata.name)
+            others.append(member.metadata.name)
     group = status.iommu_group
     if unclaimed:
         yield (
@@ -125,7 +125,7 @@ def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findin
 # --------------------------------------------------------------------------------- look-ups
 
 
-def mates_of(world: World, device: PCIDevice) -> list[PCIDevice]:
+def group_members_of(world: World, device: PCIDevice) -> list[PCIDevice]:
     """The other devices of its IOMMU group."""
     status = device.status
     if not status.iommu_group:

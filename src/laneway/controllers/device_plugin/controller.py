@@ -35,7 +35,7 @@ from laneway.controllers.device_plugin.wishes import Asked, Caches
 from laneway.controllers.device_plugin.withheld import Withheld
 from laneway.controllers.metrics import AllocationCounts
 from laneway.controllers.observing.xids import Xids
-from laneway.core.device_plugin.health import Device, Facts, device_of, judged, with_mates
+from laneway.core.device_plugin.health import Device, Facts, device_of, judged, with_group_members
 from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.device_plugin.offers import Offers, offers
 from laneway.core.inventory import Inventory
@@ -301,7 +301,7 @@ class DevicePluginController:
             )
         if self._beside and self._begun and (owners is not None or self._plugins is None):
             self._publish(self._beside, healthy, inventory, owners or {})
-        taken = with_mates(every, owners or {})
+        taken = with_group_members(every, owners or {})
         standings = {
             _key("PCIDevice", name): misnamed(refusal) for name, refusal in found.refused.items()
         }

@@ -196,7 +196,7 @@ def _take(wish: ClaimWish, situation: Situation) -> Decision:
 
 
 def _needed(wish: ClaimWish, inventory: Inventory) -> tuple[DeviceNeeded] | None:
-    """That the node uses the device or a mate of it, or did when a new claim was first decided."""
+    """That the node uses the device or a group member, or did when the claim was first decided."""
     function = inventory.function(wish.address)
     critical = [
         reason

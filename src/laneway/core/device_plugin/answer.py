@@ -7,8 +7,8 @@ less than it asked for, or with what another one has, is worse than one that doe
 - all or nothing: an id that is not offered, or not healthy, refuses the whole request;
 - no device is told to two containers, and none twice to one.
 
-An IOMMU group can be used by one process only, so with a function its mates of the same resource
-are told as well: the virtual machine gets the group, or nothing.
+An IOMMU group can be used by one process only, so with a function its group members of the same
+resource are told as well: the virtual machine gets the group, or nothing.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def answer(
         for one in request:
             if why := _obstacle(resource, offers, one):
                 return why
-        devices = with_mates(offers, request)
-        if why := _mate_obstacle(offers, devices, {*request}, told, given):
+        devices = with_group_members(offers, request)
+        if why := _member_obstacle(offers, devices, {*request}, told, given):
             return why
         told.update(devices)
         answers.append(_told(resource, [offers[one] for one in sorted(devices)]))
@@ -93,7 +93,7 @@ def _obstacle(resource: str, offers: Mapping[str, Offer], one: str) -> Denied | 
     return None
 
 
-def _mate_obstacle(
+def _member_obstacle(
     offers: Mapping[str, Offer],
     devices: set[str],
     asked: set[str],
@@ -116,7 +116,7 @@ def _mate_obstacle(
     return None
 
 
-def with_mates(offers: Mapping[str, Offer], request: Collection[str]) -> set[str]:
+def with_group_members(offers: Mapping[str, Offer], request: Collection[str]) -> set[str]:
     """Devices that are handed out, and those of their IOMMU groups that go with them."""
     groups = {
         offers[one].group for one in request if one in offers and offers[one].form is Form.PCI

@@ -2,9 +2,9 @@
 
 An IOMMU group can be used by one process only. As soon as one of its functions is with a pod, the
 others are for nobody else. They may still be for that pod: it gets a group's functions one resource
-after the other, and the kubelet asks for healthy ones only. So a mate under another name stays
-healthy until it is known whose the first is, and then as long as that pod is still to get what it
-asks for.
+after the other, and the kubelet asks for healthy ones only. So a group member under another name
+stays healthy until it is known whose the first is, and then as long as that pod is still to get
+what it asks for.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def device_of(offer: Offer) -> Device:
     return offer.resource, offer.id
 
 
-def with_mates(offers: Iterable[Offer], owners: Mapping[Device, Owner]) -> dict[Device, Owner]:
+def with_group_members(
+    offers: Iterable[Offer], owners: Mapping[Device, Owner]
+) -> dict[Device, Owner]:
     """Who has each of these, also by what came along with another function of its group."""
     offers = tuple(offers)
     of_group: dict[tuple[str, int | None], Owner] = {}
@@ -105,10 +107,10 @@ def _not_viable(offer: Offer, groups: Mapping[int, Sequence[PciFunction]]) -> st
     members = groups.get(offer.group, ()) if offer.group is not None else ()
     mine = next((one for one in members if one.address == offer.address), None)
     if mine is None or mine.driver != VFIO_DRIVER:
-        return ""  # Its driver is a VFIO driver itself, as those of its mates.
-    for mate in members:
-        if mate.driver not in ("", VFIO_DRIVER) and goes_along(mate):
-            return f"{mate.address} of its IOMMU group {offer.group} is on driver {mate.driver}"
+        return ""  # Its driver is a VFIO driver itself, as those of its group members.
+    for member in members:
+        if member.driver not in ("", VFIO_DRIVER) and goes_along(member):
+            return f"{member.address} of its IOMMU group {offer.group} is on driver {member.driver}"
     return ""
 
 
@@ -152,10 +154,10 @@ class _Users:
         if offer.group is not None:
             for pod, one in self._pods.get(offer.group, {}).items():
                 if (*pod, offer.resource) not in self._wanting:
-                    return _mate(offer.group, one, f"with pod {pod[0]}/{pod[1]}")
+                    return _member(offer.group, one, f"with pod {pod[0]}/{pod[1]}")
             for resource, one in self._fresh.get(offer.group, ()):
                 if resource == offer.resource:
-                    return _mate(offer.group, one, "allocated to a pod that is just starting")
+                    return _member(offer.group, one, "allocated to a pod that is just starting")
         return self._open(offer)
 
     def _open(self, offer: Offer) -> str:
@@ -169,5 +171,5 @@ class _Users:
         return f"{', '.join(processes)} has {node} open and is no pod's" if processes else ""
 
 
-def _mate(group: int, one: str, where: str) -> str:
+def _member(group: int, one: str, where: str) -> str:
     return f"{one} of its IOMMU group {group} is {where}"

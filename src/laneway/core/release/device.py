@@ -41,7 +41,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     vgpus = [vgpu for vgpu in situation.inventory.vgpus if vgpu.address == device]
     if steps := removals(vgpus):
         return conclude(held(device, situation), steps)
-    # Group mates may be on vfio-pci though it is not itself; and a card that leaves its driver
+    # Group members may be on vfio-pci though it is not itself; and a card that leaves its driver
     # loses the VFs that the driver made.
     decision = passthrough.release(device, situation)
     return conclude((*obstacles(function, situation), *refusals_of(decision)), steps_of(decision))

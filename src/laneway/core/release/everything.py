@@ -163,8 +163,8 @@ class _Index:
         """What has to go first."""
         if thing.stage is Stage.LAYOUT:
             return []
-        mates = self.by_card[thing.node, thing.card]
-        earlier = [one for one in mates if one.stage < thing.stage]
+        same_card = self.by_card[thing.node, thing.card]
+        earlier = [one for one in same_card if one.stage < thing.stage]
         return [*self.layouts.get(thing.node, ()), *earlier]
 
 

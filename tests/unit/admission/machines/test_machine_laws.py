@@ -201,8 +201,8 @@ def test_nothing_of_the_users_is_lost_or_moved(
     assert rest_of(after) == rest_of(raw)
     asked = [*full.devices(raw), *full.devices(raw, "gpus")]
     now = [*full.devices(after), *full.devices(after, "gpus")]
-    mates = [one for one in now if one["name"] not in [mine["name"] for mine in asked]]
-    assert len(now) == len(asked) + len(mates)
+    members = [one for one in now if one["name"] not in [mine["name"] for mine in asked]]
+    assert len(now) == len(asked) + len(members)
     for one in asked:
         found = next(entry for entry in now if entry["name"] == one["name"])
         said = one.get("virtualGPUOptions", {})

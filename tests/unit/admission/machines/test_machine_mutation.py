@@ -31,7 +31,7 @@ def card(cluster: Any, node: str = "n1", bus: str = "08", group: str = "5") -> t
     )
 
 
-def test_claimed_mates_come_along(cluster: Any) -> None:
+def test_claimed_group_members_come_along(cluster: Any) -> None:
     gpu, audio = card(cluster)
     after = cluster.mutated(cluster.vm(gpu))
     assert cluster.devices(after) == [
@@ -48,7 +48,7 @@ def test_mates_of_two_devices_of_one_group_come_once(cluster: Any) -> None:
     assert names(cluster.devices(after)) == [gpu, audio, third]
 
 
-def test_devices_without_a_group_have_no_mates(cluster: Any) -> None:
+def test_devices_without_a_group_have_no_group_members(cluster: Any) -> None:
     """Row 81: all devices without one were taken for one group."""
     gpu = cluster.pci("n1", "0000:08:00.0")
     cluster.pci("n1", "0000:09:00.0", "nvidia.com/OTHER")
@@ -75,7 +75,7 @@ def test_a_machine_whose_devices_stay_as_they_are_stays_as_it_is(cluster: Any) -
     assert cluster.mutate(new, old).operations == ()
 
 
-def test_a_mate_that_is_not_claimed_is_told_of(cluster: Any) -> None:
+def test_a_group_member_that_is_not_claimed_is_told_of(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="5")
     audio = cluster.pci("n1", "0000:08:00.1", AUDIO, group="5", claimed=None, class_id="0403")
     mutation = cluster.mutate(cluster.vm(gpu))
@@ -89,7 +89,7 @@ def test_a_mate_that_is_not_claimed_is_told_of(cluster: Any) -> None:
     assert claim["spec"] == {"address": "0000:08:00.1", "nodeName": "n1"}
 
 
-def test_a_device_that_its_mate_brings_back_is_told_of(cluster: Any) -> None:
+def test_a_device_that_its_group_member_brings_back_is_told_of(cluster: Any) -> None:
     """Who takes one of a group out must not believe that it is free."""
     gpu, audio = card(cluster)
     stored = cluster.mutated(cluster.vm(gpu))
@@ -101,11 +101,11 @@ def test_a_device_that_its_mate_brings_back_is_told_of(cluster: Any) -> None:
         assert len(warning) <= 256
     assert cluster.devices(cluster.mutated(cluster.vm(), stored)) == []
     assert cluster.mutate(cluster.vm(), stored).warnings == ()
-    # A mate that is new is what was asked for.
+    # A group member that is new is what was asked for.
     assert cluster.mutate(cluster.vm(gpu), cluster.vm()).warnings == ()
 
 
-def test_bridges_are_no_mates(cluster: Any) -> None:
+def test_bridges_are_no_group_members(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="5")
     cluster.pci("n1", "0000:00:01.0", "intel.com/BRIDGE", group="5", claimed=None, class_id="0604")
     mutation = cluster.mutate(cluster.vm(gpu))
@@ -119,7 +119,7 @@ def test_a_group_is_that_of_a_node(cluster: Any) -> None:
     assert names(cluster.devices(cluster.mutated(cluster.vm(gpu)))) == [gpu, audio]
 
 
-def test_a_mate_goes_by_the_name_that_its_claim_has(cluster: Any) -> None:
+def test_a_group_member_goes_by_the_name_that_its_claim_has(cluster: Any) -> None:
     gpu, audio = card(cluster)
     cluster.claim("n1", "0000:08:00.1", f"nvidia.com/{audio}", user="alice")
     assert cluster.devices(cluster.mutated(cluster.vm(gpu)))[1]["deviceName"] == (
@@ -127,7 +127,7 @@ def test_a_mate_goes_by_the_name_that_its_claim_has(cluster: Any) -> None:
     )
 
 
-def test_who_only_bears_the_name_of_a_device_brings_no_mates(cluster: Any) -> None:
+def test_who_only_bears_the_name_of_a_device_brings_no_group_members(cluster: Any) -> None:
     gpu, _ = card(cluster)
     after = cluster.mutated(cluster.vm((gpu, "nvidia.com/OTHER")))
     assert names(cluster.devices(after)) == [gpu]
@@ -211,7 +211,7 @@ def test_the_same_file_applied_again_changes_nothing(cluster: Any) -> None:
     assert applied_again(cluster, stored, *reversed(entries)) == stored
 
 
-def test_the_same_file_applied_again_does_not_look_for_mates(cluster: Any) -> None:
+def test_the_same_file_applied_again_does_not_look_for_group_members(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:09:00.0", group="5")
     cluster.pci("n1", "0000:09:00.1", AUDIO, group="5", claimed=None)
     entries = vendor(cluster, 1)

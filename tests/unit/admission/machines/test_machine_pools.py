@@ -167,7 +167,7 @@ def test_a_machine_of_a_pool_is_refused_what_is_not_there(cluster: Any) -> None:
     assert cluster.reasons(one_of(cluster, POOL), user=CONTROLLER) == ["InsufficientDevices"]
 
 
-def test_a_pool_is_judged_for_the_mates_of_its_devices(cluster: Any) -> None:
+def test_a_pool_is_judged_for_the_group_members_of_its_devices(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="7")
     cluster.pci("n1", "0000:08:00.1", "nvidia.com/AUDIO", group="7", claimed="bob")
     assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["ClaimedByOther"]

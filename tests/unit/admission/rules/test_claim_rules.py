@@ -22,8 +22,8 @@ from laneway.core.ledger.facts import Demand, DeviceFact, Facts, Phase, Who, Who
 
 GPU = "0000:08:00.0"
 NAME = "node1-000008000"
-MATE = "0000:08:00.1"
-MATE_NAME = "node1-000008001"
+MEMBER = "0000:08:00.1"
+MEMBER_NAME = "node1-000008001"
 ADMINISTER = (right("pcideviceclaims", NAME),)
 
 Reasons = Callable[[Any], list[str]]
@@ -109,26 +109,26 @@ def test_a_device_that_only_its_condition_calls_critical(scene: Any, reasons: Re
 
 @pytest.mark.parametrize("reason", ["GroupMemberCritical", "GroupMemberInUse"])
 def test_a_device_whose_group_the_node_uses(scene: Any, reasons: Reasons, reason: str) -> None:
-    why = f"it shares IOMMU group 10 with {MATE}, which is in use: a vGPU"
+    why = f"it shares IOMMU group 10 with {MEMBER}, which is in use: a vGPU"
     scene.pci(GPU, claimable=False, conditions=said(reason, why))
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
     assert reasons(verdict) == ["GroupMemberInUse"]
     assert why in words(verdict)
 
 
-def test_a_group_mate_that_is_critical_counts_before_the_device_itself_says_so(
+def test_a_group_group_member_that_is_critical_counts_before_the_device_itself_says_so(
     scene: Any, reasons: Reasons
 ) -> None:
     scene.pci(GPU)
-    scene.pci(MATE, critical=["the default route"], claimable=False)
+    scene.pci(MEMBER, critical=["the default route"], claimable=False)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
     assert reasons(verdict) == ["GroupMemberInUse"]
-    assert MATE in words(verdict)
+    assert MEMBER in words(verdict)
 
 
 def test_a_critical_device_of_another_group_does_not_matter(scene: Any) -> None:
     scene.pci(GPU)
-    scene.pci(MATE, critical=["the default route"], claimable=False, iommuGroup="11")
+    scene.pci(MEMBER, critical=["the default route"], claimable=False, iommuGroup="11")
     assert scene.judge(RULES, "CREATE", new=scene.claim(GPU)).allowed
 
 
@@ -176,8 +176,8 @@ def test_a_usb_controller_on_which_devices_are_claimed(scene: Any, reasons: Reas
 
 def test_a_group_with_such_a_controller(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU)
-    scene.pci(MATE, classId="0c03")
-    usb(scene, MATE)
+    scene.pci(MEMBER, classId="0c03")
+    usb(scene, MEMBER)
     verdict = scene.judge(RULES, "CREATE", new=scene.claim(GPU))
     assert reasons(verdict) == ["UsbDevicesClaimed"]
     assert "on the controller node1-000008001 have claims" in words(verdict)
@@ -265,7 +265,7 @@ def test_who_may_administer_a_claim_makes_it_for_anybody(scene: Any) -> None:
 
 def test_a_right_on_another_claim_does_not_help(scene: Any) -> None:
     scene.pci(GPU)
-    other = (Access("administer", "pcideviceclaims", MATE_NAME),)
+    other = (Access("administer", "pcideviceclaims", MEMBER_NAME),)
     assert not scene.judge(RULES, "CREATE", new=scene.claim(GPU, "bob"), rights=other).allowed
 
 
@@ -378,21 +378,21 @@ def test_a_claim_becomes_and_ceases_to_be_a_vgpus_by_laneway_only(
 
 def test_the_rest_of_the_group_comes_along(scene: Any) -> None:
     scene.pci(GPU)
-    scene.pci(MATE, classId="0403")
+    scene.pci(MEMBER, classId="0403")
     scene.pci("0000:08:00.2", classId="0600")
     (warning,) = scene.judge(RULES, "CREATE", new=scene.claim(GPU)).warnings
-    assert MATE_NAME in warning
+    assert MEMBER_NAME in warning
     assert "node1-000008002" not in warning, "bridges stay"
-    scene.claimed(MATE)
+    scene.claimed(MEMBER)
     assert scene.judge(RULES, "CREATE", new=scene.claim(GPU)).warnings == ()
 
 
 def test_a_group_that_two_users_share(scene: Any) -> None:
     scene.pci(GPU)
-    scene.pci(MATE)
-    scene.claimed(MATE, "bob")
+    scene.pci(MEMBER)
+    scene.claimed(MEMBER, "bob")
     (warning,) = scene.judge(RULES, "CREATE", new=scene.claim(GPU)).warnings
-    assert f"{MATE_NAME} of the same iommuGroup 10 is claimed by another user" in warning
+    assert f"{MEMBER_NAME} of the same iommuGroup 10 is claimed by another user" in warning
 
 
 def test_the_nodes_console(scene: Any) -> None:

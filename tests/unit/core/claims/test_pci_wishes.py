@@ -191,7 +191,7 @@ def test_claims_of_one_group_keep_each_others_devices() -> None:
     assert keepers("gpu", GPU_AT, left, claims) == ()
 
 
-def test_devices_without_a_group_are_no_mates() -> None:
+def test_devices_without_a_group_are_no_group_members() -> None:
     loose = Inventory(functions=tuple(replace(one, iommu_group=None) for one in FREE.functions))
     assert keepers("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
 

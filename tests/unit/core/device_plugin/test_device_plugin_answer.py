@@ -121,7 +121,7 @@ def test_a_usb_device_without_place_is_refused() -> None:
     assert "unknown" in denied(answer("kubevirt.io/u", by_id(offer), [["u"]])).why
 
 
-def test_a_mate_of_what_was_just_handed_out_is_refused_but_not_the_device_itself() -> None:
+def test_a_group_member_of_what_was_just_handed_out_is_refused_but_not_the_device_itself() -> None:
     offers = by_id(pci("0000:08:00.0", 40), pci("0000:08:00.1", 40), pci("0000:09:00.0", 41))
     just = {"0000:08:00.0"}
     assert "a moment ago" in denied(answer(VF, offers, [["0000:08:00.1"]], just)).why

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.device_plugin.health import Facts, device_of, judged, with_mates
+from laneway.core.device_plugin.health import Facts, device_of, judged, with_group_members
 from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.device_plugin.offers import offers
 from laneway.core.inventory import DeviceError, Inventory
@@ -66,7 +66,7 @@ def test_a_device_that_cannot_be_read_is_for_nobody() -> None:
     assert why(FREE, inventory=unread) == ["EIO", ""]
 
 
-def test_a_mate_on_another_driver_keeps_the_group_from_everybody() -> None:
+def test_a_group_member_on_another_driver_keeps_the_group_from_everybody() -> None:
     there = Inventory(functions=(function(GPU), function(AUDIO, "snd_hda_intel", "040300")))
     assert (
         "0000:08:00.1 of its IOMMU group 7 is on driver snd_hda_intel"
@@ -76,14 +76,14 @@ def test_a_mate_on_another_driver_keeps_the_group_from_everybody() -> None:
     assert why(FREE, CARD, inventory=bridge) == [""]
 
 
-def test_the_mates_of_what_a_pod_has_are_for_nobody_else() -> None:
+def test_the_group_members_of_what_a_pod_has_are_for_nobody_else() -> None:
     facts = Facts(owners={device_of(CARD): POD})
-    has, mate = why(facts)
+    has, member = why(facts)
     assert has == ""
-    assert "0000:08:00.0 of its IOMMU group 7 is with pod default/launcher" in mate
+    assert "0000:08:00.0 of its IOMMU group 7 is with pod default/launcher" in member
 
 
-def test_a_pod_that_is_still_to_get_the_mate_gets_it() -> None:
+def test_a_pod_that_is_still_to_get_the_group_member_gets_it() -> None:
     facts = Facts(
         owners={device_of(CARD): POD}, wanting={("default", "launcher", "acme.com/audio")}
     )
@@ -110,9 +110,9 @@ def test_a_process_that_is_no_pods_is_named_once_it_is_known_who_has_what() -> N
     assert why(Facts(owners={device_of(CARD): POD}, opened=opened), CARD) == [""]
 
 
-def test_a_mate_of_the_same_name_is_with_whoever_has_the_device() -> None:
+def test_a_group_member_of_the_same_name_is_with_whoever_has_the_device() -> None:
     owners = {device_of(CARD): POD}
-    assert with_mates((CARD, TWIN, SOUND), owners) == {
+    assert with_group_members((CARD, TWIN, SOUND), owners) == {
         device_of(CARD): POD,
         device_of(TWIN): POD,
     }

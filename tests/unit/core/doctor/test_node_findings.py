@@ -175,9 +175,9 @@ def test_ari_matters_only_beyond_seven_functions() -> None:
 
 def test_a_group_with_a_disk_of_the_node_is_told_in_the_words_of_the_judgement() -> None:
     disk = PciAddress.parse("0000:05:00.0")
-    mate = nic(address=disk, class_code="010802", driver="nvme", iommu_group=12, total_vfs=None)
+    member = nic(address=disk, class_code="010802", driver="nvme", iommu_group=12, total_vfs=None)
     found = only(
-        node(a2(), mate, inventory={"critical": {disk: ("holds the root file system",)}}),
+        node(a2(), member, inventory={"critical": {disk: ("holds the root file system",)}}),
         "IommuGroups",
     )
     assert "it shares IOMMU group 12 with 0000:05:00.0" in found.what

@@ -161,7 +161,7 @@ def test_a_function_on_vfio_pci_goes_back_to_its_driver() -> None:
     assert after == scene(gpu=True).situation
 
 
-def test_the_mate_that_still_is_on_vfio_pci_goes_back_too() -> None:
+def test_the_group_member_that_still_is_on_vfio_pci_goes_back_too() -> None:
     audio = PciFunction(
         address=PciAddress.parse("0000:08:00.1"),
         vendor="10de",

@@ -102,10 +102,10 @@ def test_it_ends_with_nothing_left_but_what_somebody_has(found: list[Thing]) -> 
         for action in look.actions:
             one = action.thing
             assert not one.holder
-            mates = [m for m in state.values() if (m.card, m.stage) != (one.card, one.stage)]
+            others = [m for m in state.values() if (m.card, m.stage) != (one.card, one.stage)]
             assert not any(
                 m.stage < one.stage and m.card == one.card and (m.wished or m.present)
-                for m in mates
+                for m in others
                 if m.stage is not Stage.LAYOUT
             )
             if one.way == "delete":

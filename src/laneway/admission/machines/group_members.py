@@ -1,8 +1,8 @@
 """The other devices of an IOMMU group, which go to the same machine or the group to none.
 
-A mate that is claimed is added to the machine, once, whichever device brings it. One that is not
-claimed cannot be added: nobody could get it; it is told of. A device without a group has no mates,
-bridges take no part, and a name that is not known says nothing about the others.
+A group member that is claimed is added to the machine, once, whichever device brings it. One that
+is not claimed cannot be added: nobody could get it; it is told of. A device without a group has no
+group members, bridges take no part, and a name that is not known says nothing about the others.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from laneway.core.usability import system_bridge
 from laneway.kube.kubevirt import DeviceRequest
 
 
-class Mates(NamedTuple):
+class GroupMembers(NamedTuple):
     """What devices bring along."""
 
     claimed: tuple[tuple[DeviceRequest, str], ...]
-    """Entries of `hostDevices`, each with the device that it is a mate of; in the order of those
-    that bring them, then by name."""
+    """Entries of `hostDevices`, each with the device whose group it is in; in the order of the
+    devices that bring them, then by name."""
     unclaimed: tuple[tuple[str, str], ...]
-    """Names, each with the device that it is a mate of."""
+    """Names, each with the device that it is a group member of."""
 
 
-def mates_of(requests: Iterable[DeviceRequest], world: World) -> Mates:
-    """The mates that these entries lack."""
+def group_members_of(requests: Iterable[DeviceRequest], world: World) -> GroupMembers:
+    """The group members that these entries lack."""
     asked = list(requests)
     seen = {one.name for one in asked}
     claimed: list[tuple[DeviceRequest, str]] = []
@@ -37,16 +37,16 @@ def mates_of(requests: Iterable[DeviceRequest], world: World) -> Mates:
         group = _group(found)
         if found is None or group is None:
             continue
-        for mate in sorted(world.pci_devices.by(GROUP, group), key=lambda one: one.metadata.name):
-            name = mate.metadata.name
-            if name in seen or system_bridge(mate.status.class_id):
+        for member in sorted(world.pci_devices.by(GROUP, group), key=lambda one: one.metadata.name):
+            name = member.metadata.name
+            if name in seen or system_bridge(member.status.class_id):
                 continue
             seen.add(name)
             if resource := _resource(find(world, name)):
                 claimed.append((DeviceRequest(name=name, device_name=resource), found.name))
             else:
                 unclaimed.append((name, found.name))
-    return Mates(tuple(claimed), tuple(unclaimed))
+    return GroupMembers(tuple(claimed), tuple(unclaimed))
 
 
 def _group(found: Found | None) -> tuple[str, str] | None:
@@ -56,8 +56,8 @@ def _group(found: Found | None) -> tuple[str, str] | None:
     return found.pci.status.node_name, found.pci.status.iommu_group
 
 
-def _resource(mate: Found | None) -> str:
-    """By what a mate is to be asked for; empty while nobody can have it."""
-    if mate is None or mate.claim is None or mate.claim.metadata.deletion_timestamp:
+def _resource(member: Found | None) -> str:
+    """By what a group member is to be asked for; empty while nobody can have it."""
+    if member is None or member.claim is None or member.claim.metadata.deletion_timestamp:
         return ""
-    return mate.resources[0] if mate.resources else ""
+    return member.resources[0] if member.resources else ""
