@@ -74,7 +74,7 @@ W = TypeVar("W")
 """A family's wish."""
 
 
-class Means(NamedTuple):
+class Context(NamedTuple):
     """What acting needs; the controllers of one node share it."""
 
     hardware: Hardware
@@ -130,10 +130,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         node: str,
         client: Client,
         informer: Informer[T],
-        means: Means,
+        context: Context,
     ) -> None:
-        super().__init__(family, node, client, informer, means.metrics)
-        self.means = means
+        super().__init__(family, node, client, informer, context.metrics)
+        self.context = context
         self._blank = family.type()
         self._refused: set[str] = set()
         self._failures: dict[str, Failure] = {}
@@ -224,7 +224,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def report(self, stored: T) -> Retry | None:
         """Act on the object's wish if it has one that hardware does not meet, then answer it."""
         name = stored.metadata.name
-        if self.means.identity.is_moving(stored):
+        if self.context.identity.is_moving(stored):
             return Retry(MOVING_SECONDS)
         if wrong := self.wrong_device(stored):
             await self._answer(stored, (wrong,))
@@ -236,7 +236,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 self._say(stored, READ_FAILED, f"Left alone meanwhile: {error}.", warning=True)
             return None
         self._unreadable.pop(name, None)
-        if other := self.means.identity.other(stored):
+        if other := self.context.identity.other(stored):
             # A GPU has dozens of functions of which nothing is wished: those need no event each.
             await self._answer(stored, (other,), told=not self.asks(stored))
             return None
@@ -246,7 +246,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """Look again before something is tried again: what was held may be gone by now."""
         failure = self._failures.get(name)
         if failure is not None and (failure.again <= _now() or self._is_outdated(failure)):
-            await self.means.observer.rescan()
+            await self.context.observer.rescan()
 
     async def _pursue(self, stored: T) -> Retry | None:
         """Carry out what the object wishes, or answer that nothing is left to be done."""
@@ -269,7 +269,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             or self._is_outdated(failure)
         ):
             caller = self.resource.kind, name
-            with self.means.turns.on_all(
+            with self.context.turns.on_all(
                 self.cards(wish), caller, lambda: self.queue.add(name)
             ) as my_turn:
                 if not my_turn:
@@ -304,7 +304,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 )
             deed = self.deed(name, wish)
             try:
-                await execute(self.means.hardware, decision, actor=ACTOR, reason=deed.why)
+                await execute(self.context.hardware, decision, actor=ACTOR, reason=deed.why)
             except StepError as error:
                 self.metrics.operation(deed.operation, "failed", _now() - began)
                 self._tell_refusals(stored, (error.refusal,))
@@ -323,11 +323,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
 
     def _is_outdated(self, failure: Failure) -> bool:
         """Whether somebody who was in the way has gone, which nobody announces."""
-        return have_ended(self.means.hardware.host, failure.processes)
+        return have_ended(self.context.hardware.host, failure.processes)
 
     async def _look_again(self, done: Decision, card: PciAddress) -> None:
         """See what became of a plan, as far as it reaches."""
-        observer = self.means.observer
+        observer = self.context.observer
         if isinstance(done, Plan) and may_change_modes(done):
             await observer.rescan(card)
         elif isinstance(done, Plan) and all(isinstance(step, VgpuStep) for step in done.steps):
@@ -386,7 +386,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._say(stored, refusals[0].reason, text, warning=True)
 
     def _say(self, stored: T, reason: str, text: str, *, warning: bool = False) -> None:
-        self.means.recorder.record(self.resource.ref(stored), reason, text, warning=warning)
+        self.context.recorder.record(self.resource.ref(stored), reason, text, warning=warning)
         log.log(
             logging.WARNING if warning else logging.INFO,
             "%s %s: %s",

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
-from laneway.controllers.acting import ActingController, Circumstances, Deed, Means
+from laneway.controllers.acting import ActingController, Circumstances, Context, Deed
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
 from laneway.core.gpu.wish import ModeWish
@@ -55,7 +55,7 @@ class CardController(ActingController[C, W]):
         return replace(wish, explicit=False), *facts(wish.address, self.inventory)
 
     async def plan(self, wish: W) -> Decision:
-        situation = await observe(self.means.hardware, self.node, [wish.address])
+        situation = await observe(self.context.hardware, self.node, [wish.address])
         return self.decide(wish, situation)
 
 
@@ -67,9 +67,9 @@ class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
         node: str,
         client: Client,
         informer: Informer[SRIOVNetworkDevice],
-        means: Means,
+        context: Context,
     ) -> None:
-        super().__init__(network.FAMILY, node, client, informer, means)
+        super().__init__(network.FAMILY, node, client, informer, context)
 
     async def align(self, name: str, stored: SRIOVNetworkDevice | None) -> Retry | None:
         """A card that the node uses gets no object; one that it has stays, and says why."""

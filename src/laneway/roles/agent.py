@@ -26,7 +26,7 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, ActingController, Means
+from laneway.controllers.acting import ACTOR, ActingController, Context
 from laneway.controllers.cards import NetworkController
 from laneway.controllers.claims.for_vgpus import VgpuClaims
 from laneway.controllers.claims.orphans import OrphanKeeper
@@ -124,11 +124,11 @@ class Agent:
         }
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
         identity = Identity(node, gpus=gpus, vgpus=vgpus, migs=migs)
-        means = Means(hardware, self._observer, self._recorder, self._metrics, turns, identity)
+        context = Context(hardware, self._observer, self._recorder, self._metrics, turns, identity)
         self._renumberer = Renumberer(
             node,
             client,
-            means,
+            context,
             {"SRIOVGPUDevice": gpus, "VGPUDevice": vgpus, "MigConfiguration": migs},
         )
         claims = self._informer(PCIDeviceClaim)  # They carry no label, so those of all nodes.
@@ -148,19 +148,21 @@ class Agent:
             node,
             client,
             gpus,
-            means,
+            context,
             vgpus=vgpus,
             migs=migs,
             claims=claims,
             pcis=pcis,
             owners=owners,
         )
-        instances = MigController(node, client, migs, means, gpus=gpus, preparing=switches.pending)
+        instances = MigController(
+            node, client, migs, context, gpus=gpus, preparing=switches.pending
+        )
         carried = VgpuController(
             node,
             client,
             vgpus,
-            means,
+            context,
             gpus=gpus,
             device_plugin=device_plugin,
             owners=owners,
@@ -174,22 +176,22 @@ class Agent:
             marker,
             PciPublisher(node, client, pcis, self._metrics, claims=claims),
             UsbPublisher(node, client, usb, self._metrics, claims=usb_claims),
-            NetworkController(node, client, cards, means),
+            NetworkController(node, client, cards, context),
             switches,
             instances,
             carried,
             PciClaimController(
-                node, client, claims, means, device_plugin=device_plugin, usb=usb_claims
+                node, client, claims, context, device_plugin=device_plugin, usb=usb_claims
             ),
             UsbClaimController(
-                node, client, usb_claims, means, device_plugin=device_plugin, devices=usb
+                node, client, usb_claims, context, device_plugin=device_plugin, devices=usb
             ),
         ]
         self._vgpu_claims = VgpuClaims(
             node, client, self._metrics, claims=claims, vgpus=vgpus, devices=pcis
         )
         self._orphans = OrphanKeeper(
-            node, means, device_plugin=device_plugin, claims=claims, usb=usb_claims
+            node, context, device_plugin=device_plugin, claims=claims, usb=usb_claims
         )
         unlabelled = self._informer(MigConfiguration, label_selector=UNLABELLED)
         self._mig_labels = MigLabels(node, client, unlabelled, self._metrics)
@@ -197,9 +199,9 @@ class Agent:
         self._slices = Slices(node, client, nodes, self._metrics, publish=dra)
         device_plugin.publish(self._slices)
         self._slices.subscribe(device_plugin.poke)
-        lower = LowerObjects(node, client, means, gpus=gpus, vgpus=vgpus, migs=migs)
+        lower = LowerObjects(node, client, context, gpus=gpus, vgpus=vgpus, migs=migs)
         self._layout = LayoutController(
-            node, client, means, lower, layouts=self._layouts, nodes=nodes, claims=claims
+            node, client, context, lower, layouts=self._layouts, nodes=nodes, claims=claims
         )
 
     async def run(self) -> None:

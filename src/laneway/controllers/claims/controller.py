@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_condition
 from laneway.controllers import acting
-from laneway.controllers.acting import ActingController, Means
+from laneway.controllers.acting import ActingController, Context
 from laneway.controllers.claims.answers import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
@@ -64,7 +64,7 @@ class ClaimController(ActingController[C, W]):
         node: str,
         client: Client,
         informer: Informer[C],
-        means: Means,
+        context: Context,
         *,
         device_plugin: DevicePluginController,
     ) -> None:
@@ -72,7 +72,7 @@ class ClaimController(ActingController[C, W]):
         family = Family(
             self.claim, lambda _inventory, _node: nothing, lambda _stored, now: now.status
         )
-        super().__init__(family, node, client, informer, means)
+        super().__init__(family, node, client, informer, context)
         self.device_plugin = device_plugin
         self._withdrawn: dict[str, float] = {}
         """Since when each claim's device is with nobody, by the loop's clock."""
@@ -157,7 +157,7 @@ class ClaimController(ActingController[C, W]):
             return None
         if _is_going(stored) and name in self._failures:
             # A write that was given up may have had its effect since, and nobody asks later.
-            await self.means.observer.rescan()
+            await self.context.observer.rescan()
         else:
             await self._refresh(name)
         if error := self.unreadable(stored):
@@ -175,7 +175,7 @@ class ClaimController(ActingController[C, W]):
         said = ready(READ_FAILED, text, status=False)
         # What was read before is all that is known of the device, so it stays.
         await self.write_status(stored, replace(stored.status, conditions=[said]))
-        self.means.observer.want()  # No event tells that something can be read again.
+        self.context.observer.want()  # No event tells that something can be read again.
         return Retry(acting.RETRY_SECONDS)
 
     def _is_over(self, stored: C) -> bool:
@@ -236,7 +236,7 @@ class ClaimController(ActingController[C, W]):
 
     def _note(self, what: Callable[[StateFolder], object]) -> None:
         """Remember on the node; where that fails, so does every plan, and says why."""
-        state = self.means.hardware.state
+        state = self.context.hardware.state
         try:
             with state.lock(acting.ACTOR):
                 what(state)

@@ -11,7 +11,7 @@ import logging
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers import acting
-from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.core import names, passthrough
 from laneway.core.claims.orphans import Orphans, orphans
@@ -38,14 +38,14 @@ class OrphanKeeper:
     def __init__(
         self,
         node: str,
-        means: Means,
+        context: Context,
         *,
         device_plugin: DevicePluginController,
         claims: Informer[PCIDeviceClaim],
         usb: Informer[USBDeviceClaim],
     ) -> None:
         self.node = node
-        self._means = means
+        self._context = context
         self._device_plugin = device_plugin
         self._claims = claims
         self._usb = usb
@@ -77,10 +77,10 @@ class OrphanKeeper:
 
     async def _look(self) -> bool:
         """Give back what can be; whether anything waits."""
-        inventory = self._means.observer.inventory
+        inventory = self._context.observer.inventory
         if inventory is None:
             return True
-        noted = self._means.hardware.state.claimed
+        noted = self._context.hardware.state.claimed
         found = self._orphans(inventory, noted)
         for one in found.others:
             self._tell(str(one), "on vfio-pci without a claim, and not by Laneway: left alone")
@@ -115,16 +115,16 @@ class OrphanKeeper:
         """Whether a device is back with the node, or at least nobody's business any more."""
         turn = (device,) if isinstance(device, PciAddress) else ()
         caller = "orphan", str(device)
-        with self._means.turns.on_all(turn, caller, self._wanted.set) as my_turn:
+        with self._context.turns.on_all(turn, caller, self._wanted.set) as my_turn:
             if not my_turn:
                 return False
             try:
                 decision = await self._decide(device)
                 refusals: tuple[Refusal, ...] = refusals_of(decision)
                 if isinstance(decision, Plan):
-                    await execute(self._means.hardware, decision, actor=ACTOR, reason=_WHY)
+                    await execute(self._context.hardware, decision, actor=ACTOR, reason=_WHY)
                     log.info("%s: given back: no claim asks for it any more", device)
-                    await self._means.observer.rescan()
+                    await self._context.observer.rescan()
             except StepError as error:
                 refusals = (error.refusal,)
             for refusal in refusals:
@@ -132,7 +132,7 @@ class OrphanKeeper:
             return not refusals
 
     async def _decide(self, device: PciAddress | str) -> Decision:
-        hardware = self._means.hardware
+        hardware = self._context.hardware
         if isinstance(device, str):
             return release(device, await observe(hardware, self.node, (), (device,)))
         situation = await observe(hardware, self.node, (device,))
@@ -147,7 +147,7 @@ class OrphanKeeper:
         return passthrough.release(device, situation)
 
     def _forget(self, devices: list[str]) -> None:
-        state = self._means.hardware.state
+        state = self._context.hardware.state
         try:
             with state.lock(ACTOR):
                 state.unclaim(devices)

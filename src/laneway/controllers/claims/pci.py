@@ -14,7 +14,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers import acting
-from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.acting import Circumstances, Context, Deed
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.claims.whose import vgpu_of
@@ -59,12 +59,12 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         node: str,
         client: Client,
         informer: Informer[PCIDeviceClaim],
-        means: Means,
+        context: Context,
         *,
         device_plugin: DevicePluginController,
         usb: Informer[USBDeviceClaim],
     ) -> None:
-        super().__init__(node, client, informer, means, device_plugin=device_plugin)
+        super().__init__(node, client, informer, context, device_plugin=device_plugin)
         self._usb = usb
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
     def settled(self, wish: ClaimWish) -> Judgement:
         try:
-            quarantined = self.means.hardware.state.quarantined
+            quarantined = self.context.hardware.state.quarantined
         except StateError:
             quarantined = {}
         judged = judge(
@@ -158,20 +158,20 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
     async def plan(self, wish: ClaimWish) -> Decision:
         around = {wish.address, *self._places(wish)}
-        decision = decide(wish, await observe(self.means.hardware, self.node, sorted(around)))
+        decision = decide(wish, await observe(self.context.hardware, self.node, sorted(around)))
         if _needed(decision):
             # The node has begun to use the device, which makes no event: all are to see it.
-            await self.means.observer.rescan()
+            await self.context.observer.rescan()
         return decision
 
     async def _stand(self, stored: PCIDeviceClaim) -> Retry | None:
         if not _refused_as_needed(stored) and self._is_needed(stored):
             # No event tells of the end of that use either, so it may be over by now.
-            await self.means.observer.rescan()
+            await self.context.observer.rescan()
         retry = await super()._stand(stored)
         if not self._is_needed(stored):
             return retry
-        self.means.observer.want()
+        self.context.observer.want()
         return Retry(acting.RETRY_SECONDS)
 
     def _is_needed(self, stored: PCIDeviceClaim) -> bool:
@@ -206,7 +206,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
     def forget(self, wish: ClaimWish) -> None:
         if self.inventory.function(wish.address) is None:
-            self.means.hardware.state.forget(wish.address)
+            self.context.hardware.state.forget(wish.address)
 
     # -------------------------------------------------------------------------------------- answers
 
@@ -266,7 +266,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
 
     def _originals(self) -> Mapping[PciAddress, str]:
         try:
-            return self.means.hardware.state.originals
+            return self.context.hardware.state.originals
         except StateError:
             return {}  # Every plan says why.
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStatus
-from laneway.controllers.acting import Circumstances, Deed, Means
+from laneway.controllers.acting import Circumstances, Context, Deed
 from laneway.controllers.claims.answers import bound_condition, conditions
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
@@ -62,12 +62,12 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         node: str,
         client: Client,
         informer: Informer[USBDeviceClaim],
-        means: Means,
+        context: Context,
         *,
         device_plugin: DevicePluginController,
         devices: Informer[USBDevice],
     ) -> None:
-        super().__init__(node, client, informer, means, device_plugin=device_plugin)
+        super().__init__(node, client, informer, context, device_plugin=device_plugin)
         self._devices = devices
 
     def concerns(self, stored: USBDeviceClaim) -> bool:
@@ -109,10 +109,10 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         return wish, reasons, self.device_plugin.standing(self.device_kind, wish.name).owner
 
     def settled(self, wish: UsbWish) -> Judgement:
-        host = self.means.hardware.host
+        host = self.context.hardware.host
         there = [wish.device] if wish.device else []
         try:
-            originals = self.means.hardware.state.usb_originals
+            originals = self.context.hardware.state.usb_originals
         except StateError:
             originals = {}
         situation = Situation(
@@ -126,7 +126,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
 
     async def plan(self, wish: UsbWish) -> Decision:
         ports = [wish.device.port] if wish.device else []
-        return self._decide(wish, await observe(self.means.hardware, self.node, (), ports))
+        return self._decide(wish, await observe(self.context.hardware, self.node, (), ports))
 
     def _decide(self, wish: UsbWish, situation: Situation) -> Decision:
         if wish.claimed and wish.device is None:
@@ -154,7 +154,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
 
     def forget(self, wish: UsbWish) -> None:
         if wish.device is None and wish.port:
-            self.means.hardware.state.forget_usb(wish.port)
+            self.context.hardware.state.forget_usb(wish.port)
 
     # ------------------------------------------------------------------------------------- answers
 

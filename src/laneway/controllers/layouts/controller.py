@@ -27,7 +27,7 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, RETRY_SECONDS, Means
+from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, RETRY_SECONDS, Context
 from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
@@ -118,7 +118,7 @@ class LayoutController:
         self,
         node: str,
         client: Client,
-        means: Means,
+        context: Context,
         lower: LowerObjects,
         *,
         layouts: Informer[VGPULayout],
@@ -128,12 +128,12 @@ class LayoutController:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._node = node
         self._client = client
-        self._means = means
+        self._context = context
         self._lower = lower
         self._layouts = layouts
         self._nodes = nodes
         self._claims = claims
-        self._status = LayoutStatus(node, client, means.metrics)
+        self._status = LayoutStatus(node, client, context.metrics)
         self._found: dict[str, Found] = {}
         """The GPUs of the node by the names of their objects."""
         self._looks: dict[Key, _Look] = {}
@@ -304,12 +304,12 @@ class LayoutController:
         circumstances = (terms(layout), has, found, objects, blank.owner)
         look = self._looks.get(key)
         stands = look is not None and look.circumstances == circumstances and _now() < look.again
-        if look and stands and not have_ended(self._means.hardware.host, look.processes):
+        if look and stands and not have_ended(self._context.hardware.host, look.processes):
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
             return same, _again(look.again - _now(), look.processes)
         caller = "VGPULayout", str(key)
         address = found.gpu.address
-        with self._means.turns.on(address, caller, lambda: self.queue.add(key)) as my_turn:
+        with self._context.turns.on(address, caller, lambda: self.queue.add(key)) as my_turn:
             if not my_turn:
                 return None, None
             self._holders.pop(key, None)
@@ -357,7 +357,7 @@ class LayoutController:
         """Judge the wish by a closer look, and write the next stage of it."""
         key, layout, known, stored, blank = case
         address = wish.gpu.address
-        situation = await observe(self._means.hardware, self._node, [address])
+        situation = await observe(self._context.hardware, self._node, [address])
         decision = plan_wish(wish, situation)
         retry = Retry(RETRY_SECONDS)
         if layout.spec.dry_run:
@@ -380,7 +380,7 @@ class LayoutController:
         entry = projection.in_progress(blank, stage.waiting, steps, objects)
         if not stage.writes:
             if stage.waiting == "nothing":
-                self._means.observer.want()
+                self._context.observer.want()
             return entry, retry
         if self._changed(key, layout, stored):
             return None, Retry(0.0)
@@ -425,7 +425,7 @@ class LayoutController:
         warning = entry.state == LAYOUT_REFUSED
         how = "Tried" if warning else "Done"
         text = f"{entry.name}: {entry.message} {how} by {ACTOR} in {seconds:.2f} s."
-        self._means.recorder.record(LAYOUTS.ref(layout), entry.reason, text, warning=warning)
+        self._context.recorder.record(LAYOUTS.ref(layout), entry.reason, text, warning=warning)
         log.log(
             logging.WARNING if warning else logging.INFO,
             "%s %s: %s",

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
@@ -47,7 +47,7 @@ class LowerObjects:
         self,
         node: str,
         client: Client,
-        means: Means,
+        context: Context,
         *,
         gpus: Informer[SRIOVGPUDevice],
         vgpus: Informer[VGPUDevice],
@@ -58,7 +58,7 @@ class LowerObjects:
         self.migs = migs
         self._node = node
         self._client = client
-        self._means = means
+        self._context = context
         self._written: defaultdict[type[Any], Written] = defaultdict(Written)
 
     def stored(self, gpu: str) -> Stored:
@@ -124,10 +124,10 @@ class LowerObjects:
         if dry_run:
             return
         self._written[type(stored)].note(patched.metadata)
-        self._means.metrics.wrote("patch", resource.kind)
+        self._context.metrics.wrote("patch", resource.kind)
         if back_for:
             text = (
                 f"Put back by {ACTOR}, because VGPULayout {back_for} asks for it. To decide here, "
                 "change that layout, or delete it, which changes nothing by itself."
             )
-            self._means.recorder.record(resource.ref(patched), "PutBack", text)
+            self._context.recorder.record(resource.ref(patched), "PutBack", text)

@@ -23,7 +23,7 @@ from laneway.api import (
     VGPUDevice,
     find_condition,
 )
-from laneway.controllers.acting import ACTOR, Circumstances, Deed, Means
+from laneway.controllers.acting import ACTOR, Circumstances, Context, Deed
 from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
@@ -59,7 +59,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         node: str,
         client: Client,
         informer: Informer[SRIOVGPUDevice],
-        means: Means,
+        context: Context,
         *,
         vgpus: Informer[VGPUDevice],
         migs: Informer[MigConfiguration],
@@ -68,7 +68,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         owners: Owners,
     ) -> None:
         family = Family(SRIOVGPUDevice, gpu.wanted, self._status, self._keep)
-        super().__init__(family, node, client, informer, means)
+        super().__init__(family, node, client, informer, context)
         self._vgpus = vgpus
         self._migs = migs
         self._claims = claims
@@ -94,7 +94,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         return pending(self.wish(stored, self.wanted[name]), self.inventory)
 
     def _keep(self, stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
-        return gpu.keep(stored, inventory) or self.means.identity.awaits(stored)
+        return gpu.keep(stored, inventory) or self.context.identity.awaits(stored)
 
     def _status(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> SRIOVGPUDeviceStatus:
         name = stored.metadata.name
@@ -122,7 +122,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if isinstance(status, SRIOVGPUDeviceStatus):
             name, single = stored.metadata.name, bool(self._enabled(stored.metadata.name))
             owner = self._owners.words(name, single=single, stored=stored.status.owner)
-            status = replace(status, gpu_uuid=self.means.identity.card(stored), owner=owner)
+            status = replace(status, gpu_uuid=self.context.identity.card(stored), owner=owner)
         return await super().write_status(stored, status, unchanged=unchanged)
 
     # ------------------------------------------------------------------------- what is asked for
@@ -164,14 +164,14 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if address in self._settled:
             return False
         try:
-            return self.means.hardware.state.is_as_booted(address)
+            return self.context.hardware.state.is_as_booted(address)
         except StateError:
             return False  # Whether the node was booted cannot be told; plans say why.
 
     def _remember(self, address: PciAddress) -> None:
         """Remember that a GPU is as it was wished, in this boot."""
         if address not in self._settled:
-            state = self.means.hardware.state
+            state = self.context.hardware.state
             try:
                 with state.lock(ACTOR):
                     state.settle(address)

@@ -22,7 +22,7 @@ from laneway.api import (
     SRIOVGPUDevice,
     to_builtins,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
+from laneway.controllers.acting import ActingController, Circumstances, Context, Deed, Pending
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.wishes import in_words
@@ -54,13 +54,13 @@ class MigController(ActingController[MigConfiguration, MigWish]):
         node: str,
         client: Client,
         informer: Informer[MigConfiguration],
-        means: Means,
+        context: Context,
         *,
         gpus: Informer[SRIOVGPUDevice],
         preparing: Pending,
     ) -> None:
         family = Family(MigConfiguration, self._wanted, mig.status, mig.keep)
-        super().__init__(family, node, client, informer, means)
+        super().__init__(family, node, client, informer, context)
         self._gpus = gpus
         self._preparing = preparing
 
@@ -162,11 +162,11 @@ class MigController(ActingController[MigConfiguration, MigWish]):
         return judge(wish, self.inventory, preparing=self._preparing(wish.address))
 
     async def plan(self, wish: MigWish) -> Decision:
-        situation = await observe(self.means.hardware, self.node, [wish.address])
+        situation = await observe(self.context.hardware, self.node, [wish.address])
         decision = decide(wish, situation, preparing=self._preparing(wish.address))
         if isinstance(decision, Satisfied):
             # Somebody else has been quicker, and the driver tells of instances only when asked.
-            await self.means.observer.rescan(wish.address)
+            await self.context.observer.rescan(wish.address)
         return decision
 
     def deed(self, name: str, wish: MigWish) -> Deed:

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers.acting import ACTOR, Means
+from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.written import PATIENCE_SECONDS, Written
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
@@ -56,14 +56,14 @@ class Renumberer:
         self,
         node: str,
         client: Client,
-        means: Means,
+        context: Context,
         informers: dict[Kind, Informer[Any]],
     ) -> None:
         self._node = node
         self._client = client
-        self._state = means.hardware.state
-        self._recorder = means.recorder
-        self._identity = means.identity
+        self._state = context.hardware.state
+        self._recorder = context.recorder
+        self._identity = context.identity
         self._informers = informers
         self._written: dict[Kind, Written] = {kind: Written() for kind in _TYPES}
         self._wanted = asyncio.Event()

@@ -24,7 +24,7 @@ from laneway.api import (
     VGPUDevice,
     VGPUDeviceStatus,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Deed, Means, Pending
+from laneway.controllers.acting import ActingController, Circumstances, Context, Deed, Pending
 from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
@@ -66,7 +66,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         node: str,
         client: Client,
         informer: Informer[VGPUDevice],
-        means: Means,
+        context: Context,
         *,
         gpus: Informer[SRIOVGPUDevice],
         device_plugin: DevicePluginController,
@@ -74,7 +74,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         pending: Pending = lambda _gpu: "",
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
-        super().__init__(family, node, client, informer, means)
+        super().__init__(family, node, client, informer, context)
         self._gpus = gpus
         self._device_plugin = device_plugin
         self._owners = owners
@@ -222,7 +222,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
     def _look(self, addresses: list[PciAddress]) -> Situation:
         """Who uses these functions now."""
-        host, workloads = self.means.hardware.host, self.means.hardware.workloads
+        host, workloads = self.context.hardware.host, self.context.hardware.workloads
         users, _ = read_users(host, self.inventory, addresses, workloads)
         return Situation(
             node=self.node, inventory=self.inventory, holders=users, blind=blindness(host)
