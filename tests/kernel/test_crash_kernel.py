@@ -72,7 +72,7 @@ class Scene:
         self._file = folder / "plan.json"
         self._file.write_bytes(msgspec.json.encode(plan))
 
-    def begin(self, *deed: str) -> subprocess.Popen[str]:
+    def begin(self, *operation_names: str) -> subprocess.Popen[str]:
         """Have another process carry out the plan, and do at a phase what carrying_out.py says."""
         self.process = subprocess.Popen(
             [
@@ -81,7 +81,7 @@ class Scene:
                 "support.carrying_out",
                 self._file,
                 self.node.state.path,
-                *deed,
+                *operation_names,
             ],
             cwd=TESTS,
             stdin=subprocess.PIPE,

@@ -25,16 +25,16 @@ from support.machines import RigMachine, hardware
 def main() -> None:
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     node = hardware(RigMachine(), Path(sys.argv[2]))
-    deed = sys.argv[3] if len(sys.argv) > 3 else ""
-    moment = (sys.argv[4], int(sys.argv[5])) if deed else None
+    operation_names = sys.argv[3] if len(sys.argv) > 3 else ""
+    moment = (sys.argv[4], int(sys.argv[5])) if operation_names else None
 
     def report(progress: Progress) -> None:
         there = (progress.phase, progress.number) == moment
-        if there and deed == "kill":
+        if there and operation_names == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         sys.stdout.write(f"{progress.phase} {progress.number}\n")
         sys.stdout.flush()
-        if there and deed == "wait":
+        if there and operation_names == "wait":
             sys.stdin.readline()
 
     asyncio.run(execute(node, plan, actor="victim", reason="crash test", progress=report))

@@ -146,8 +146,8 @@ def wish_of(turn: Turn, inventory: Inventory) -> Wish:
     if turn.wish == "usb" or (turn.wish == "release" and turn.detail % 9 == 0):
         ports = [*(device.port for device in inventory.usb), "9-9"]
         port = ports[turn.device % len(ports)]
-        deed = usb_claims.claim if turn.wish == "usb" else release.release
-        return Wish(f"{turn.wish} {port}", lambda seen: deed(port, seen), ports=(port,))
+        operation_names = usb_claims.claim if turn.wish == "usb" else release.release
+        return Wish(f"{turn.wish} {port}", lambda seen: operation_names(port, seen), ports=(port,))
     if turn.wish == "layout" and gpus:
         return layout_of(gpus[turn.device % min(len(gpus), 2)], inventory, chosen)
     likely = likely_of(inventory)

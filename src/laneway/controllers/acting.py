@@ -85,7 +85,7 @@ class Context(NamedTuple):
     identity: Identity
 
 
-class Deed(NamedTuple):
+class OperationNames(NamedTuple):
     """What carrying out a wish is called."""
 
     operation: str
@@ -181,7 +181,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """What is to be done, as hardware is now."""
 
     @abstractmethod
-    def deed(self, name: str, wish: W) -> Deed:
+    def operation_names(self, name: str, wish: W) -> OperationNames:
         """What carrying the wish out is called."""
 
     # ------------------------------------------------------------------------- what all do
@@ -302,11 +302,13 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 stored = await self.write_status(
                     stored, self._with(name, being_done(decision)), unchanged=True
                 )
-            deed = self.deed(name, wish)
+            operation_names = self.operation_names(name, wish)
             try:
-                await execute(self.context.hardware, decision, actor=ACTOR, reason=deed.why)
+                await execute(
+                    self.context.hardware, decision, actor=ACTOR, reason=operation_names.why
+                )
             except StepError as error:
-                self.metrics.operation(deed.operation, "failed", _now() - began)
+                self.metrics.operation(operation_names.operation, "failed", _now() - began)
                 self._tell_refusals(stored, (error.refusal,))
                 await self._look_again(decision, self.card(wish))
                 taken_back = error.undone and not error.left_over
@@ -314,9 +316,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                     name, wish, (error.refusal,), began, taken_back=taken_back
                 )
             seconds = _now() - began
-            self.metrics.operation(deed.operation, "done", seconds)
+            self.metrics.operation(operation_names.operation, "done", seconds)
             steps = "; ".join(describe(step) for step in decision.steps)
-            self._say(stored, deed.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}.")
+            self._say(
+                stored, operation_names.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}."
+            )
         self._failures.pop(name, None)
         await self._look_again(decision, self.card(wish))
         return stored, None

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
-from laneway.controllers.acting import ActingController, Circumstances, Context, Deed
+from laneway.controllers.acting import ActingController, Circumstances, Context, OperationNames
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
 from laneway.core.gpu.wish import ModeWish
@@ -90,6 +90,6 @@ class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
     def decide(self, wish: VfWish, situation: Situation) -> Decision:
         return set_vfs(wish.address, wish.count, situation, restores=wish.restores)
 
-    def deed(self, name: str, wish: VfWish) -> Deed:
+    def operation_names(self, name: str, wish: VfWish) -> OperationNames:
         why = f"SRIOVNetworkDevice {name} asks for {wish.count} virtual functions"
-        return Deed("set-vfs", "Enabled" if wish.count else "Disabled", why)
+        return OperationNames("set-vfs", "Enabled" if wish.count else "Disabled", why)

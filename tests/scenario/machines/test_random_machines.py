@@ -70,7 +70,7 @@ class Story:
         self._made = 0
 
     async def step(self) -> None:
-        deeds: list[tuple[int, Callable[[], Awaitable[None]]]] = [
+        operations: list[tuple[int, Callable[[], Awaitable[None]]]] = [
             (4, self.claim),
             (3, self.release),
             (4, self.configure),
@@ -84,10 +84,10 @@ class Story:
             (1, self.kill_manager),
             (1, self.boot),
         ]
-        [(_, deed)] = self.luck.choices(deeds, [weight for weight, _ in deeds])
+        [(_, operation_names)] = self.luck.choices(operations, [weight for weight, _ in operations])
         # What a user names may have gone, or come, a moment ago; admission refuses what cannot be.
         with contextlib.suppress(NotFoundError, AlreadyExistsError, ConflictError, *REFUSALS):
-            await deed()
+            await operation_names()
 
     async def claim(self) -> None:
         name = self._tell("claim", self.luck.choice(CLAIMS))

@@ -14,7 +14,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers import acting
-from laneway.controllers.acting import Circumstances, Context, Deed
+from laneway.controllers.acting import Circumstances, Context, OperationNames
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.claims.whose import vgpu_of
@@ -177,10 +177,12 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def _is_needed(self, stored: PCIDeviceClaim) -> bool:
         return _needed(self.settled(self.wish(stored, stored)))
 
-    def deed(self, name: str, wish: ClaimWish) -> Deed:
+    def operation_names(self, name: str, wish: ClaimWish) -> OperationNames:
         if wish.claimed:
-            return Deed("bind-device", "Bound", f"PCIDeviceClaim {name} claims {wish.address}")
-        return Deed("release-device", "Released", f"PCIDeviceClaim {name} is deleted")
+            return OperationNames(
+                "bind-device", "Bound", f"PCIDeviceClaim {name} claims {wish.address}"
+            )
+        return OperationNames("release-device", "Released", f"PCIDeviceClaim {name} is deleted")
 
     def shares(self, wish: ClaimWish) -> tuple[str, ...]:
         if wish.kept_by or not wish.binds:

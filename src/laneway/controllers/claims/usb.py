@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStatus
-from laneway.controllers.acting import Circumstances, Context, Deed
+from laneway.controllers.acting import Circumstances, Context, OperationNames
 from laneway.controllers.claims.answers import bound_condition, conditions
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
@@ -138,10 +138,12 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
             return claim(wish.device, situation)
         return release(wish.device.port, situation)
 
-    def deed(self, name: str, wish: UsbWish) -> Deed:
+    def operation_names(self, name: str, wish: UsbWish) -> OperationNames:
         if wish.claimed:
-            return Deed("claim-usb", "Bound", f"USBDeviceClaim {name} claims port {wish.port}")
-        return Deed("release-usb", "Released", f"USBDeviceClaim {name} is deleted")
+            return OperationNames(
+                "claim-usb", "Bound", f"USBDeviceClaim {name} claims port {wish.port}"
+            )
+        return OperationNames("release-usb", "Released", f"USBDeviceClaim {name} is deleted")
 
     def shares(self, _wish: UsbWish) -> tuple[str, ...]:
         return ()

@@ -23,7 +23,7 @@ from laneway.api import (
     VGPUDevice,
     find_condition,
 )
-from laneway.controllers.acting import ACTOR, Circumstances, Context, Deed
+from laneway.controllers.acting import ACTOR, Circumstances, Context, OperationNames
 from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
@@ -209,13 +209,15 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         against = (VgpusEnabled(str(wish.address), wished), *refusals_of(decision))
         return conclude(against, ())
 
-    def deed(self, name: str, wish: ModeWish) -> Deed:
+    def operation_names(self, name: str, wish: ModeWish) -> OperationNames:
         if wish.enabled == self._shared(wish):
             wanted = wish.mode or "what its MigConfiguration needs"
-            return Deed("set-gpu-mode", "ModeSet", f"SRIOVGPUDevice {name} asks for mode {wanted}")
+            return OperationNames(
+                "set-gpu-mode", "ModeSet", f"SRIOVGPUDevice {name} asks for mode {wanted}"
+            )
         if wish.enabled:
-            return Deed("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")
-        return Deed("disable-gpu", "Disabled", f"SRIOVGPUDevice {name} is disabled")
+            return OperationNames("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")
+        return OperationNames("disable-gpu", "Disabled", f"SRIOVGPUDevice {name} is disabled")
 
     # -------------------------------------------------------------------------- what is known
 

@@ -22,7 +22,13 @@ from laneway.api import (
     SRIOVGPUDevice,
     to_builtins,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Context, Deed, Pending
+from laneway.controllers.acting import (
+    ActingController,
+    Circumstances,
+    Context,
+    OperationNames,
+    Pending,
+)
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.wishes import in_words
@@ -169,11 +175,11 @@ class MigController(ActingController[MigConfiguration, MigWish]):
             await self.context.observer.rescan(wish.address)
         return decision
 
-    def deed(self, name: str, wish: MigWish) -> Deed:
+    def operation_names(self, name: str, wish: MigWish) -> OperationNames:
         if wish.enabled:
             why = f"MigConfiguration {name} requests GPU instances"
-            return Deed("configure-mig", "Configured", why)
-        return Deed("remove-mig", "Removed", f"MigConfiguration {name} is disabled")
+            return OperationNames("configure-mig", "Configured", why)
+        return OperationNames("remove-mig", "Removed", f"MigConfiguration {name} is disabled")
 
     def _shown(self, name: str) -> MigConfiguration:
         """As ever, but a GPU that does not answer keeps what it told last."""

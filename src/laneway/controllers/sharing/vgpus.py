@@ -24,7 +24,13 @@ from laneway.api import (
     VGPUDevice,
     VGPUDeviceStatus,
 )
-from laneway.controllers.acting import ActingController, Circumstances, Context, Deed, Pending
+from laneway.controllers.acting import (
+    ActingController,
+    Circumstances,
+    Context,
+    OperationNames,
+    Pending,
+)
 from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
@@ -197,11 +203,11 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         against = await self._device_plugin.withdrawn("VGPUDevice", self._name(other.address))
         return (*against, *held(other.address, look))
 
-    def deed(self, name: str, wish: VgpuWish) -> Deed:
+    def operation_names(self, name: str, wish: VgpuWish) -> OperationNames:
         if wish.enabled:
             why = f"VGPUDevice {name} asks for {wish.profile}"
-            return Deed("configure-vgpu", "Configured", why)
-        return Deed("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
+            return OperationNames("configure-vgpu", "Configured", why)
+        return OperationNames("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
 
     def _decide(self, wish: VgpuWish, others: Iterable[VgpuWish]) -> Decision:
         return decide(wish, self.node, self._shared_with(wish.address), others)
