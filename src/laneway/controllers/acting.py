@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 MOVING_SECONDS = 1.0
 """How soon to look again at what is just being rewritten for another address."""
 RETRY_SECONDS = 30.0
-"""In the same circumstances. Held devices are let go by people, not by computers."""
+"""while nothing has changed. Held devices are let go by people, not by computers."""
 HOLDER_SECONDS = 1.0
 """How often to see whether the processes that hold a device are still there."""
 HOPELESS = 3
@@ -67,7 +67,7 @@ ACTOR = "laneway agent"
 Pending = Callable[[PciAddress], str]
 """What is still to be done about a GPU itself, in words; empty when nothing is."""
 
-Circumstances = tuple[object, ...]
+RetryFingerprint = tuple[object, ...]
 """Everything that an attempt depends on, so that a failure is repeated only in others."""
 
 W = TypeVar("W")
@@ -100,21 +100,21 @@ class OperationNames(NamedTuple):
 class Failure:
     """An attempt that ended otherwise than wished."""
 
-    circumstances: Circumstances
+    retry_fingerprint: RetryFingerprint
     refusals: tuple[Refusal, ...]
     rests: float
-    """When it may be tried again in other circumstances, by the loop's clock."""
+    """When it may be tried again once something has changed, by the loop's clock."""
     again: float
-    """When to try again in the same circumstances."""
+    """When to try again while nothing has changed."""
 
     @property
     def processes(self) -> tuple[int, ...]:
         """Those that were in the way, as far as any were."""
         return processes_of(self.refusals)
 
-    def due(self, circumstances: Circumstances) -> float:
-        """When to try again, in these circumstances."""
-        return self.again if circumstances == self.circumstances else self.rests
+    def due(self, retry_fingerprint: RetryFingerprint) -> float:
+        """When to try again, in view of what it depends on."""
+        return self.again if retry_fingerprint == self.retry_fingerprint else self.rests
 
 
 class ActingController(Publisher[T], ABC, Generic[T, W]):
@@ -122,7 +122,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
 
     workers = 4
     taken_back_seconds = math.inf
-    """When to try again in the same circumstances where steps had to be taken back."""
+    """When to try again while nothing has changed where steps had to be taken back."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return (self.card(wish),)
 
     @abstractmethod
-    def circumstances(self, wish: W) -> Circumstances:
+    def retry_fingerprint(self, wish: W) -> RetryFingerprint:
         """What decides about the wish, as far as the inventory shows it."""
 
     @abstractmethod
@@ -265,7 +265,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         failure = self._failures.get(name)
         if (
             failure is None
-            or failure.due(self.circumstances(wish)) <= _now()
+            or failure.due(self.retry_fingerprint(wish)) <= _now()
             or self._is_outdated(failure)
         ):
             caller = self.resource.kind, name
@@ -279,7 +279,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         settled = self.settled(wish if failure is None else self.wish(before, self._shown(name)))
         if failure is not None and settled is None:
             await self._answer(stored, failure.refusals, told=True)
-            due = failure.due(self.circumstances(wish))
+            due = failure.due(self.retry_fingerprint(wish))
             if failure.processes:
                 due = min(due, _now() + HOLDER_SECONDS)
             return Retry(max(0.0, due - _now())) if due < math.inf else None
@@ -350,7 +350,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     ) -> Failure:
         now = _now()
         failure = self._failures[name] = Failure(
-            self.circumstances(wish),
+            self.retry_fingerprint(wish),
             refusals,
             rests=now + min(RETRY_SECONDS, REST * (now - began)),
             again=now + (self.taken_back_seconds if taken_back else RETRY_SECONDS),

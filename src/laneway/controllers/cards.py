@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
-from laneway.controllers.acting import ActingController, Circumstances, Context, OperationNames
+from laneway.controllers.acting import ActingController, Context, OperationNames, RetryFingerprint
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
 from laneway.core.gpu.wish import ModeWish
@@ -51,7 +51,7 @@ class CardController(ActingController[C, W]):
     def card(self, wish: W) -> PciAddress:
         return wish.address
 
-    def circumstances(self, wish: W) -> Circumstances:
+    def retry_fingerprint(self, wish: W) -> RetryFingerprint:
         return replace(wish, explicit=False), *facts(wish.address, self.inventory)
 
     async def plan(self, wish: W) -> Decision:

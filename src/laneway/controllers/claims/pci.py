@@ -14,7 +14,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers import acting
-from laneway.controllers.acting import Circumstances, Context, OperationNames
+from laneway.controllers.acting import Context, OperationNames, RetryFingerprint
 from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.claims.whose import vgpu_of
@@ -123,7 +123,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def cards(self, wish: ClaimWish) -> tuple[PciAddress, ...]:
         return tuple(sorted({self._card_of(one) for one in (wish.address, *self._places(wish))}))
 
-    def circumstances(self, wish: ClaimWish) -> Circumstances:
+    def retry_fingerprint(self, wish: ClaimWish) -> RetryFingerprint:
         there = tuple(self.inventory.function(one) for one in self._places(wish))
         needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(wish))
         standing = self.device_plugin.standing(self.device_kind, self._name(wish.address))

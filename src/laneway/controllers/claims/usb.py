@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStatus
-from laneway.controllers.acting import Circumstances, Context, OperationNames
+from laneway.controllers.acting import Context, OperationNames, RetryFingerprint
 from laneway.controllers.claims.answers import bound_condition, conditions
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
@@ -104,7 +104,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         controller = None if wish.device is None else wish.device.controller
         return controller or _NO_CONTROLLER
 
-    def circumstances(self, wish: UsbWish) -> Circumstances:
+    def retry_fingerprint(self, wish: UsbWish) -> RetryFingerprint:
         reasons = () if wish.device is None else tuple(judge_usb(wish.device, self.inventory))
         return wish, reasons, self.device_plugin.standing(self.device_kind, wish.name).owner
 

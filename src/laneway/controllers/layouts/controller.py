@@ -85,7 +85,7 @@ class Key(NamedTuple):
 class _Look(NamedTuple):
     """What a closer look ended in, which stands as long as nothing that it depends on changes."""
 
-    circumstances: tuple[object, ...]
+    retry_fingerprint: tuple[object, ...]
     entry: LayoutGpu
     again: float
     """When to look again all the same: who holds a device lets it go without a word."""
@@ -301,9 +301,11 @@ class LayoutController:
                 return projection.done(accepted, wish), None
             if not objects.refused:
                 return projection.handed_over(accepted, wish, found), None
-        circumstances = (terms(layout), has, found, objects, blank.owner)
+        retry_fingerprint = (terms(layout), has, found, objects, blank.owner)
         look = self._looks.get(key)
-        stands = look is not None and look.circumstances == circumstances and _now() < look.again
+        stands = (
+            look is not None and look.retry_fingerprint == retry_fingerprint and _now() < look.again
+        )
         if look and stands and not have_ended(self._context.hardware.host, look.processes):
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
             return same, _again(look.again - _now(), look.processes)
@@ -316,7 +318,7 @@ class LayoutController:
             entry, again = await self._look(_Case(key, layout, known, stored, blank), wish)
         if entry is not None and again is not None:
             held_by = self._holders.pop(key, ())
-            self._looks[key] = _Look(circumstances, entry, _now() + again.after, held_by)
+            self._looks[key] = _Look(retry_fingerprint, entry, _now() + again.after, held_by)
             again = _again(again.after, held_by)
         return entry, again
 

@@ -23,7 +23,7 @@ from laneway.api import (
     VGPUDevice,
     find_condition,
 )
-from laneway.controllers.acting import ACTOR, Circumstances, Context, OperationNames
+from laneway.controllers.acting import ACTOR, Context, OperationNames, RetryFingerprint
 from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
@@ -190,8 +190,8 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         wrong = incomplete(wish.address, self.inventory) or self._lacking(wish)
         return (wrong,) if wrong else settled
 
-    def circumstances(self, wish: ModeWish) -> Circumstances:
-        return *super().circumstances(wish), self._enabled(self._name(wish.address))
+    def retry_fingerprint(self, wish: ModeWish) -> RetryFingerprint:
+        return *super().retry_fingerprint(wish), self._enabled(self._name(wish.address))
 
     # ----------------------------------------------------------------------------- what is done
 

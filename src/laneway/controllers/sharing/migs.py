@@ -24,10 +24,10 @@ from laneway.api import (
 )
 from laneway.controllers.acting import (
     ActingController,
-    Circumstances,
     Context,
     OperationNames,
     Pending,
+    RetryFingerprint,
 )
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.family import Family
@@ -156,7 +156,7 @@ class MigController(ActingController[MigConfiguration, MigWish]):
     def card(self, wish: MigWish) -> PciAddress:
         return wish.address
 
-    def circumstances(self, wish: MigWish) -> Circumstances:
+    def retry_fingerprint(self, wish: MigWish) -> RetryFingerprint:
         inventory, gpu = self.inventory, wish.address
         vgpus = tuple((one.address, one.configured) for one in inventory.vgpus_of(gpu))
         function = inventory.function(gpu)

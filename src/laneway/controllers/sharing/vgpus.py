@@ -26,10 +26,10 @@ from laneway.api import (
 )
 from laneway.controllers.acting import (
     ActingController,
-    Circumstances,
     Context,
     OperationNames,
     Pending,
+    RetryFingerprint,
 )
 from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices import vgpu as projection
@@ -157,7 +157,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     def card(self, wish: VgpuWish) -> PciAddress:
         return self._gpu_of.get(wish.address, wish.address)
 
-    def circumstances(self, wish: VgpuWish) -> Circumstances:
+    def retry_fingerprint(self, wish: VgpuWish) -> RetryFingerprint:
         def vgpu(one: VgpuFunction) -> tuple[str, str] | None:
             return (one.configured.type_id, one.configured.uuid) if one.configured else None
 
@@ -334,7 +334,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         if failure is None:
             return False
         wish = self.wish(stored, self._shown(stored.metadata.name))
-        return failure.due(self.circumstances(wish)) > asyncio.get_running_loop().time()
+        return failure.due(self.retry_fingerprint(wish)) > asyncio.get_running_loop().time()
 
     # ------------------------------------------------------------------------------- look-ups
 
