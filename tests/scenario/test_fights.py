@@ -47,7 +47,7 @@ async def wish(cluster: Any, cls: type[Any], name: str = GPU, **spec: Any) -> No
     await cluster.patch(cls, name, {"spec": spec})
 
 
-async def rests(cluster: Any, agent: Any, host: SimulatedHost, requests: list[Any]) -> None:
+async def not_before(cluster: Any, agent: Any, host: SimulatedHost, requests: list[Any]) -> None:
     """Whatever is looked at once more, nothing is written, to hardware or objects."""
     for _ in range(3):
         await cluster.quiet(agent)
@@ -83,7 +83,7 @@ async def test_a_layout_has_the_last_word_against_a_person(
 
     await cluster.until(cls, name, lambda one: one.spec == before and cluster.reason(one) != "")
     await cluster.answer("all", "Done", VGPULayout)
-    await rests(cluster, agent, host, requests)
+    await not_before(cluster, agent, host, requests)
     assert list(cluster.carried(host).values()) == [SLICED, SLICED]
 
 
@@ -104,7 +104,7 @@ async def test_a_layout_has_the_last_word_about_gpu_instances(
         lambda one: one.spec.enabled and sum(p.requested for p in one.spec.profile_spec) == 2,
     )
     await cluster.answer("all", "Done", VGPULayout)
-    await rests(cluster, agent, host, requests)
+    await not_before(cluster, agent, host, requests)
     assert list(cluster.carried(host).values()) == [BACKED, BACKED]
 
 
@@ -127,4 +127,4 @@ async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
 
     gpu = await cluster.answer(GPU, "MigConfigurationEnabled", SRIOVGPUDevice)
     assert "MigConfiguration" in cluster.message(gpu)
-    await rests(cluster, agent, host, requests)
+    await not_before(cluster, agent, host, requests)

@@ -269,10 +269,10 @@ class Story:
             gpu = await self.client.get(resource, name)
             answer = find_condition(gpu.status.conditions, "Ready")
             # Functions that come back while the wish is worked on look no different.
-            rests = answer is not None and answer.reason == "Disabled"
-            rests = rests and answer.observed_generation == gpu.metadata.generation
+            not_before = answer is not None and answer.reason == "Disabled"
+            not_before = not_before and answer.observed_generation == gpu.metadata.generation
             done = self.machine.host.call([SRIOV_MANAGE, "-e" if on else "-d", self.address])
-            if on and rests and not done.status and "already" not in done.output:
+            if on and not_before and not done.status and "already" not in done.output:
                 self.machine.may_disable = False
 
     async def _unplug(self) -> None:

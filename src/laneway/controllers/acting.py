@@ -56,9 +56,9 @@ RETRY_SECONDS = 30.0
 """while nothing has changed. Held devices are let go by people, not by computers."""
 HOLDER_SECONDS = 1.0
 """How often to see whether the processes that hold a device are still there."""
-HOPELESS = 3
+MAX_API_FAILURES = 3
 """Failures in a row, of requests to the API server, after which nobody waits for an object."""
-REST = 4.0
+BACKOFF_FACTOR = 4.0
 """Pause after a failed attempt, in durations of that attempt."""
 
 ACTOR = "laneway agent"
@@ -102,7 +102,7 @@ class Failure:
 
     retry_fingerprint: RetryFingerprint
     refusals: tuple[Refusal, ...]
-    rests: float
+    not_before: float
     """When it may be tried again once something has changed, by the loop's clock."""
     again: float
     """When to try again while nothing has changed."""
@@ -114,7 +114,7 @@ class Failure:
 
     def due(self, retry_fingerprint: RetryFingerprint) -> float:
         """When to try again, in view of what it depends on."""
-        return self.again if retry_fingerprint == self.retry_fingerprint else self.rests
+        return self.again if retry_fingerprint == self.retry_fingerprint else self.not_before
 
 
 class ActingController(Publisher[T], ABC, Generic[T, W]):
@@ -213,7 +213,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         name = stored.metadata.name
         if (
             name in self._failures
-            or self.queue.failures(name) >= HOPELESS
+            or self.queue.failures(name) >= MAX_API_FAILURES
             or stored.metadata.deletion_timestamp
             or self.wrong_device(stored)
             or read_failed(self.inventory, PciAddress.parse(self.address(stored)))
@@ -240,7 +240,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             # A GPU has dozens of functions of which nothing is wished: those need no event each.
             await self._answer(stored, (other,), told=not self.asks(stored))
             return None
-        return await self._pursue(stored)
+        return await self._reconcile(stored)
 
     async def _refresh(self, name: str) -> None:
         """Look again before something is tried again: what was held may be gone by now."""
@@ -248,7 +248,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if failure is not None and (failure.again <= _now() or self._is_outdated(failure)):
             await self.context.observer.rescan()
 
-    async def _pursue(self, stored: T) -> Retry | None:
+    async def _reconcile(self, stored: T) -> Retry | None:
         """Carry out what the object wishes, or answer that nothing is left to be done."""
         name = stored.metadata.name
         wish = self.wish(stored, self._shown(name))
@@ -352,7 +352,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         failure = self._failures[name] = Failure(
             self.retry_fingerprint(wish),
             refusals,
-            rests=now + min(RETRY_SECONDS, REST * (now - began)),
+            not_before=now + min(RETRY_SECONDS, BACKOFF_FACTOR * (now - began)),
             again=now + (self.taken_back_seconds if taken_back else RETRY_SECONDS),
         )
         return failure

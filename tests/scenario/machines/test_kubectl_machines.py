@@ -154,8 +154,8 @@ def test_machine_with_devices_outlives_laneway_and_gives_them_back(
     # One more is one too many: refused where it is to run, and else it waits and says so.
     said = kubectl("apply", "-f", "-", stdin=machine("vm2", 1), status=1)
     assert f"{VGPU}: 1 requested on one node; node sim-a2-1 has 0 free of 2" in said
-    rests = machine("vm2", 1).replace("runStrategy: Always", "runStrategy: Halted")
-    kubectl("apply", "-f", "-", stdin=rests)
+    not_before = machine("vm2", 1).replace("runStrategy: Always", "runStrategy: Halted")
+    kubectl("apply", "-f", "-", stdin=not_before)
     kubectl("patch", "vm", "vm2", "--type", "merge", "-p", '{"spec":{"runStrategy":"Always"}}')
     wait(kubectl, "vm/vm2", "jsonpath={.status.printableStatus}=ErrorUnschedulable")
     assert "0/2 nodes are available: 2 Insufficient nvidia.com/NVIDIA_A2-2Q." in kubectl(

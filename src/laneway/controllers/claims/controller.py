@@ -124,7 +124,7 @@ class ClaimController(ActingController[C, W]):
         name = stored.metadata.name
         if (
             name in self._failures
-            or self.queue.failures(name) >= acting.HOPELESS
+            or self.queue.failures(name) >= acting.MAX_API_FAILURES
             or stored.metadata.deletion_timestamp
             or self.wrong_device(stored)
             or self.unreadable(stored)
@@ -188,7 +188,7 @@ class ClaimController(ActingController[C, W]):
         settled = self.settled(self.wish(stored, stored))
         if settled is None or isinstance(settled, Satisfied):
             stored = await self._hold(stored)
-        return await self._pursue(stored)
+        return await self._reconcile(stored)
 
     async def _hold(self, stored: C) -> C:
         """Have the claim wait for us when it is deleted."""

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 RESCAN_SECONDS = 300.0
 RESCAN_SECONDS_WITHOUT_EVENTS = 30.0
-REST = 4.0
+BACKOFF_FACTOR = 4.0
 """Pause after a scan, in durations of that scan: events can keep a fifth of one core busy."""
 BUSY_SECONDS = 0.1
 """How soon to see whether a plan about a GPU has ended, if it does not end with a look at it."""
@@ -180,7 +180,7 @@ class Observer:
             await self.rescan()
             tasks.create_task(self._modes.run(self._answered))
             while True:
-                await asyncio.sleep(REST * self._took)
+                await asyncio.sleep(BACKOFF_FACTOR * self._took)
                 try:
                     async with asyncio.timeout(self._pause()):
                         await self._wanted.wait()
