@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
-from laneway.controllers.turns import Turns
 from laneway.core.pci import PciAddress
 from laneway.host import uevents
 from laneway.host.hardware import Hardware
@@ -36,7 +36,7 @@ async def test_a_change_within_a_storm_of_events_is_seen_and_costs_few_scans(
             scans += 1
             super().scanned(seconds)
 
-    observer = Observer(node, Turns(), Counting(MetricFamilies(), "node"), rescan_seconds=3600)
+    observer = Observer(node, GpuLocks(), Counting(MetricFamilies(), "node"), rescan_seconds=3600)
     seen = asyncio.Event()
     vf = str(pf)[:-1] + "4"
 

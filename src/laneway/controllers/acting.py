@@ -28,12 +28,12 @@ import msgspec
 from laneway.api import Status
 from laneway.controllers.devices.family import READ_FAILED, Family, T, read_failed
 from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import may_change_modes
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.sharing.identity import Identity
-from laneway.controllers.turns import Turns
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -81,7 +81,7 @@ class Context(NamedTuple):
     observer: Observer
     recorder: EventRecorder
     metrics: AgentMetrics
-    turns: Turns
+    locks: GpuLocks
     identity: Identity
 
 
@@ -269,10 +269,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             or self._is_outdated(failure)
         ):
             caller = self.resource.kind, name
-            with self.context.turns.on_all(
+            with self.context.locks.acquire_all(
                 self.cards(wish), caller, lambda: self.queue.add(name)
-            ) as my_turn:
-                if not my_turn:
+            ) as acquired:
+                if not acquired:
                     return None
                 stored, failure = await self._carry_out(stored, wish)
         # What came in the way of an attempt is not ours to take away, though it failed by that.

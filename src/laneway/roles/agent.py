@@ -39,6 +39,7 @@ from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.usb import UsbPublisher
 from laneway.controllers.dra import Slices
 from laneway.controllers.driver_label import DriverLabel
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.layouts.owners import Owners
@@ -53,7 +54,6 @@ from laneway.controllers.sharing.mig_labels import UNLABELLED, MigLabels
 from laneway.controllers.sharing.migs import MigController
 from laneway.controllers.sharing.renumbering import Renumberer
 from laneway.controllers.sharing.vgpus import VgpuController
-from laneway.controllers.turns import Turns
 from laneway.core import keys
 from laneway.core.inventory import Inventory
 from laneway.core.workload import Workload
@@ -113,9 +113,9 @@ class Agent:
         self._metrics = AgentMetrics(families, node)
         self._pods = Informer(client, PODS, field_selector=f"spec.nodeName={node}")
         self._hardware = hardware = hardware._replace(workloads=self._workload)
-        turns = Turns()
-        self._observer = Observer(hardware, turns, self._metrics)
-        self._silent = SilentChanges(hardware.host, self._observer, turns)
+        locks = GpuLocks()
+        self._observer = Observer(hardware, locks, self._metrics)
+        self._silent = SilentChanges(hardware.host, self._observer, locks)
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
@@ -124,7 +124,7 @@ class Agent:
         }
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
         identity = Identity(node, gpus=gpus, vgpus=vgpus, migs=migs)
-        context = Context(hardware, self._observer, self._recorder, self._metrics, turns, identity)
+        context = Context(hardware, self._observer, self._recorder, self._metrics, locks, identity)
         self._renumberer = Renumberer(
             node,
             client,

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing import modes
 from laneway.controllers.observing.observer import Observer
-from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.programs import NVIDIA_SMI, SRIOV_MANAGE, Completed
@@ -28,10 +28,10 @@ class Node:
 
     def __init__(self) -> None:
         self.host: SimulatedHost = build(parse_spec("rtx-pro-6000"), "node1")
-        self.turns = Turns()
+        self.locks = GpuLocks()
         metrics = AgentMetrics(MetricFamilies(), "node1")
         hardware = Hardware(self.host, self, None)  # type: ignore[arg-type]
-        self.observer = Observer(hardware, self.turns, metrics)
+        self.observer = Observer(hardware, self.locks, metrics)
         self.told: list[Inventory] = []
         self.observer.subscribe(self._hear)
         self.asked: list[PciAddress] = []
@@ -197,7 +197,7 @@ async def test_after_a_plan_its_card_is_asked_before_anything_is_told(node):
 async def test_what_a_plan_has_asked_is_not_asked_once_more(node):
     async with observing(node):
         await node.until(lambda _: True)
-        with node.turns.on(FIRST, ("SRIOVGPUDevice", "gpu"), lambda: None):
+        with node.locks.on(FIRST, ("SRIOVGPUDevice", "gpu"), lambda: None):
             node.enable_mig(FIRST)
             await node.observer.rescan(FIRST)
         node.asked.clear()
@@ -212,7 +212,7 @@ async def test_a_gpu_is_not_asked_while_a_plan_is_carried_out_on_it(node):
     async with observing(node):
         await node.until(lambda _: True)
         node.asked.clear()
-        with node.turns.on(FIRST, ("SRIOVGPUDevice", "gpu"), lambda: None):
+        with node.locks.on(FIRST, ("SRIOVGPUDevice", "gpu"), lambda: None):
             node.enable_mig(FIRST)
             node.enable_mig(SECOND)
             await node.until(lambda one: one.modes[SECOND].mig is True)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
-from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.uevent import OVERFLOW, Uevent
 from laneway.host.hardware import Hardware
@@ -58,8 +58,8 @@ class Running:
     def __init__(self, host: Watched) -> None:
         self.host = host
         hardware = Hardware(host, host, None)  # type: ignore[arg-type]
-        self.turns = Turns()
-        self.observer = Observer(hardware, self.turns, AgentMetrics(MetricFamilies(), "node1"))
+        self.locks = GpuLocks()
+        self.observer = Observer(hardware, self.locks, AgentMetrics(MetricFamilies(), "node1"))
         self.told: list[Inventory] = []
         self._heard = asyncio.Event()
         self.observer.subscribe(self._hear)
@@ -127,7 +127,7 @@ async def test_what_a_plan_does_to_its_card_is_told_when_it_has_ended() -> None:
     host = Watched("a2")
     async with observing(host) as running:
         card = running.told[-1].vgpus[0].parent
-        with running.turns.on(card, ("VGPUDevice", "one"), lambda: None):
+        with running.locks.on(card, ("VGPUDevice", "one"), lambda: None):
             await running.send(make_vgpu(host, running))
             await running.observer._look()
             meanwhile = running.told[-1]

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing import silent
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
-from laneway.controllers.turns import Turns
 from laneway.core.inventory import VgpuFunction
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.host.hardware import Hardware
@@ -29,10 +29,10 @@ class Node:
         self.odd: dict[str, bytes] = {}
         self.waits = ""
         self.open = threading.Event()
-        self.turns = Turns()
+        self.locks = GpuLocks()
         hardware = Hardware(self, self.host, None)  # type: ignore[arg-type]
-        self.observer = Observer(hardware, self.turns, AgentMetrics(MetricFamilies(), "node1"))
-        self.silent = SilentChanges(self, self.observer, self.turns)  # type: ignore[arg-type]
+        self.observer = Observer(hardware, self.locks, AgentMetrics(MetricFamilies(), "node1"))
+        self.silent = SilentChanges(self, self.observer, self.locks)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.host, name)
@@ -136,7 +136,7 @@ async def test_a_card_is_left_alone_while_a_plan_is_carried_out_on_it() -> None:
     first, *_, last = await node.vgpus()
     node.reads.clear()
 
-    with node.turns.on(first.parent, ("VGPUDevice", "one"), lambda: None):
+    with node.locks.on(first.parent, ("VGPUDevice", "one"), lambda: None):
         node.host.write(current(first), first.creatable[0].id)
         during = await node.wanted()
         read = list(node.reads)

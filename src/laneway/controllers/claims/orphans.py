@@ -115,8 +115,8 @@ class OrphanKeeper:
         """Whether a device is back with the node, or at least nobody's business any more."""
         turn = (device,) if isinstance(device, PciAddress) else ()
         caller = "orphan", str(device)
-        with self._context.turns.on_all(turn, caller, self._wanted.set) as my_turn:
-            if not my_turn:
+        with self._context.locks.acquire_all(turn, caller, self._wanted.set) as acquired:
+            if not acquired:
                 return False
             try:
                 decision = await self._decide(device)

@@ -311,8 +311,8 @@ class LayoutController:
             return same, _again(look.again - _now(), look.processes)
         caller = "VGPULayout", str(key)
         address = found.gpu.address
-        with self._context.turns.on(address, caller, lambda: self.queue.add(key)) as my_turn:
-            if not my_turn:
+        with self._context.locks.on(address, caller, lambda: self.queue.add(key)) as acquired:
+            if not acquired:
                 return None, None
             self._holders.pop(key, None)
             entry, again = await self._look(_Case(key, layout, known, stored, blank), wish)

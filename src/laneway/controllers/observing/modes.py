@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from laneway.controllers.turns import Turns
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
@@ -49,9 +49,9 @@ def may_change_modes(plan: Plan) -> bool:
 class ModeReader:
     """Owns the answers of one host's GPUs. Run `run` in a task."""
 
-    def __init__(self, executor: Executor, turns: Turns) -> None:
+    def __init__(self, executor: Executor, locks: GpuLocks) -> None:
         self._executor = executor
-        self._turns = turns
+        self._locks = locks
         self._answers: dict[PciAddress, GpuModes | str] = {}
         """A text is why there is no answer."""
         self._shown: dict[PciAddress, Shown] = {}
@@ -100,7 +100,7 @@ class ModeReader:
             while True:
                 self._sooner.clear()
                 for gpu in [gpu for gpu, due in self._due.items() if due <= _now()]:
-                    if self._turns.busy(gpu):
+                    if self._locks.busy(gpu):
                         self._due[gpu] = _now() + QUIET_SECONDS
                     else:
                         del self._due[gpu]

@@ -21,9 +21,9 @@ import random
 import time
 from collections.abc import Callable
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import ModeReader
-from laneway.controllers.turns import Turns
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.uevent import Uevent
@@ -56,15 +56,15 @@ class Observer:
     def __init__(
         self,
         hardware: Hardware,
-        turns: Turns,
+        locks: GpuLocks,
         metrics: AgentMetrics,
         *,
         rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
         self._host = hardware.host
         self._state = hardware.state
-        self._turns = turns
-        self._modes = ModeReader(hardware.executor, turns)
+        self._locks = locks
+        self._modes = ModeReader(hardware.executor, locks)
         self._metrics = metrics
         self._rescan_seconds = rescan_seconds
         self._listeners: list[Listener] = []
@@ -194,7 +194,7 @@ class Observer:
         """Scan what is wanted."""
         self._wanted.clear()
         # A plan ends with a look; what it does meanwhile is nothing to tell anybody.
-        gpus = {gpu for gpu in self._gpus if not self._turns.busy(gpu)}
+        gpus = {gpu for gpu in self._gpus if not self._locks.busy(gpu)}
         everything, self._everything = self._everything, False
         if everything:
             await self.rescan()

@@ -20,8 +20,8 @@ import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.observing.observer import Observer
-from laneway.controllers.turns import Turns
 from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.host.port import Host
@@ -54,10 +54,10 @@ class _Told(NamedTuple):
 class SilentChanges:
     """Looks at the GPUs of one host again and again. Run `run` in a task."""
 
-    def __init__(self, host: Host, observer: Observer, turns: Turns) -> None:
+    def __init__(self, host: Host, observer: Observer, locks: GpuLocks) -> None:
         self._host = host
         self._observer = observer
-        self._turns = turns
+        self._locks = locks
         self._waiting: set[PciAddress] = set()
         """GPUs whose driver has not answered for long, until it does."""
         self._told: dict[PciAddress, _Told] = {}
@@ -76,7 +76,7 @@ class SilentChanges:
         known = {
             gpu: vgpus
             for gpu, vgpus in inventory.by_gpu().items()
-            if gpu not in self._waiting and not self._turns.busy(gpu)
+            if gpu not in self._waiting and not self._locks.busy(gpu)
         }
         if not known:
             return
@@ -86,7 +86,7 @@ class SilentChanges:
         for gpu, vgpus in seen.items():
             if vgpus == known[gpu]:
                 self._told.pop(gpu, None)
-            elif not self._turns.busy(gpu) and self._is_news(gpu, (known[gpu], vgpus)):
+            elif not self._locks.busy(gpu) and self._is_news(gpu, (known[gpu], vgpus)):
                 log.debug("the vGPUs of %s have changed without an event", gpu)
                 self._observer.want(gpu)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.controllers.turns import Turns
+from laneway.controllers.gpu_locks import GpuLocks
 from laneway.core.pci import PciAddress
 
 CARD, OTHER = PciAddress(0, 8, 0, 0), PciAddress(0, 9, 0, 0)
@@ -18,12 +18,12 @@ CARD, OTHER = PciAddress(0, 8, 0, 0), PciAddress(0, 9, 0, 0)
 def test_whoever_comes_while_a_card_is_busy_is_called_once_it_is_free(
     callers: list[tuple[int, str]],
 ) -> None:
-    turns, called = Turns(), list[str]()
-    with turns.on(CARD, ("GPU", "first"), lambda: called.append("first")) as mine:
+    locks, called = GpuLocks(), list[str]()
+    with locks.on(CARD, ("GPU", "first"), lambda: called.append("first")) as mine:
         assert mine
         waiting = []
         for card, name in callers:
-            with turns.on(
+            with locks.on(
                 (CARD, OTHER)[card], ("vGPU", name), lambda n=name: called.append(n)
             ) as free:  # type: ignore[misc]
                 assert free is (card == 1)
@@ -31,30 +31,32 @@ def test_whoever_comes_while_a_card_is_busy_is_called_once_it_is_free(
                 waiting.append(name)
         assert called == []
     assert called == waiting
-    with turns.on(CARD, ("vGPU", "later"), lambda: None) as free:
+    with locks.on(CARD, ("vGPU", "later"), lambda: None) as free:
         assert free
 
 
 def test_a_turn_that_fails_is_over() -> None:
-    turns, called = Turns(), list[str]()
+    locks, called = GpuLocks(), list[str]()
     with ExitStack() as stack:
         stack.enter_context(pytest.raises(RuntimeError))
-        stack.enter_context(turns.on(CARD, ("GPU", "one"), lambda: None))
-        stack.enter_context(turns.on(CARD, ("GPU", "two"), lambda: called.append("two")))
+        stack.enter_context(locks.on(CARD, ("GPU", "one"), lambda: None))
+        stack.enter_context(locks.on(CARD, ("GPU", "two"), lambda: called.append("two")))
         raise RuntimeError
     assert called == ["two"]
 
 
 def test_a_plan_about_several_cards_has_all_of_them_or_none() -> None:
-    turns, called = Turns(), list[str]()
-    with turns.on(OTHER, ("GPU", "one"), lambda: None):
-        with turns.on_all((CARD, OTHER), ("group", "both"), lambda: called.append("both")) as mine:
+    locks, called = GpuLocks(), list[str]()
+    with locks.on(OTHER, ("GPU", "one"), lambda: None):
+        with locks.acquire_all(
+            (CARD, OTHER), ("group", "both"), lambda: called.append("both")
+        ) as mine:
             assert not mine
-            assert not turns.busy(CARD)
+            assert not locks.busy(CARD)
         assert called == []
     assert called == ["both"]
-    with turns.on_all((CARD, OTHER), ("group", "both"), lambda: None) as mine:
+    with locks.acquire_all((CARD, OTHER), ("group", "both"), lambda: None) as mine:
         assert mine
-        with turns.on(OTHER, ("GPU", "one"), lambda: called.append("one")) as free:
+        with locks.on(OTHER, ("GPU", "one"), lambda: called.append("one")) as free:
             assert not free
     assert called == ["both", "one"]

@@ -19,7 +19,7 @@ Caller = tuple[str, str]
 """Kind and name of the object that asks."""
 
 
-class Turns:
+class GpuLocks:
     """The cards of one node on which plans are being carried out."""
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class Turns:
         self, card: PciAddress, caller: Caller, wake: Callable[[], None]
     ) -> AbstractContextManager[bool]:
         """Whether the card is the caller's in the block; where not, `wake` is called once."""
-        return self.on_all((card,), caller, wake)
+        return self.acquire_all((card,), caller, wake)
 
     @contextmanager
-    def on_all(
+    def acquire_all(
         self, cards: Collection[PciAddress], caller: Caller, wake: Callable[[], None]
     ) -> Iterator[bool]:
         """`on` for several cards, of which the caller has all or none."""
