@@ -56,7 +56,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Functions that somebody uses now."""
     usb_holders: dict[str, tuple[Holder, ...]] = {}
     """USB devices, by port, that somebody uses now."""
-    blind: str = ""
+    visibility_error: str = ""
     """Why users may have been missed; empty when all processes could be seen."""
     vfio_pci: Literal["ready", "loadable", "missing"] = "ready"
     kernel: str = ""

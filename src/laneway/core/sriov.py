@@ -204,8 +204,8 @@ def held(
 
     `needed`: that the node cannot do without it is told already, so how the node uses it is not.
     """
-    if situation.blind:
-        return [HoldersUnknown(situation.blind)]
+    if situation.visibility_error:
+        return [HoldersUnknown(situation.visibility_error)]
     users = situation.holders.get(address, ())
     texts = (user.text for user in users if user.kind == "process" or not needed)
     holders = (*more, *texts)

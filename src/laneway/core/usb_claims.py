@@ -76,8 +76,8 @@ def _handover(device: UsbDevice, before: tuple[int, int], after: tuple[int, int]
 
 
 def _held(device: UsbDevice, situation: Situation) -> list[Refusal]:
-    if situation.blind:
-        return [HoldersUnknown(situation.blind)]
+    if situation.visibility_error:
+        return [HoldersUnknown(situation.visibility_error)]
     holders = situation.usb_holders.get(device.port, ())
     texts = tuple(holder.text for holder in holders)
     return [DeviceHeld(device.port, texts, pids(holders))] if texts else []

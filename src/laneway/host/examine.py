@@ -19,7 +19,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.host import modules
 from laneway.host.attributes import clean
-from laneway.host.holders import blindness
+from laneway.host.holders import visibility_error
 from laneway.host.pci import DEVICES
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import open_state
@@ -83,7 +83,7 @@ def _files(host: Host, state: str, kubelet: str, log: str, *, sriov_manage: bool
         programs=_programs(look),
         taken=taken,
         quarantined=quarantined,
-        blind=blindness(host),
+        visibility_error=visibility_error(host),
         hidden=tuple(sorted(look.hidden)),
     )
 

@@ -10,7 +10,7 @@ A process in a container is told by its pod, and by the VM that the pod runs, wh
 the pods of the node: the kubelet names a pod's cgroup by its uid.
 
 One pass over /proc serves any number of devices. Processes come and go during it; who cannot be
-looked into at all is told by `blindness`, because no user found is then no answer.
+looked into at all is told by `visibility_error`, because no user found is then no answer.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def node_users(host: Host, nodes: Collection[str]) -> dict[str, tuple[str, ...]]
     return {node: tuple(processes) for node, processes in users.items()}
 
 
-def blindness(host: Host) -> str:
+def visibility_error(host: Host) -> str:
     """Why not all processes can be seen from here; empty when they can."""
     try:
         host.names("/proc/1/fd")

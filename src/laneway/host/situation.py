@@ -2,7 +2,7 @@
 
 A scan tells what there is. Users, overrides and modes are read only for the functions that a plan
 can touch: those asked for, their PFs and VFs, and the group members of each in its IOMMU group.
-What cannot be read is left out or told (`blind`, `unasked`), never guessed.
+What cannot be read is left out or told (`visibility_error`, `unasked`), never guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from laneway.core.usability import VFIO_DRIVER
 from laneway.host import console, modules
 from laneway.host.attributes import describe
 from laneway.host.hardware import Hardware
-from laneway.host.holders import blindness, usb_holders
+from laneway.host.holders import usb_holders, visibility_error
 from laneway.host.leaving import read_users
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.pci import read_autoprobe, read_override
@@ -73,7 +73,7 @@ def _look(
         inventory=inventory,
         holders=users,
         usb_holders=usb_holders(host, usb, hardware.workloads),
-        blind=blindness(host),
+        visibility_error=visibility_error(host),
         silent=read_silent(host, concerned),
         locked=locked,
         vfio_pci=modules.driver_availability(host, VFIO_DRIVER),

@@ -360,9 +360,11 @@ def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:
 
 
 def test_nothing_is_removed_when_users_cannot_be_seen() -> None:
-    blind = situation(carried={0: "NVIDIA A2-4Q"}, blind="no processes are visible")
-    assert reasons(plan_layout(wish(), blind)) == ["HoldersUnknown"]
-    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), blind))
+    visibility_error = situation(
+        carried={0: "NVIDIA A2-4Q"}, visibility_error="no processes are visible"
+    )
+    assert reasons(plan_layout(wish(), visibility_error)) == ["HoldersUnknown"]
+    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), visibility_error))
 
 
 # -------------------------------------------------------------------------------------------- laws

@@ -213,8 +213,8 @@ def test_nothing_goes_while_somebody_computes_on_the_card_but_more_may_come() ->
     assert reasons(refused) == ["DeviceInUse"]
     assert COMPUTING.text in words(refused)
     assert isinstance(decide(wish({"1g.5gb": 2}), look), Plan)
-    blind = card(instance(A100, "1g.5gb", 0), blind="no root")
-    assert reasons(decide(wish({}, enabled=False), blind)) == ["HoldersUnknown"]
+    visibility_error = card(instance(A100, "1g.5gb", 0), visibility_error="no root")
+    assert reasons(decide(wish({}, enabled=False), visibility_error)) == ["HoldersUnknown"]
 
 
 @pytest.mark.parametrize(

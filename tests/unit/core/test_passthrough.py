@@ -154,7 +154,7 @@ def test_the_console_leaves_the_boot_gpu_before_its_driver_does() -> None:
     ("situation", "expected"),
     [
         (workstation(holders={AUDIO: (VM,)}), "0000:08:00.1 is in use: process 4711"),
-        (workstation(blind="no root"), "nothing is changed: no root"),
+        (workstation(visibility_error="no root"), "nothing is changed: no root"),
         (workstation(quarantined={AUDIO: "EIO"}), "0000:08:00.1 is in quarantine"),
         (workstation(silent=frozenset([GPU])), "answers no more"),
         (

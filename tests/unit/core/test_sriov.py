@@ -232,11 +232,13 @@ def test_the_nodes_own_vf_stays() -> None:
 
 
 def test_nothing_is_taken_while_users_cannot_be_seen_but_vfs_can_be_added() -> None:
-    blind = "Laneway runs in a PID namespace of its own"
-    assert set_vfs(CARD, 0, scene(existing=9).but(blind=blind).situation) == (
-        HoldersUnknown(blind),
+    visibility_error = "Laneway runs in a PID namespace of its own"
+    assert set_vfs(CARD, 0, scene(existing=9).but(visibility_error=visibility_error).situation) == (
+        HoldersUnknown(visibility_error),
     )
-    assert isinstance(set_vfs(CARD, 4, scene().but(blind=blind).situation), Plan)
+    assert isinstance(
+        set_vfs(CARD, 4, scene().but(visibility_error=visibility_error).situation), Plan
+    )
 
 
 def test_a_card_that_is_losing_a_held_vf_is_left_alone_even_if_the_number_is_right() -> None:

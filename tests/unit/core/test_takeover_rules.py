@@ -178,8 +178,8 @@ def test_what_could_not_be_seen_is_told_before_a_takeover() -> None:
     assert of(found, "PermittedDevices", Level.OK) == []
     assert healthy(found)
     # The last step would fail, with everything else done.
-    blind = before(facts({"unseen": frozenset({"kubevirts"})}, adoptable=False))
-    [words] = of(blind, "Rights", Level.PROBLEM)
+    visibility_error = before(facts({"unseen": frozenset({"kubevirts"})}, adoptable=False))
+    [words] = of(visibility_error, "Rights", Level.PROBLEM)
     assert "which of KubeVirt's entries" in words
     hidden = Harvester(seen=False)
     assert not healthy(before(facts({"harvester": hidden})))

@@ -74,8 +74,10 @@ def test_a_device_that_somebody_uses_cannot_be_claimed() -> None:
 
 
 def test_nothing_is_done_while_users_cannot_be_seen() -> None:
-    assert claim(STICK, situation(blind="no root")) == (HoldersUnknown("no root"),)
-    assert release(STICK.port, replace(CLAIMED, blind="no root")) == (HoldersUnknown("no root"),)
+    assert claim(STICK, situation(visibility_error="no root")) == (HoldersUnknown("no root"),)
+    assert release(STICK.port, replace(CLAIMED, visibility_error="no root")) == (
+        HoldersUnknown("no root"),
+    )
 
 
 @pytest.mark.parametrize(

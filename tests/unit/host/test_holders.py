@@ -10,7 +10,7 @@ import pytest
 
 from laneway.core.pci import PciAddress
 from laneway.core.workload import Workload
-from laneway.host.holders import blindness, read_holders, usb_holders
+from laneway.host.holders import read_holders, usb_holders, visibility_error
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.sim.spec import build, parse_spec
@@ -347,16 +347,16 @@ def test_processes_come_and_go_during_the_look(files: Files, address: Address) -
 
 def test_all_processes_are_seen_from_the_first_namespace(files: Files) -> None:
     seen = {"/proc/1/fd/0": "-> /dev/null", "/proc/1/ns/pid": "-> pid:[4026531836]"}
-    assert blindness(RealHost(files(seen))) == ""
+    assert visibility_error(RealHost(files(seen))) == ""
 
 
 def test_a_machine_without_processes_hides_none(files: Files) -> None:
-    assert blindness(RealHost(files({}))) == ""
+    assert visibility_error(RealHost(files({}))) == ""
 
 
 def test_a_container_sees_only_its_own_processes_and_says_so(files: Files) -> None:
     seen = {"/proc/1/fd/0": "-> /dev/null", "/proc/1/ns/pid": "-> pid:[4026532001]"}
-    assert "hostPID: true" in blindness(RealHost(files(seen)))
+    assert "hostPID: true" in visibility_error(RealHost(files(seen)))
 
 
 class Forbidding(RealHost):
@@ -367,4 +367,4 @@ class Forbidding(RealHost):
 
 
 def test_without_root_users_stay_hidden_and_this_is_said(files: Files) -> None:
-    assert "root is needed" in blindness(Forbidding(files({})))
+    assert "root is needed" in visibility_error(Forbidding(files({})))

@@ -100,8 +100,8 @@ async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardwar
 async def _look(hardware: Hardware, wish: Wish) -> Situation:
     node = hardware.host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()
     situation = await observe(hardware, node, wish.addresses, wish.ports)
-    if situation.blind:
-        click.echo(f"laneway: warning: {one_line(situation.blind)}", err=True)
+    if situation.visibility_error:
+        click.echo(f"laneway: warning: {one_line(situation.visibility_error)}", err=True)
     for address in wish.addresses:
         if wrong := incomplete(address, situation.inventory):
             click.echo(f"laneway: warning: {one_line(wrong.words)}", err=True)

@@ -55,7 +55,7 @@ from laneway.core.sriov import held
 from laneway.core.vgpu.making_order import Wanted, making_order
 from laneway.core.vgpu.offer import lacking
 from laneway.core.vgpu.wish import SharedGpu, VgpuWish, changes, decide, own_uuids
-from laneway.host.holders import blindness
+from laneway.host.holders import visibility_error
 from laneway.host.leaving import read_users
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -231,7 +231,10 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         host, workloads = self.context.hardware.host, self.context.hardware.workloads
         users, _ = read_users(host, self.inventory, addresses, workloads)
         return Situation(
-            node=self.node, inventory=self.inventory, holders=users, blind=blindness(host)
+            node=self.node,
+            inventory=self.inventory,
+            holders=users,
+            visibility_error=visibility_error(host),
         )
 
     def _explained(self, wish: VgpuWish, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:

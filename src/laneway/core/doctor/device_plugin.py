@@ -154,10 +154,10 @@ def _processes(count: int) -> str:
 
 
 def _unseen(facts: NodeFacts) -> Iterator[Finding]:
-    if facts.blind:
+    if facts.visibility_error:
         yield advice(
             "Rights",
-            f"not all processes could be seen: {facts.blind}",
+            f"not all processes could be seen: {facts.visibility_error}",
             why="Who uses a device shows only so, and nothing is taken from unknown users.",
             remedy="Run as root in the node's own PID namespace.",
         )

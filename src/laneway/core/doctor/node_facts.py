@@ -60,7 +60,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Devices that Laneway has taken, by its own notes; None where these cannot be read."""
     quarantined: Mapping[PciAddress, str] = {}
     """Functions whose reset failed, with what the kernel said; by the same notes."""
-    blind: str = ""
+    visibility_error: str = ""
     """Why not all processes could be seen."""
     hidden: tuple[str, ...] = ()
     """What could not be read for want of rights."""

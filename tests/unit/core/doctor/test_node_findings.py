@@ -235,7 +235,7 @@ def test_who_else_hands_out_or_changes_devices_is_told() -> None:
 
 
 def test_what_could_not_be_seen_is_told() -> None:
-    found = of(node(blind="root is needed", hidden=("/var/lib/laneway",)), "Rights")
+    found = of(node(visibility_error="root is needed", hidden=("/var/lib/laneway",)), "Rights")
     assert len(found) == 2
     assert "/var/lib/laneway" in found[1].what
 
@@ -286,7 +286,7 @@ def test_any_facts_can_be_judged_and_every_problem_has_a_why_and_a_remedy(
         kubelet=text,
         plugin_sockets=(text,),
         programs={text: 1},
-        blind=text,
+        visibility_error=text,
     )
     for one in judge(facts):
         assert one.what
