@@ -128,7 +128,7 @@ def _bind_steps(
     if situation.vfio_pci == "loadable":
         steps.append(LoadModule(VFIO_DRIVER))
     if any(member.address in situation.inventory.displays for member in members):
-        steps += _dark(situation)
+        steps += _detach_console(situation)
     for member in coming:
         override = situation.overrides.get(member.address, "")
         if override and member.driver:
@@ -143,7 +143,7 @@ def _bind_steps(
     return steps
 
 
-def _dark(situation: Situation) -> list[Step]:
+def _detach_console(situation: Situation) -> list[Step]:
     """Consoles first: they draw through the framebuffer, which keeps the GPU's memory."""
     consoles: list[Step] = [
         SetConsole(console.number, console.name, attached=False)

@@ -33,7 +33,7 @@ from laneway.core.plan import (
     Unbind,
 )
 from laneway.host.hardware import Hardware
-from laneway.host.plans.guard import users_hurt
+from laneway.host.plans.guard import affected_holders
 from laneway.host.scan import scan
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
@@ -106,7 +106,7 @@ def test_every_kind_of_step_is_decided_here_and_tried() -> None:
 async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
     hardware: Hardware, step: Step
 ) -> None:
-    held = await users_hurt(hardware, step)
+    held = await affected_holders(hardware, step)
 
     assert held is not None
     assert "qemu-system-x86" in held.holders[0]
@@ -115,15 +115,15 @@ async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
 
 @pytest.mark.parametrize("step", SPARE)
 async def test_a_step_that_takes_nobody_anything_may_go_on(hardware: Hardware, step: Step) -> None:
-    assert await users_hurt(hardware, step) is None
+    assert await affected_holders(hardware, step) is None
 
 
 async def test_a_usb_device_is_not_given_to_a_machine_while_a_program_has_it(
     host: SimulatedHost, hardware: Hardware
 ) -> None:
-    assert await users_hurt(hardware, USB_CLAIM) is None
+    assert await affected_holders(hardware, USB_CLAIM) is None
     host.hold("/dev/bus/usb/001/004", "backup")
-    held = await users_hurt(hardware, USB_CLAIM)
+    held = await affected_holders(hardware, USB_CLAIM)
     assert held is not None
     assert "backup" in held.holders[0]
 
@@ -135,8 +135,8 @@ async def test_a_card_that_the_node_uses_keeps_its_number_of_functions(tmp_path:
     host.network(lambda net: net.add("vlan1-bo", "bond"))
     host.network(lambda net: net.stack("ens1f0", "vlan1-bo"))
     for step in (SetVfCount(card, 4, 0), SetVfCount(card, 0, 4)):
-        held = await users_hurt(hardware, step)
+        held = await affected_holders(hardware, step)
         assert held is not None
         assert held.holders == ("its interface ens1f0 is part of bond vlan1-bo",)
     # What it had before, after a boot or when a plan is undone.
-    assert await users_hurt(hardware, SetVfCount(card, 4, 0, used=True)) is None
+    assert await affected_holders(hardware, SetVfCount(card, 4, 0, used=True)) is None

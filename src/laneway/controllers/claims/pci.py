@@ -31,8 +31,8 @@ from laneway.core.claims.pci import (
     group_of,
     identity,
     judge,
-    keepers,
     misplaced,
+    other_claims,
     places,
 )
 from laneway.core.decision import Decision
@@ -94,14 +94,14 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         address = PciAddress.parse(stored.spec.address)
         known = stored.status
         claimed = stored.metadata.deletion_timestamp is None
-        kept_by: tuple[str, ...] = ()
+        other_claims: tuple[str, ...] = ()
         if not claimed:
             standing = (
                 (one.metadata.name, PciAddress.parse(one.spec.address))
                 for one in self._of_node()
                 if one.metadata.deletion_timestamp is None and self.wrong_device(one) is None
             )
-            kept_by = keepers(
+            other_claims = other_claims(
                 stored.metadata.name, address, self.inventory, standing, known.iommu_group
             )
         return ClaimWish(
@@ -114,7 +114,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             # The name is written when the device is first on vfio-pci, and kept.
             was_bound=bool(known.resource_name),
             vgpu=vgpu_of(stored),
-            kept_by=kept_by,
+            other_claims=other_claims,
         )
 
     def card(self, wish: ClaimWish) -> PciAddress:
@@ -185,7 +185,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         return OperationNames("release-device", "Released", f"PCIDeviceClaim {name} is deleted")
 
     def shares(self, wish: ClaimWish) -> tuple[str, ...]:
-        if wish.kept_by or not wish.binds:
+        if wish.other_claims or not wish.binds:
             return ()
         return tuple(map(self._name, self._places(wish)))
 

@@ -91,7 +91,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         self._gpu_named: dict[str, PciAddress] = {}
         self._waiting: defaultdict[PciAddress, set[str]] = defaultdict(set)
         """Objects that come after others of their GPU."""
-        self._stumbled: set[str] = set()
+        self._failed_objects: set[str] = set()
         """Objects that could not be worked on, so that nobody waits for them."""
 
     async def run(self) -> None:
@@ -271,10 +271,10 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         try:
             result = await super().reconcile(name)
         except Exception:
-            self._stumbled.add(name)
+            self._failed_objects.add(name)
             raise
         else:
-            self._stumbled.discard(name)
+            self._failed_objects.discard(name)
             return result
         finally:
             self._go_on(self._gpu_named.get(name))
@@ -325,7 +325,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
     def _is_able(self, stored: VGPUDevice) -> bool:
         """Whether an object is to be worked on at all."""
         return not (
-            stored.metadata.name in self._stumbled
+            stored.metadata.name in self._failed_objects
             or stored.metadata.deletion_timestamp
             or self.wrong_device(stored)
             or read_failed(self.inventory, PciAddress.parse(stored.spec.address))

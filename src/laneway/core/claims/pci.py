@@ -65,7 +65,7 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has been bound before, maybe in an earlier boot."""
     vgpu: str = ""
     """Name of the VGPUDevice that it was made for, if it was made for one."""
-    kept_by: tuple[str, ...] = ()
+    other_claims: tuple[str, ...] = ()
     """Other claims that stand and need the group."""
 
 
@@ -87,7 +87,7 @@ def misplaced(
     return ClaimNameMismatch(name, address, of_node, expected)
 
 
-def keepers(
+def other_claims(
     name: str,
     address: PciAddress,
     inventory: Inventory,
@@ -214,7 +214,7 @@ def _left(
     wish: ClaimWish, situation: Situation, taken: Collection[PciAddress]
 ) -> list[PciFunction]:
     """What is still taken for a claim that ends, and what goes back with it."""
-    if wish.kept_by or not wish.binds:
+    if wish.other_claims or not wish.binds:
         return []
     inventory = situation.inventory
     function = inventory.function(wish.address)

@@ -47,13 +47,13 @@ from laneway.host.plans.operations.access import link
 from laneway.host.plans.operations.sriov import vf_links
 
 
-async def users_hurt(hardware: Hardware, step: Step) -> DeviceHeld | None:
+async def affected_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
     """Why a step must not be done now; None when nobody uses what it takes away."""
     # Looking through all processes of a node takes a while.
     return _held(step, await asyncio.to_thread(_users, hardware, step))
 
 
-async def users_waited_for(hardware: Hardware, step: Step) -> DeviceHeld | None:
+async def awaited_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
     """Whom the kernel still waits for where hardware shows a step as done; None for nobody.
 
     What is being removed is gone from sight before it is gone.

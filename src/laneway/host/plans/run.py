@@ -41,7 +41,7 @@ from laneway.host.leaving import read_locked
 from laneway.host.plans import memory
 from laneway.host.plans.audit import Audit, Outcome
 from laneway.host.plans.files import StateError
-from laneway.host.plans.guard import users_hurt, users_waited_for
+from laneway.host.plans.guard import affected_holders, awaited_holders
 from laneway.host.plans.journal import Begin, Done, Journal, Record, Undo, Undone, Written
 from laneway.host.plans.looks import DONE, STEADY, look
 from laneway.host.plans.operations import operation_of
@@ -143,7 +143,7 @@ class Run:
             if seen.state is not State.AFTER:
                 await self._perform(index, step, seen, begun=True)
                 return
-            if held := await users_waited_for(self._hardware, step):
+            if held := await awaited_holders(self._hardware, step):
                 raise Failure("an earlier write still waits in the kernel", held, in_kernel=True)
             self._record_done(index, step, "", seen)
 
@@ -173,7 +173,7 @@ class Run:
 
     async def _once(self, step: Step, *, begun: bool = False) -> Seen:
         """Perform a step and say what it led to. Raises Failure."""
-        if held := await users_hurt(self._hardware, step):
+        if held := await affected_holders(self._hardware, step):
             raise Failure(f"it is in use: {'; '.join(held.holders)}", held)
         try:
             await operation_of(step).perform(self._hardware, step, self._limits)

@@ -15,8 +15,8 @@ from laneway.core.claims.pci import (
     decide,
     is_for_vms,
     judge,
-    keepers,
     misplaced,
+    other_claims,
     places,
 )
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
@@ -131,7 +131,7 @@ def test_what_is_not_known_proves_no_other_device() -> None:
 
 def test_a_group_goes_back_when_nobody_else_needs_it() -> None:
     assert judge(END, "node1", on_vfio()) is None
-    assert judge(replace(END, kept_by=("other",)), "node1", on_vfio()) == Satisfied()
+    assert judge(replace(END, other_claims=("other",)), "node1", on_vfio()) == Satisfied()
     assert judge(replace(END, binds=False), "node1", on_vfio()) == Satisfied()
     assert judge(END, "node1", FREE) == Satisfied()
 
@@ -184,16 +184,16 @@ def test_a_vgpu_is_one_for_machines_once_it_is_there() -> None:
 
 def test_claims_of_one_group_keep_each_others_devices() -> None:
     claims = [("gpu", GPU_AT), ("audio", AUDIO_AT), ("nic", NIC_AT)]
-    assert keepers("gpu", GPU_AT, FREE, claims) == ("audio",)
-    assert keepers("nic", NIC_AT, FREE, claims) == ()
+    assert other_claims("gpu", GPU_AT, FREE, claims) == ("audio",)
+    assert other_claims("nic", NIC_AT, FREE, claims) == ()
     left = Inventory(functions=(AUDIO, NIC))
-    assert keepers("gpu", GPU_AT, left, claims, "7") == ("audio",)
-    assert keepers("gpu", GPU_AT, left, claims) == ()
+    assert other_claims("gpu", GPU_AT, left, claims, "7") == ("audio",)
+    assert other_claims("gpu", GPU_AT, left, claims) == ()
 
 
 def test_devices_without_a_group_are_no_group_members() -> None:
     loose = Inventory(functions=tuple(replace(one, iommu_group=None) for one in FREE.functions))
-    assert keepers("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
+    assert other_claims("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
 
 
 def test_only_the_claim_with_the_name_of_its_device_counts() -> None:
