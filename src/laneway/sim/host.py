@@ -160,7 +160,7 @@ class SimulatedHost:
             if not data:
                 return  # the kernel does not call an attribute for a write of nothing
 
-            def operation_names() -> None:
+            def operation() -> None:
                 if not self._tree.exists(path):  # it went while the write waited
                     raise os_error(errno.ENODEV, path)
                 try:
@@ -170,7 +170,7 @@ class SimulatedHost:
                     raise OSError(error.errno, error.strerror, path) from None
                 self._record(Change(path, data))
 
-            self._change(operation_names, path, real)
+            self._change(operation, path, real)
 
     def _store(self, path: str) -> tuple[Callable[[str], None], str]:
         """What writing to a path does, and where its links lead."""
@@ -193,11 +193,11 @@ class SimulatedHost:
             if not real.startswith(_DEV):
                 raise os_error(errno.EPERM, path)
 
-            def operation_names() -> None:
+            def operation() -> None:
                 self._devices.owners[real.removeprefix(_DEV)] = uid, gid
                 self._record(Change(path, owner=(uid, gid)))
 
-            self._change(operation_names, path, real)
+            self._change(operation, path, real)
 
     async def has(self, program: str) -> bool:
         with self._lock:
@@ -216,7 +216,7 @@ class SimulatedHost:
                 name = argv[0].rpartition("/")[2]
                 raise CommandMissingError(errno.ENOENT, f"{name} is not installed")
 
-            def operation_names() -> Completed:
+            def operation() -> Completed:
                 fault = self.faults.command(argv[0])
                 if fault is not None:
                     return fault
@@ -226,25 +226,25 @@ class SimulatedHost:
                 return completed
 
             if program.changes(argv):
-                return self._change(operation_names, argv[0])
+                return self._change(operation, argv[0])
             self.faults.wait_while_blocked(argv[0])
-            return operation_names()
+            return operation()
 
-    def _change(self, operation_names: Callable[[], T], *names: str) -> T:
+    def _change(self, operation: Callable[[], T], *names: str) -> T:
         """Do what changes the machine, as far as the injected faults let it."""
         verdict = self.faults.next()
         self._finish()
         if verdict.kill == "before":
             raise self._killed()
         if verdict.kill == "during":
-            self._under_way.append(operation_names)
+            self._under_way.append(operation)
             raise self._killed()
         if verdict.refuse:
             raise os_error(verdict.refuse, names[0])
         self.faults.check_path(*names)
         self.faults.wait_while_blocked(*names)
         try:
-            result = operation_names()
+            result = operation()
         finally:
             if verdict.kill:
                 raise self._killed()
@@ -302,18 +302,18 @@ class SimulatedHost:
     def _finish(self) -> None:
         """Let the kernel finish writes under way; those that must wait go on waiting alone."""
         operations, self._under_way = self._under_way, []
-        for operation_names in operations:
+        for operation in operations:
             finished = threading.Event()
             thread = threading.Thread(
-                target=self._finish_one, args=(operation_names, finished), daemon=True
+                target=self._finish_one, args=(operation, finished), daemon=True
             )
             thread.start()
             self._locks.wait(lambda: finished.is_set() or thread.ident in self._locks.waiting)  # noqa: B023 - waits at once
 
-    def _finish_one(self, operation_names: Callable[[], object], finished: threading.Event) -> None:
+    def _finish_one(self, operation: Callable[[], object], finished: threading.Event) -> None:
         with self._lock:
             with contextlib.suppress(OSError):
-                operation_names()
+                operation()
             finished.set()
             self._locks.notify()
 

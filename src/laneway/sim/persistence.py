@@ -102,20 +102,20 @@ def _check(head: _Head, expected: _Head, log_path: str) -> None:
 def _replay(host: SimulatedHost, change: Change, log_path: str) -> None:
     if change.argv:
         outcome, before = _run(host, change.argv), f"status {change.status}"
-        operation_names = f"running {' '.join(change.argv)[:200]}"
+        operation = f"running {' '.join(change.argv)[:200]}"
     elif change.owner is not None:
         uid, gid = change.owner
         outcome = _word(_errno(lambda: host.set_owner(change.path, uid, gid)))
         before = "success"
-        operation_names = f"changing the owner of {change.path[:200]}"
+        operation = f"changing the owner of {change.path[:200]}"
     else:
         outcome = _word(_errno(lambda: host.write(change.path, change.data)))
         before = _word(change.errno)
-        operation_names = f"writing {change.data.strip()[:60]!r} to {change.path[:200]}"
+        operation = f"writing {change.data.strip()[:60]!r} to {change.path[:200]}"
     if outcome != before:
         raise HostLogError(
-            f"{log_path}: {operation_names} now ends in {outcome} instead of {before}, so the simulated host "
-            "is not the one that it was: delete the file to start afresh"
+            f"{log_path}: {operation} now ends in {outcome} instead of {before}, so the simulated "
+            "host is not the one that it was: delete the file to start afresh"
         )
 
 

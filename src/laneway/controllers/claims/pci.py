@@ -32,7 +32,7 @@ from laneway.core.claims.pci import (
     identity,
     judge,
     misplaced,
-    other_claims,
+    other_claims_in_group,
     places,
 )
 from laneway.core.decision import Decision
@@ -101,7 +101,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
                 for one in self._of_node()
                 if one.metadata.deletion_timestamp is None and self.wrong_device(one) is None
             )
-            other_claims = other_claims(
+            other_claims = other_claims_in_group(
                 stored.metadata.name, address, self.inventory, standing, known.iommu_group
             )
         return ClaimWish(

@@ -87,7 +87,7 @@ def misplaced(
     return ClaimNameMismatch(name, address, of_node, expected)
 
 
-def other_claims(
+def other_claims_in_group(
     name: str,
     address: PciAddress,
     inventory: Inventory,

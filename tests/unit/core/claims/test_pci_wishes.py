@@ -16,7 +16,7 @@ from laneway.core.claims.pci import (
     is_for_vms,
     judge,
     misplaced,
-    other_claims,
+    other_claims_in_group,
     places,
 )
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
@@ -184,16 +184,16 @@ def test_a_vgpu_is_one_for_machines_once_it_is_there() -> None:
 
 def test_claims_of_one_group_keep_each_others_devices() -> None:
     claims = [("gpu", GPU_AT), ("audio", AUDIO_AT), ("nic", NIC_AT)]
-    assert other_claims("gpu", GPU_AT, FREE, claims) == ("audio",)
-    assert other_claims("nic", NIC_AT, FREE, claims) == ()
+    assert other_claims_in_group("gpu", GPU_AT, FREE, claims) == ("audio",)
+    assert other_claims_in_group("nic", NIC_AT, FREE, claims) == ()
     left = Inventory(functions=(AUDIO, NIC))
-    assert other_claims("gpu", GPU_AT, left, claims, "7") == ("audio",)
-    assert other_claims("gpu", GPU_AT, left, claims) == ()
+    assert other_claims_in_group("gpu", GPU_AT, left, claims, "7") == ("audio",)
+    assert other_claims_in_group("gpu", GPU_AT, left, claims) == ()
 
 
 def test_devices_without_a_group_are_no_group_members() -> None:
     loose = Inventory(functions=tuple(replace(one, iommu_group=None) for one in FREE.functions))
-    assert other_claims("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
+    assert other_claims_in_group("gpu", GPU_AT, loose, [("audio", AUDIO_AT)]) == ()
 
 
 def test_only_the_claim_with_the_name_of_its_device_counts() -> None:
