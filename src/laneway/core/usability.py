@@ -191,7 +191,7 @@ def _occupied(function: PciFunction, index: _Index) -> list[Reason]:
 
 
 def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
-    """What the IOMMU group adds: group members that cannot leave their driver, and those that will."""
+    """What the IOMMU group adds: members that cannot leave their driver, and those that will."""
     members = [member for member in index.other_members(function) if goes_along(member)]
     reasons: list[Reason] = []
     coming: list[PciAddress] = []
@@ -207,7 +207,9 @@ def _shared_group(function: PciFunction, index: _Index) -> list[Reason]:
             coming.append(member.address)
             continue
         reasons.append(
-            Reason(kind=kind, devices=(member.address,), details=details, group=function.iommu_group)
+            Reason(
+                kind=kind, devices=(member.address,), details=details, group=function.iommu_group
+            )
         )
     if coming:
         reasons.append(
