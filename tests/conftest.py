@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import lzma
 import os
 from collections.abc import Callable
@@ -29,6 +30,15 @@ settings.load_profile("laneway")
 # Of the system's authorities OpenSSL looks up in a folder what it needs, but of this file it reads
 # all, each time that a client is made: longer than many a test takes. Ours trust their own.
 os.environ["SSL_CERT_FILE"] = os.devnull
+
+# Ten thousand collected tests are a million objects that stay. A collector that looks through them
+# all, again and again, takes longer than most tests.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import pytest
 
 from laneway.api import VGPUDevice
 from laneway.host.scan import scan
+from support.examples import first
 
 Q4 = "NVIDIA A2-4Q"
 UUID = "6f1a1b7c-2f0e-4f0c-9f3f-0d9b1b1c1d1e"
@@ -64,7 +65,7 @@ def _alike() -> set[str]:
     return {Q4.replace("4Q", other) for other in ("4A", "4C")}
 
 
-@pytest.mark.parametrize("spec", ["a2", "l40s"])
+@pytest.mark.parametrize("spec", first("l40s", "a2"))
 async def test_looking_at_rest_costs_no_scan_and_no_request(cluster, simulated, requests, spec):
     agent = await cluster.start_agent("node1", simulated(spec, "node1"))
     await cluster.quiet(agent)

@@ -22,6 +22,8 @@ import pytest
 from support.pods import Pods
 from support.processes import Laneway, environment
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs/tutorials"
 SECONDS = 60
 PROGRESS = re.compile(r" +[0-9]+\.[0-9] s  ")

@@ -8,6 +8,7 @@ import pytest
 
 from laneway.api import MigConfiguration, VGPULayout, to_builtins
 from laneway.kube.resource import served
+from support.examples import first
 
 GPU = "node1-000017000"
 LONGEST_STATUS = 40_000
@@ -25,7 +26,7 @@ async def settled(cluster: Any, agent: Any, requests: list[tuple[str, str]]) -> 
     assert requests == []
 
 
-@pytest.mark.parametrize("count", [1, -1])
+@pytest.mark.parametrize("count", first(1, -1))
 async def test_thousands_of_gpu_instance_profiles_that_are_none(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]], count: int
 ) -> None:
@@ -66,7 +67,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("spec", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("spec", first(*LAYOUTS.values()), ids=LAYOUTS)
 async def test_a_layout_of_thousands_of_entries(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]], spec: dict[str, Any]
 ) -> None:

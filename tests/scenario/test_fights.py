@@ -13,6 +13,7 @@ from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
 from laneway.controllers.layouts import controller
 from laneway.kube.resource import served
 from laneway.sim.host import SimulatedHost
+from support.examples import first
 
 GPU, VF = "node1-000017000", "node1-000017004"
 SLICED, BACKED = "GRID A100-4C", "GRID A100-1-5C"
@@ -68,7 +69,7 @@ AGAINST_SLICED: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("fight", AGAINST_SLICED.values(), ids=AGAINST_SLICED)
+@pytest.mark.parametrize("fight", first(*AGAINST_SLICED.values()), ids=AGAINST_SLICED)
 async def test_a_layout_has_the_last_word_against_a_person(
     cluster: Any, simulated: Any, requests: list[Any], fight: tuple[Any, str, dict[str, Any]]
 ) -> None:
@@ -87,7 +88,7 @@ async def test_a_layout_has_the_last_word_against_a_person(
     assert list(cluster.carried(host).values()) == [SLICED, SLICED]
 
 
-@pytest.mark.parametrize("spec", [{"enabled": False}, {"profileSpec": []}])
+@pytest.mark.parametrize("spec", first({"enabled": False}, {"profileSpec": []}))
 async def test_a_layout_has_the_last_word_about_gpu_instances(
     cluster: Any, simulated: Any, requests: list[Any], spec: dict[str, Any]
 ) -> None:
@@ -108,7 +109,7 @@ async def test_a_layout_has_the_last_word_about_gpu_instances(
     assert list(cluster.carried(host).values()) == [BACKED, BACKED]
 
 
-@pytest.mark.parametrize("mode", ["SameSize", "MixedSize", "Passthrough"])
+@pytest.mark.parametrize("mode", first("SameSize", "MixedSize", "Passthrough"))
 async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
     cluster: Any, simulated: Any, requests: list[Any], mode: str
 ) -> None:

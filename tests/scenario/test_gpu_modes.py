@@ -12,6 +12,7 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes
 from laneway.kube.resource import served
+from support.examples import first
 from support.gpu_modes import (
     A2,
     A100,
@@ -54,9 +55,9 @@ def test_the_walk_takes_every_way_once() -> None:
     [
         ("a2", walk(SLICED)),
         ("l40s", [Mode.MIXED_SIZE, Mode.PASSTHROUGH]),
-        ("a100", walk(ALL)),
+        pytest.param("a100", walk(ALL), marks=pytest.mark.slow),
         ("hgx-h100", ROUND),
-        ("rtx-pro-6000", ROUND),
+        pytest.param("rtx-pro-6000", ROUND, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else str(len(value)),
 )
@@ -134,6 +135,7 @@ async def test_mig_mode_that_is_there_is_adopted_and_never_switched_unasked(clus
     assert await found(host, A100) is expected
 
 
+@pytest.mark.slow
 async def test_a_mode_for_later_takes_effect_with_the_functions(cluster, bare):
     host = bare("a2")
     await cluster.start_agent("node1", host)
@@ -169,6 +171,7 @@ async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster
     assert [one.profile for one in modes.instances] == ["1g.5gb", "1g.5gb"]
 
 
+@pytest.mark.slow
 async def test_a_division_that_is_asked_for_later_takes_the_shared_gpu_along(cluster, simulated):
     host = simulated("a100", "node1")
     await cluster.start_agent("node1", host)
@@ -190,6 +193,7 @@ async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
     assert "MigConfiguration" in await refused(cluster, named(A100), "NoGpuInstances")
 
 
+@pytest.mark.slow
 async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
@@ -211,6 +215,7 @@ async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
 # ---------------------------------------------------------------------------- drift and reboots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functions", [False, True], ids=["without", "with-functions"])
 async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, functions):
     agent = await cluster.start_agent("node1", bare("a2"))
@@ -292,6 +297,7 @@ async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
     assert await found(host, A2) is Mode.MIXED_SIZE
 
 
+@pytest.mark.slow
 async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gone(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
@@ -319,6 +325,7 @@ async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gon
     await in_mode(cluster, named(A2), "MixedSize")
 
 
+@pytest.mark.slow
 async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_again(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
@@ -376,7 +383,7 @@ async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
 # ------------------------------------------------------------------------------------- crashes
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, bare, when):
     host = Deadly(bare("a100"))
     agent = await cluster.start_agent("node1", host)

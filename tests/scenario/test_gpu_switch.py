@@ -13,6 +13,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.sriov import vf_count
 from laneway.host.scan import scan
 from laneway.kube.resource import served
+from support.examples import first
 
 GPU = "node1-000008000"
 ADDRESS = "0000:08:00.0"
@@ -105,7 +106,7 @@ async def test_from_a_bare_gpu_to_two_vgpus_and_back(cluster, bare):
     assert not await cluster.names(PCIDevice) & {*VGPUS}
 
 
-@pytest.mark.parametrize("model", ["l40s", "a100"])
+@pytest.mark.parametrize("model", first("l40s", "a100"))
 async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, model):
     host = bare(model)
     await cluster.start_agent("node1", host)
@@ -366,8 +367,8 @@ async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
 # ----------------------------------------------------------------------------------- crashes
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
-@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("when", first("during", "before", "after"))
+@pytest.mark.parametrize("on", first(True, False))
 async def test_an_agent_that_is_killed_ends_as_one_that_was_not(cluster, bare, on, when):
     host = bare()
     agent = await cluster.start_agent("node1", host)

@@ -11,6 +11,7 @@ import pytest
 from laneway.api import CoreNode, VGPUDevice, VGPULayout
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from support.examples import first
 from support.layouts import Q4, VGPUS, carried, hurry, make, of, settled
 
 GPU = "node1-000008000"
@@ -125,7 +126,7 @@ async def move_the_node_away(cluster: Any) -> None:
 
 
 @pytest.mark.realapi
-@pytest.mark.parametrize("end", [delete, ask_for_one, move_the_node_away])
+@pytest.mark.parametrize("end", first(delete, ask_for_one, move_the_node_away))
 async def test_what_is_wished_after_a_layout_asks_for_it_no_more_is_not_put_back(
     cluster: Any,
     simulated: Any,

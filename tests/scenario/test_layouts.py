@@ -95,6 +95,7 @@ async def test_what_is_wished_and_there_keeps_its_place(cluster: Any, simulated:
     assert set(after) == {VFS[0], VFS[5]}
 
 
+@pytest.mark.slow
 async def test_passthrough_leaves_no_functions(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -128,6 +129,7 @@ async def test_sizes_mix_where_that_is_the_mode(cluster: Any, simulated: Any) ->
     assert other.spec.mode == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "profile", "instances"),
     [
@@ -161,6 +163,7 @@ async def test_vgpus_in_gpu_instances_and_back(
 # -------------------------------------------------------------------------------- several nodes
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_every_agent_answers_for_its_own_gpus(cluster: Any, simulated: Any) -> None:
     hosts = {name: simulated(model, name) for name, model in NODES.items()}
@@ -204,6 +207,7 @@ async def test_a_gpu_that_is_refused_holds_up_no_other(cluster: Any, simulated: 
     assert carried(hosts["node1"]) == {Q8: 2}
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_node_that_leaves_the_selection_keeps_what_it_has(
     cluster: Any, simulated: Any
@@ -280,6 +284,7 @@ async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate:
     assert (await until(cluster, "what-if", "Refused")).reason == "LayoutDoesNotFit"
 
 
+@pytest.mark.slow
 async def test_a_dry_run_of_what_was_done_changes_nothing(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)

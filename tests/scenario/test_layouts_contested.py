@@ -20,6 +20,7 @@ from laneway.controllers.layouts import controller
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from support.examples import first
 from support.gpu_modes import A2 as CARD
 from support.gpu_modes import claim
 from support.layouts import (
@@ -394,7 +395,7 @@ async def test_at_rest_nobody_asks_for_anything(
     assert requests == []
 
 
-@pytest.mark.parametrize("spec", [{}, {"dryRun": True}, {"mode": "Passthrough"}])
+@pytest.mark.parametrize("spec", first({}, {"dryRun": True}, {"mode": "Passthrough"}))
 async def test_nobody_looks_closer_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
 from laneway.host.scan import scan
 from laneway.kube.resource import served
+from support.examples import first
 
 GPU = "node1-000017000"
 VFS = ("node1-000017004", "node1-000017005")
@@ -35,7 +36,7 @@ async def divide(cluster: Any) -> None:
     await cluster.answer(GPU, "Synced", MigConfiguration)
 
 
-@pytest.mark.parametrize("running", [True, False], ids=["agent runs", "agent is dead"])
+@pytest.mark.parametrize("running", first(True, False), ids=["agent runs", "agent is dead"])
 @pytest.mark.parametrize("profile", [BACKED, SLICED])
 async def test_nothing_is_taken_away(
     cluster: Any, simulated: Any, profile: str, *, running: bool

@@ -20,6 +20,7 @@ from support.divided import (
     offering,
     written,
 )
+from support.examples import first
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def divided(cluster: Any, simulated: Any) -> Any:
 # ---------------------------------------------------------------------------- the whole story
 
 
-@pytest.mark.parametrize("model", sorted(FIRST))
+@pytest.mark.parametrize("model", first(*sorted(FIRST)))
 async def test_from_nothing_to_one_set_after_the_other_and_back(cluster, divided, model):
     gpu = divided(model)
     await cluster.start_agent("node1", gpu.host)
@@ -75,6 +76,7 @@ BACKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "by_mode"),
     [
@@ -149,6 +151,7 @@ async def test_what_somebody_made_is_adopted_and_then_converted_with_the_least_l
     assert len(set(before) & set(await gpu.spots())) == 1  # more than one cannot stay
 
 
+@pytest.mark.slow
 async def test_instances_made_by_half_are_completed(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -218,6 +221,7 @@ async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster
     assert await gpu.spots() == []
 
 
+@pytest.mark.slow
 async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothing(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -233,6 +237,7 @@ async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothin
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(cluster, divided):
     gpu = divided()

@@ -19,6 +19,7 @@ from support.divided import (
     offering,
     written,
 )
+from support.examples import first
 
 
 @pytest.fixture
@@ -201,7 +202,7 @@ async def test_instances_wait_for_the_functions_that_would_destroy_them(cluster,
     assert await gpu.counts() == {"1g.5gb": 2}
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_killed_at_any_write_ends_as_one_that_was_not(cluster, divided, when):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)

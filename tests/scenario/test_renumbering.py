@@ -100,6 +100,7 @@ async def test_a_card_that_is_inserted_before_takes_nothing_with_it(cluster: Any
     assert "Renumbered" in await events(cluster, agent, name(NEXT))
 
 
+@pytest.mark.slow
 async def test_vgpus_without_a_uuid_follow_alike(cluster: Any) -> None:
     q8 = "NVIDIA L40S-8Q"
     seats = {FIRST: Seat(FIRST), SECOND: Seat(SECOND)}
@@ -138,6 +139,7 @@ async def test_gpu_instances_follow_alike(cluster: Any) -> None:
     await cluster.until(MigConfiguration, name(FIRST), lambda obj: obj is None)
 
 
+@pytest.mark.slow
 async def test_an_api_that_refuses_holds_up_the_moved_cards_alone(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +171,7 @@ def _refusing(real: Any) -> Any:
     return create
 
 
+@pytest.mark.slow
 async def test_a_damaged_journal_is_said_and_nothing_is_done_on_the_wrong_card(
     cluster: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,6 +196,7 @@ async def test_a_damaged_journal_is_said_and_nothing_is_done_on_the_wrong_card(
     assert {vgpu.parent for vgpu in scan(host).vgpus} == {NEXT}
 
 
+@pytest.mark.slow
 async def test_swapped_cards_swap_their_wishes(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4, vf1=Q4)
@@ -213,6 +217,7 @@ async def test_swapped_cards_swap_their_wishes(cluster: Any) -> None:
     assert len(await wished(cluster)) == 3
 
 
+@pytest.mark.slow
 async def test_an_agent_that_is_killed_at_any_write_goes_on_where_it_was(
     cluster: Any, dying: Callable[[int], Client]
 ) -> None:
@@ -283,6 +288,7 @@ def dying(cluster: Any) -> Callable[[int], Client]:
     return Dying
 
 
+@pytest.mark.slow
 async def test_cards_are_told_apart_once_their_driver_is_loaded(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
@@ -342,6 +348,7 @@ class Unasked:
         return done
 
 
+@pytest.mark.slow
 async def test_what_was_wished_of_a_card_that_is_gone_makes_room_and_is_told(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
+from support.examples import first
 
 VGPU, SIBLING = "node1-000008004", "node1-000008005"
 Q4, Q8 = "NVIDIA A2-4Q", "NVIDIA A2-8Q"
@@ -77,7 +78,7 @@ async def test_gpu_instances_by_profile(cluster, simulated):
     assert value(cluster, "laneway_gpu_modes", mode="MIG") == 1
 
 
-@pytest.mark.parametrize("spec", ["a2", "l40s"])
+@pytest.mark.parametrize("spec", first("l40s", "a2"))
 async def test_a_vgpu_costs_no_scan_of_the_whole_host(cluster, simulated, spec):
     agent = await cluster.start_agent("node1", simulated(spec, "node1"))
     first = min(await cluster.all(VGPUDevice), key=lambda one: one.metadata.name)

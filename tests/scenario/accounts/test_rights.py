@@ -259,6 +259,7 @@ async def test_people_get_what_their_role_says(chart: Installed, role: str) -> N
         assert not [one for one in cannot if await may(client, right(one))]
 
 
+@pytest.mark.slow
 async def test_who_may_view_the_cluster_may_view_devices(chart: Installed) -> None:
     await chart.install()
     await chart.apply(account("person"))

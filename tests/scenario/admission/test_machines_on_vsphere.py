@@ -194,6 +194,7 @@ async def test_a_wrong_machine_is_refused_in_capvs_words_and_a_right_one_made_ri
     assert stored["datacenter"] == "*"
 
 
+@pytest.mark.slow
 async def test_the_same_file_applied_twice_changes_nothing(admin: Kubectl) -> None:
     for raw in (machine("gpu", **PROPOSED), template("gpu", **PROPOSED)):
         text = json.dumps(raw)
@@ -208,6 +209,7 @@ async def test_the_same_file_applied_twice_changes_nothing(admin: Kubectl) -> No
         assert (await admin.get(raw["kind"], "gpu"))["spec"] == before["spec"]
 
 
+@pytest.mark.slow
 async def test_controllers_go_on_with_a_machine(admin: Kubectl) -> None:
     """What CAPV's controllers write is let pass, and devices do not change."""
     await admin.apply(machine("gpu", pciDevices=[VGPU]))
@@ -229,6 +231,7 @@ async def test_controllers_go_on_with_a_machine(admin: Kubectl) -> None:
     assert (await admin.get("vspheremachines"))["items"] == []
 
 
+@pytest.mark.slow
 async def test_two_hundred_devices_and_odd_names(admin: Kubectl) -> None:
     said = await admin.not_applied(machine("gpu", pciDevices=[VGPU] * 200))
     assert "spec.pciDevices: Too many: 200: must have at most 128 items" in said
@@ -237,6 +240,7 @@ async def test_two_hundred_devices_and_odd_names(admin: Kubectl) -> None:
     assert (await admin.get("vspheremachine", "gpu"))["spec"]["pciDevices"] == odd
 
 
+@pytest.mark.slow
 async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
     await knows_a_host(admin, "esx-1", boards=2)
     other = template("other", pciDevices=[{"vGPUProfile": "grid_a100-40c"}])
@@ -257,6 +261,7 @@ async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
     await admin.ok("scale", "machinedeployment", "workers", "--replicas=1")
 
 
+@pytest.mark.slow
 async def test_a_cluster_of_one_machine_that_gets_no_device_is_told_at_once(
     admin: Kubectl,
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from laneway.api import CoreNode, PCIDevice
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 from laneway.kube.resource import served
@@ -59,6 +61,7 @@ async def test_from_wrong_to_running(
     await world.until(MACHINES, "desk", lambda one: one is None, NAMESPACE)
 
 
+@pytest.mark.slow
 async def test_a_machine_that_is_to_rest_is_told_what_it_lacks(
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:
@@ -70,6 +73,7 @@ async def test_a_machine_that_is_to_rest_is_told_what_it_lacks(
     assert SMALL in await admin.not_applied(make_machine("other", "Always", gpus=two))
 
 
+@pytest.mark.slow
 async def test_claim_and_machine_in_one_file(
     world: World, admin: Kubectl, make_claim: Any, make_machine: Any
 ) -> None:
@@ -95,6 +99,7 @@ async def test_somebody_elses_device(
     await world.running("desk")
 
 
+@pytest.mark.slow
 async def test_vgpus_of_the_vendors_framework_become_host_devices_with_group_members_and_all(
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:
@@ -123,6 +128,7 @@ async def test_vgpus_of_the_vendors_framework_become_host_devices_with_group_mem
     await world.running("shown")
 
 
+@pytest.mark.slow
 async def test_a_file_with_vgpus_can_be_applied_again(
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:
@@ -147,6 +153,7 @@ async def test_a_file_with_vgpus_can_be_applied_again(
     assert (await admin.get("vm", "desk"))["spec"]["template"] == before["spec"]["template"]
 
 
+@pytest.mark.slow
 async def test_one_display_for_a_machine(world: World, admin: Kubectl, make_machine: Any) -> None:
     await world.add("node1", "a2")
     for name in VGPUS:
@@ -171,6 +178,7 @@ async def test_one_display_for_a_machine(world: World, admin: Kubectl, make_mach
     assert "Only one display of a VM can have ramFB, and 'one', 'two' all have" in said
 
 
+@pytest.mark.slow
 async def test_a_machine_whose_device_is_gone_can_be_changed_and_deleted(
     world: World, admin: Kubectl, make_machine: Any
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from laneway.api import VGPUDevice
 from laneway.kube.errors import ForbiddenError
+from support.examples import first
 from support.worlds import World
 
 VGPU, SIBLING = "node1-000008004", "node1-000008005"
@@ -16,8 +17,9 @@ ALL, HALF = "NVIDIA A2-16Q", "NVIDIA A2-8Q"
 RESOURCE = "nvidia.com/NVIDIA_A2-16Q"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", [VGPU, SIBLING])
-@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("waits", first(False, True))
 async def test_a_profile_takes_the_place_of_another_at_once(
     world: World, cluster: Any, then: str, waits: bool
 ) -> None:

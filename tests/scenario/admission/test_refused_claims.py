@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from laneway.api import CoreNode, PCIDevice, PCIDeviceClaim, USBDeviceClaim, find_condition
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
@@ -22,6 +24,7 @@ def is_ready(claim: Any) -> bool:
     return ready is not None and ready.status == "True"
 
 
+@pytest.mark.slow
 async def test_what_can_be_claimed_and_what_not(
     world: World, admin: Kubectl, alice: Kubectl, make_claim: Any
 ) -> None:
@@ -38,6 +41,7 @@ async def test_what_can_be_claimed_and_what_not(
     assert (await admin.get("pcideviceclaims"))["items"] == []
 
 
+@pytest.mark.slow
 async def test_a_device_without_an_iommu_group(
     world: World, admin: Kubectl, make_claim: Any
 ) -> None:
@@ -79,6 +83,7 @@ async def test_a_claim_is_its_users(world: World, admin: Kubectl, make_claim: An
     await admin.ok("delete", "pcideviceclaim", NIC)
 
 
+@pytest.mark.slow
 async def test_a_dry_run_shows_what_would_be_and_writes_nothing(
     world: World, alice: Kubectl, make_claim: Any
 ) -> None:
@@ -91,6 +96,7 @@ async def test_a_dry_run_shows_what_would_be_and_writes_nothing(
     assert (await alice.get("pcideviceclaims"))["items"] == []
 
 
+@pytest.mark.slow
 async def test_a_claim_that_somebody_has_or_names(
     world: World, admin: Kubectl, make_claim: Any, make_machine: Any
 ) -> None:
@@ -109,6 +115,7 @@ async def test_a_claim_that_somebody_has_or_names(
     await admin.ok("delete", "pcideviceclaim", NIC)
 
 
+@pytest.mark.slow
 async def test_usb_devices_and_their_controller(
     world: World, admin: Kubectl, make_claim: Any, make_machine: Any
 ) -> None:
@@ -137,6 +144,7 @@ async def test_usb_devices_and_their_controller(
     await alice.ok("delete", "usbdeviceclaim", STICK)
 
 
+@pytest.mark.slow
 async def test_objects_of_a_node_that_is_gone_may_go(
     world: World, admin: Kubectl, make_claim: Any, make_machine: Any
 ) -> None:

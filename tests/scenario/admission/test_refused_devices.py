@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from laneway.api import MigConfiguration, PCIDeviceClaim, SRIOVNetworkDevice, VGPUDevice
 from laneway.kube.resource import served
 from support.kubectl import Kubectl
@@ -44,6 +46,7 @@ async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_machine: A
     await admin.patch("vgpudevice", VGPU, enabled=False)
 
 
+@pytest.mark.slow
 async def test_the_claim_of_a_vgpu_is_laneways(world: World, admin: Kubectl) -> None:
     await world.add("node1", "a2-vfio")
     await admin.patch("vgpudevice", VGPU, enabled=True, vGPUTypeName=PROFILE)
@@ -55,6 +58,7 @@ async def test_the_claim_of_a_vgpu_is_laneways(world: World, admin: Kubectl) -> 
     await world.until(served(PCIDeviceClaim), VGPU, lambda one: one is None)
 
 
+@pytest.mark.slow
 async def test_virtual_functions_of_a_network_card(
     world: World, admin: Kubectl, make_claim: Any
 ) -> None:
@@ -76,6 +80,7 @@ async def test_virtual_functions_of_a_network_card(
     await admin.patch("sriovnetworkdevice", CARD, numVFs=0)
 
 
+@pytest.mark.slow
 async def test_gpu_instances(world: World, admin: Kubectl) -> None:
     await world.add("node1", "a100")
     await admin.patch("sriovgpudevice", A100, mode="MIGBacked")

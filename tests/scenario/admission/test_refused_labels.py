@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from laneway.api import SRIOVGPUDevice
 from laneway.kube.resource import served
 from support.kubectl import Kubectl
 from support.worlds import World
+
+pytestmark = pytest.mark.slow
 
 GPU = "node1-000008000"
 LABEL = "harvesterhci.io/gpu-baremetal-workloads"

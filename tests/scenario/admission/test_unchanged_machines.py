@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from laneway.api import PCIDeviceClaim
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import MACHINES
 from support.kubectl import Kubectl
 from support.worlds import NAMESPACE, World
+
+pytestmark = pytest.mark.slow
 
 NIC = "node1-000004001"
 I350 = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from support.commands import Laneway, plain
 
 
@@ -101,6 +103,7 @@ async def test_the_stopped_machine_itself_may_start(objects: Any, laneway: Lanew
     assert "  1 of 1 stays as it is" in done.lines
 
 
+@pytest.mark.slow
 async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 3)
@@ -134,6 +137,7 @@ async def test_a_cluster_without_devices_says_so(bare: Any, laneway: Laneway) ->
     assert "ResourceNotFound" in done.out
 
 
+@pytest.mark.slow
 async def test_what_is_not_there_is_told_in_one_line(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.claim("n1", "000017000")

@@ -170,6 +170,7 @@ def test_it_is_installed_upgraded_and_removed(
     assert api.call(f"{DEVICES}/pcidevices/kept")
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 def test_it_can_be_installed_again(release: Release, api: Administrator, chart: Path) -> None:
     release.install(chart, {})
@@ -185,6 +186,7 @@ def _arguments(daemon_set: Object) -> list[str]:
     return list(daemon_set["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
+@pytest.mark.slow
 def test_the_server_takes_every_object_as_it_is(api: Administrator, kubeconfig: str) -> None:
     """A dry run on the server, which decodes, checks and admits all of it, and stores nothing."""
     for name in ("cattle-dashboards", "gpu-operator", "clusters", "123"):

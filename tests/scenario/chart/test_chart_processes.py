@@ -130,6 +130,7 @@ def test_two_managers_and_two_webhooks_start_and_end(
         assert all(webhook["clientConfig"]["caBundle"] for webhook in kept["webhooks"])
 
 
+@pytest.mark.slow
 def test_a_webhook_waits_for_its_certificate(pods: Pods, kubeconfig: str) -> None:
     api = Administrator(kubeconfig)
     api.call("/api/v1/namespaces", "POST", _namespace())

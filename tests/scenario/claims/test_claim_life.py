@@ -16,6 +16,7 @@ from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, UnreachableError
 from laneway.kube.resource import served
+from support.examples import first
 
 GPU, AUDIO, NIC = "0000:08:00.0", "0000:08:00.1", "0000:17:00.1"
 OTHER = "0000:98:00.0"
@@ -215,7 +216,7 @@ async def test_a_refused_write_is_told_undone_and_not_repeated_at_once(
     await claims.gone(GPU)
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(
     cluster: Any, claims: Any, simulated: Any, driver: Any, when: Any
 ) -> None:

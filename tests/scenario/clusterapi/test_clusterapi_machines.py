@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.clusterapi import (
     CLUSTERS,
     DEPLOYMENTS,
@@ -162,6 +164,7 @@ async def test_a_template_that_is_not_there_is_told_and_waited_for(world: Any) -
     await world.machines_of(1)
 
 
+@pytest.mark.slow
 async def test_kubectl_scales_and_shows(world: Any) -> None:
     await world.a_cluster()
     await world.make(TEMPLATES, template("t4", T4))

@@ -28,6 +28,7 @@ from support.clusterapi import (
     deployment,
     template,
 )
+from support.examples import first
 
 T4 = {"vendorId": 4318, "deviceId": 7864}
 QUICK = Pace(waiting=0.1, running=0.05, forbidden=0.1, failed=0.2)
@@ -84,7 +85,7 @@ async def test_a_node_that_shows_its_gpus_and_works_is_ready(world: Any, machine
     await world.pods.until(lambda all_: not all_)
 
 
-@pytest.mark.parametrize("image", ["", "r.example:5000/add:1"])
+@pytest.mark.parametrize("image", first("", "r.example:5000/add:1"))
 async def test_vectors_are_added_by_nvidias_image_or_the_one_that_is_named(
     world: Any, machine: Plain, image: str
 ) -> None:

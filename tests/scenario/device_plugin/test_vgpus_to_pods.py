@@ -16,6 +16,7 @@ from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 from laneway.sim.kubelet.pods import PodRequest
+from support.examples import first
 
 Q4 = "NVIDIA A2-4Q"
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
@@ -24,7 +25,7 @@ NAMES = {FIRST: "node1-000008004", SECOND: "node1-000008005"}
 OVERRIDE = "pcidevice.harvesterhci.io/override-resource-name"
 
 
-@pytest.fixture(params=["a2", "a2-vfio"])
+@pytest.fixture(params=first("a2", "a2-vfio"))
 def framework(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

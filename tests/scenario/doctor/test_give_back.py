@@ -25,6 +25,7 @@ from laneway.kube.config import load
 from laneway.kube.errors import ForbiddenError
 from laneway.kube.resource import served
 from support.commands import Laneway, ended, layout, started
+from support.examples import first
 from support.worlds import World
 
 NIC = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
@@ -56,7 +57,7 @@ def answered(reason: str) -> Callable[[Any], bool]:
     return holds
 
 
-@pytest.mark.parametrize("model", ["a2", "a2-vfio"])
+@pytest.mark.parametrize("model", first("a2-vfio", "a2"))
 async def test_everything_goes_back_in_order(world: World, laneway: Laneway, model: str) -> None:
     node = await world.add("node1", model)
     await layout(
@@ -119,6 +120,7 @@ async def test_what_a_machine_has_stays_until_it_stops(
     assert vfs(node) == 0
 
 
+@pytest.mark.slow
 async def test_mig_and_network_functions_go_back(world: World, laneway: Laneway) -> None:
     a100 = await world.add("node1", "a100")
     plain = await world.add("node2", "plain")
@@ -155,6 +157,7 @@ async def test_mig_and_network_functions_go_back(world: World, laneway: Laneway)
     assert not any(one.vgpu_ids for one in mig.status.profile_status)
 
 
+@pytest.mark.slow
 async def test_a_layout_of_other_nodes_stands_in_the_way(world: World, laneway: Laneway) -> None:
     await world.add("node1", "a2")
     await world.add("node2", "a2")
@@ -165,6 +168,7 @@ async def test_a_layout_of_other_nodes_stands_in_the_way(world: World, laneway: 
     assert await world.cluster.names(VGPULayout) == {"both"}
 
 
+@pytest.mark.slow
 async def test_without_an_agent_it_says_so(world: World, laneway: Laneway) -> None:
     node = await world.add("node1", "a2")
     await world.claim(CLAIM)
@@ -177,6 +181,7 @@ async def test_without_an_agent_it_says_so(world: World, laneway: Laneway) -> No
     assert "say which nodes" in wrong.err
 
 
+@pytest.mark.slow
 async def test_going_without_it_leaves_devices_as_they_are(
     world: World, recorded: Callable[[Any], list[Any]]
 ) -> None:

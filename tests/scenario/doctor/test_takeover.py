@@ -24,6 +24,7 @@ from laneway.kube.kubevirt import ANNOTATION_ADMITTED, KUBEVIRTS, VIRTUAL_MACHIN
 from laneway.kube.resource import Resource, served
 from laneway.simcluster.kubevirt.objects import MACHINES
 from support.commands import Laneway
+from support.examples import first
 from support.worlds import World
 
 NIC = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
@@ -128,7 +129,7 @@ async def test_a_running_machine_never_notices(
     assert writes  # They would have been seen before as well.
 
 
-@pytest.mark.parametrize("model", ["a2", "a2-vfio"])
+@pytest.mark.parametrize("model", first("a2-vfio", "a2"))
 async def test_a_running_vgpu_is_adopted_untouched(
     world: World,
     harvester: Any,
@@ -171,6 +172,7 @@ async def test_a_running_vgpu_is_adopted_untouched(
     assert world.cluster.carried(node.host) == {"0000:08:00.4": "NVIDIA A2-4Q"}
 
 
+@pytest.mark.slow
 async def test_the_way_back_restores_everything(
     cluster: Any, harvester: Any, laneway: Laneway
 ) -> None:

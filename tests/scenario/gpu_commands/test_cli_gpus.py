@@ -74,6 +74,7 @@ async def test_a_wish_that_is_not_met_is_told_with_its_reason(
     assert "0000:08:00.4 none, desired A2-99Q (" in verbose
 
 
+@pytest.mark.slow
 async def test_no_gpu_at_all_is_said(cluster: Any, laneway: Laneway) -> None:
     assert "No GPU that can be shared." in (await laneway("gpus")).out
     assert "no GPU that can be shared" in (await laneway("gpus", "--node", "x", status=1)).err
@@ -82,6 +83,7 @@ async def test_no_gpu_at_all_is_said(cluster: Any, laneway: Laneway) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_objects_of_nodes_that_are_gone_are_called_stale(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -107,6 +109,7 @@ async def test_objects_of_nodes_that_are_gone_are_called_stale(
     assert await cluster.get(SRIOVGPUDevice, GPU) == before
 
 
+@pytest.mark.slow
 async def test_text_of_the_server_cannot_command_a_terminal(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -176,6 +179,7 @@ async def test_a_gpu_is_disabled_and_enabled_again(
     assert again.lines == on.lines[-1:]
 
 
+@pytest.mark.slow
 async def test_a_mode_is_chosen(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await laneway("gpu", "enable", TITLE, "--mode", "mixedsize")
 
@@ -196,6 +200,7 @@ async def test_what_the_agent_refuses_is_not_stored(
     assert await cluster.get(SRIOVGPUDevice, GPU) == before
 
 
+@pytest.mark.slow
 async def test_what_is_to_happen_when_it_is_possible_is_stored_with_the_way_to_cancel_it(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -213,6 +218,7 @@ async def test_what_is_to_happen_when_it_is_possible_is_stored_with_the_way_to_c
     assert again.lines[-1].endswith("""'{"spec": {"enabled": true, "mode": ""}}'""")
 
 
+@pytest.mark.slow
 async def test_mig_mode_without_instances_is_what_was_asked_for(
     cluster: Any, simulated: Any, laneway: Laneway
 ) -> None:
@@ -290,6 +296,7 @@ async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed
         assert spec.enabled
 
 
+@pytest.mark.slow
 async def test_what_objects_show_against_a_wish_is_told_before_it_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -308,6 +315,7 @@ async def test_what_objects_show_against_a_wish_is_told_before_it_is_written(
     assert (await cluster.get(SRIOVGPUDevice, GPU)).spec == before
 
 
+@pytest.mark.slow
 async def test_a_dry_run_tells_the_change_and_makes_none(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -321,6 +329,7 @@ async def test_a_dry_run_tells_the_change_and_makes_none(
     assert await cluster.get(SRIOVGPUDevice, GPU) == before
 
 
+@pytest.mark.slow
 async def test_nobody_waits_who_does_not_want_to(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await cluster.stop_agent(a2.agent)
 
@@ -330,6 +339,7 @@ async def test_nobody_waits_who_does_not_want_to(cluster: Any, a2: Any, laneway:
     assert not (await cluster.get(SRIOVGPUDevice, GPU)).spec.enabled
 
 
+@pytest.mark.slow
 async def test_an_agent_that_does_not_answer_is_told_of(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -347,6 +357,7 @@ async def test_an_agent_that_does_not_answer_is_told_of(
     assert "goes on with SRIOVGPUDevice" in stored.err
 
 
+@pytest.mark.slow
 async def test_a_server_that_restarts_meanwhile_is_waited_for(
     cluster: Any, a2: Any, kubeconfig: str
 ) -> None:
@@ -375,6 +386,7 @@ async def test_a_server_that_restarts_meanwhile_is_waited_for(
     assert (done.status, done.lines[-1]) == (0, "Done. It is.")
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_there_is_not_is_answered_with_those_that_are(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -383,6 +395,7 @@ async def test_a_gpu_that_there_is_not_is_answered_with_those_that_are(
         assert TITLE in done.err, wrong
 
 
+@pytest.mark.slow
 async def test_a_mode_without_functions_is_no_mode_to_enable_with(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:

@@ -61,6 +61,7 @@ async def test_vgpus_come_stay_and_go(cluster: Any, a2: Any, laneway: Laneway) -
     assert await cluster.names(VGPULayout) == {GPU}
 
 
+@pytest.mark.slow
 async def test_a_mode_that_was_chosen_stays(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await laneway("vgpu", "set", TITLE, "A2-4Q", "A2-8Q", "--mode", "MixedSize")
     shown = await laneway("vgpu", "set", TITLE, "A2-2Q", "A2-8Q", "--dry-run")
@@ -90,6 +91,7 @@ async def test_a_plan_is_shown_and_nothing_is_left_of_it(
     assert await cluster.get(SRIOVGPUDevice, GPU) == before
 
 
+@pytest.mark.slow
 async def test_a_plan_for_what_is_there_already_is_empty(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -115,6 +117,7 @@ async def test_nothing_is_left_of_a_dry_run_that_was_interrupted(
     assert await cluster.names(VGPULayout) == set()
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_a_dry_run_that_nobody_answered(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -126,6 +129,7 @@ async def test_nothing_is_left_of_a_dry_run_that_nobody_answered(
     assert await cluster.names(VGPULayout) == set()
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_another_layout_has_is_left_to_it(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -142,6 +146,7 @@ async def test_a_gpu_that_another_layout_has_is_left_to_it(
     assert "layout everywhere: Done" in (await laneway("gpus")).out
 
 
+@pytest.mark.slow
 async def test_a_layout_that_means_other_gpus_is_no_hindrance(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -156,6 +161,7 @@ async def test_a_layout_that_means_other_gpus_is_no_hindrance(
     assert list(cluster.carried(a2).values()) == [Q4]
 
 
+@pytest.mark.slow
 async def test_a_layout_of_that_name_with_another_meaning_is_not_changed(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -167,6 +173,7 @@ async def test_a_layout_of_that_name_with_another_meaning_is_not_changed(
     assert not (await cluster.get(VGPULayout, GPU)).spec.vgpus
 
 
+@pytest.mark.slow
 async def test_profiles_are_checked_before_anything_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -203,6 +210,7 @@ async def test_a_refused_set_leaves_the_layout_as_it_is(
     assert changed.lines[-1].startswith(f"Stored in VGPULayout {GPU}. To cancel: ")
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_is_claimed_whole_gets_no_vgpu(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -244,6 +252,7 @@ async def test_a_gpu_is_explained_by_its_node_and_address(
     assert out == (await laneway("explain", f"sriovgpudevice/{GPU}")).out
 
 
+@pytest.mark.slow
 async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -261,6 +270,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
     assert "Warning ProfileNotOffered" in out
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_layout_is_explained_gpu_by_gpu(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await layout(cluster, "mine", vgpus=[{"profile": Q4, "count": 5}])
@@ -274,6 +284,7 @@ async def test_a_layout_is_explained_gpu_by_gpu(cluster: Any, a2: Any, laneway: 
     assert "do not fit" in short
 
 
+@pytest.mark.slow
 async def test_instances_of_a_card_are_explained(
     cluster: Any, simulated: Any, laneway: Laneway
 ) -> None:
@@ -291,6 +302,7 @@ async def test_instances_of_a_card_are_explained(
     assert "its mode MIGBacked" in plain(out)
 
 
+@pytest.mark.slow
 async def test_a_device_that_there_is_not_is_told(cluster: Any, a2: Any, laneway: Laneway) -> None:
     done = await laneway("explain", "node9/08:00.0", status=1)
     assert "no device at 0000:08:00.0 of node node9" in done.err
@@ -312,6 +324,7 @@ async def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert "KUBECONFIG" in done.err
 
 
+@pytest.mark.slow
 async def test_kinds_that_are_not_installed_are_told(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -330,6 +343,7 @@ async def test_kinds_that_are_not_installed_are_told(
     assert "no kind SRIOVGPUDevice" in (await laneway("gpus", status=1)).err
 
 
+@pytest.mark.slow
 async def test_what_a_user_may_not_do_is_told(tmp_path: Path) -> None:
     users = {"all": User("admin", ("system:masters",)), "none": User("guest", ())}
     server = ApiServer(str(tmp_path / "state.db"), authenticator=Authenticator(users))

@@ -13,6 +13,7 @@ from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import MACHINES
+from support.examples import first
 from support.worlds import NAMESPACE, World
 
 PROFILE = "NVIDIA A2-2Q"
@@ -36,7 +37,7 @@ async def permitted(world: World) -> dict[str, set[str]]:
 
 
 @pytest.mark.realapi
-@pytest.mark.parametrize("model", ["a2", "a2-vfio"])
+@pytest.mark.parametrize("model", first("a2", "a2-vfio"))
 async def test_machine_with_two_vgpus_and_a_function_runs_where_they_are(
     world: World, model: str
 ) -> None:

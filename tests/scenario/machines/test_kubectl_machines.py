@@ -123,6 +123,7 @@ def wait(kubectl: Kubectl, what: str, condition: str) -> None:
     kubectl("wait", what, f"--for={condition}", f"--timeout={SECONDS:g}s")
 
 
+@pytest.mark.slow
 def test_machine_with_devices_outlives_laneway_and_gives_them_back(
     start: Callable[[Path], Laneway],
     kubectl: Kubectl,

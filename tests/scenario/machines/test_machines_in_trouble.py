@@ -10,6 +10,7 @@ import pytest
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import INSTANCES, MACHINES
+from support.examples import first
 from support.worlds import NAMESPACE, SimNode, World
 
 PROFILE = "NVIDIA A2-8Q"
@@ -24,7 +25,7 @@ GPU, AUDIO = (
 )
 
 
-@pytest.fixture(params=["a2", "a2-vfio"])
+@pytest.fixture(params=first("a2", "a2-vfio"))
 async def node(world: World, request: pytest.FixtureRequest) -> SimNode:
     """A node with two vGPUs, as many as fit, and a network function."""
     node = await world.add("node1", request.param)

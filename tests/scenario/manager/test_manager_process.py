@@ -81,6 +81,7 @@ def test_beside_laneway_up_it_stands_by(data: Path) -> None:
     assert manager.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.slow
 def test_called_with_what_cannot_work_it_says_so(tmp_path: Path) -> None:
     assert "cannot be a namespace" in _failure("--namespace", "A_B")
     assert "must be HOST:PORT" in _failure("--health-address", "here", status=2)

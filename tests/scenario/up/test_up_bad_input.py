@@ -29,6 +29,7 @@ def damage(text: str, content: bytes | None) -> Any:
     return pytest.param(text, content, id=f"{text}-{'gone' if content is None else content[:7]!r}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -80,6 +81,7 @@ def test_what_can_be_made_again_is(stopped_dir: Path, tmp_path: Path, start: Sta
     assert vgpu["status"]["configureVGPUTypeName"] == PROFILE
 
 
+@pytest.mark.slow
 def test_dump_that_is_cut_off_or_was_changed_is_refused(
     start: Start, tmp_path: Path, a2_dump_path: Path
 ) -> None:
@@ -102,6 +104,7 @@ def test_dump_that_is_cut_off_or_was_changed_is_refused(
     assert contents(kept) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["b7", "a2:0", "", "/proc/none/dump"])
 def test_wrong_spec_makes_no_directory(tmp_path: Path, spec: str) -> None:
     target = tmp_path / "data"
@@ -110,6 +113,7 @@ def test_wrong_spec_makes_no_directory(tmp_path: Path, spec: str) -> None:
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_directory_that_cannot_be_used_is_left_alone(tmp_path: Path) -> None:
     foreign = tmp_path / "photos"
     foreign.mkdir()

@@ -32,6 +32,7 @@ from laneway.kube.resource import served
 from laneway.roles.install import install_namespace
 from laneway.roles.manager import NAMESPACE
 from laneway.serving import listening
+from support.examples import first
 from support.replicas import HOOKS, Replica, Switch, bundles, configure, secret_data
 from support.reviewing import review
 
@@ -220,6 +221,7 @@ async def test_certificates_change_and_no_request_is_missed(stage: Stage) -> Non
     assert stage.switch.made > 20
 
 
+@pytest.mark.slow
 async def test_leaders_change_between_the_steps_and_no_request_is_missed(stage: Stage) -> None:
     before = stage.replicas[0].certificate
     stage.pass_time(TURN)
@@ -246,7 +248,7 @@ async def test_leaders_change_between_the_steps_and_no_request_is_missed(stage: 
     assert stage.load.missed == []
 
 
-@pytest.mark.parametrize("damage", ["deleted", "emptied", "another's key"])
+@pytest.mark.parametrize("damage", first("deleted", "emptied", "another's key"))
 async def test_a_secret_is_spoilt_and_no_request_is_missed(stage: Stage, damage: str) -> None:
     before = stage.replicas[0].certificate
     if damage == "deleted":
@@ -290,6 +292,7 @@ async def test_a_bundle_that_somebody_takes_away_is_put_back(stage: Stage) -> No
     await stage.until(whole)
 
 
+@pytest.mark.slow
 async def test_what_cert_manager_keeps_is_left_alone(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,6 +310,7 @@ async def test_what_cert_manager_keeps_is_left_alone(
     assert "--webhook-certificates cert-manager" in caplog.text
 
 
+@pytest.mark.slow
 async def test_replicas_restart_and_no_request_is_missed(stage: Stage) -> None:
     for _ in range(4):
         for replica in stage.replicas:
