@@ -89,10 +89,10 @@ async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
 
     told = dict(await events(cluster, named(A2)))
 
-    assert told.keys() == {"Enabled", "ModeSet"}
+    assert told.keys() == {"Enabled", "ModeChanged"}
     assert "enable the 16 virtual functions" in told["Enabled"]
     assert "allow vGPUs of mixed sizes" in told["Enabled"]
-    assert "forbid vGPUs of mixed sizes" in told["ModeSet"]
+    assert "forbid vGPUs of mixed sizes" in told["ModeChanged"]
 
 
 # ------------------------------------------------------------------------------ what is published

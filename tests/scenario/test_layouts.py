@@ -60,7 +60,7 @@ async def test_sixteen_vgpus_are_one_wish(cluster: Any, simulated: Any) -> None:
     assert [reason for reason, _ in told] == ["Done"]
     assert "by laneway agent in" in told[0][1]
     assert A2 in told[0][1]
-    assert "PutBack" not in [reason for reason, _ in await events(cluster, VGPUS[0])]
+    assert "Reverted" not in [reason for reason, _ in await events(cluster, VGPUS[0])]
     gpu = await cluster.get(SRIOVGPUDevice, A2)
     assert (gpu.spec.enabled, gpu.spec.mode) == (True, "")
 

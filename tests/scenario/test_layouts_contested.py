@@ -191,7 +191,7 @@ async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
     assert carried(host) == {Q4: 2}
     await cluster.quiet(agent)
     for name in (VGPUS[1], VGPUS[9]):
-        back = [words for reason, words in await events(cluster, name) if reason == "PutBack"]
+        back = [words for reason, words in await events(cluster, name) if reason == "Reverted"]
         assert back
         assert "VGPULayout all" in back[0]
 

@@ -7,25 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.refusals import Refusal, reason_of
-from laneway.core.usability import Reason, ReasonKind, usable
 from laneway.sim.models import MODELS
 
 DOCS = Path(__file__).parents[2] / "docs"
-TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text()
 SIMULATION = (DOCS / "explanation/simulation.md").read_text()
-
-
-@pytest.mark.parametrize("reason", sorted({reason_of(kind) for kind in Refusal.__subclasses__()}))
-def test_every_refusal_is_explained(reason: str) -> None:
-    assert f"| `{reason}` |" in TROUBLESHOOTING
-
-
-@pytest.mark.parametrize(
-    "kind", [kind for kind in ReasonKind if not usable([Reason(kind=kind)])], ids=str
-)
-def test_every_reason_that_forbids_a_claim_is_explained(kind: ReasonKind) -> None:
-    assert f"`{kind.value}`" in TROUBLESHOOTING
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

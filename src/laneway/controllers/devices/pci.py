@@ -141,7 +141,7 @@ def _shareable(function: PciFunction) -> list[Condition]:
     """Of GPUs whose model can be shared, whether this one can be as it is set up."""
     if function.sriov_gpu:
         text = f"It can have {function.total_vfs} virtual functions that carry vGPUs."
-        return [Condition(type="Shareable", status="True", reason="Sriov", message=text)]
+        return [Condition(type="Shareable", status="True", reason="SriovEnabled", message=text)]
     if not sriov_off(function):
         return []
     text = (

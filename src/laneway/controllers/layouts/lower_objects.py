@@ -130,4 +130,4 @@ class LowerObjects:
                 f"Put back by {ACTOR}, because VGPULayout {back_for} asks for it. To decide here, "
                 "change that layout, or delete it, which changes nothing by itself."
             )
-            self._context.recorder.record(resource.ref(patched), "PutBack", text)
+            self._context.recorder.record(resource.ref(patched), "Reverted", text)

@@ -213,7 +213,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         if wish.enabled == self._shared(wish):
             wanted = wish.mode or "what its MigConfiguration needs"
             return OperationNames(
-                "set-gpu-mode", "ModeSet", f"SRIOVGPUDevice {name} asks for mode {wanted}"
+                "set-gpu-mode", "ModeChanged", f"SRIOVGPUDevice {name} asks for mode {wanted}"
             )
         if wish.enabled:
             return OperationNames("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")
