@@ -15,12 +15,12 @@ from msgspec import Meta, field
 from laneway.api.fields import API_VERSION, fixed
 from laneway.api.meta import ObjectMeta, Status
 
-SEAT_RESERVED: Final = "Reserved"
-SEAT_ATTACHED: Final = "Attached"
-SEAT_IN_USE: Final = "InUse"
-SEAT_MISSING: Final = "Missing"
-SEAT_REFUSED: Final = "Refused"
-SeatState = Literal["", "Reserved", "Attached", "InUse", "Missing", "Refused"]
+DEVICE_RESERVED: Final = "Reserved"
+DEVICE_ATTACHED: Final = "Attached"
+DEVICE_IN_USE: Final = "InUse"
+DEVICE_MISSING: Final = "Missing"
+DEVICE_REFUSED: Final = "Refused"
+DeviceState = Literal["", "Reserved", "Attached", "InUse", "Missing", "Refused"]
 
 
 # Empty is what a Go client writes for "not set".
@@ -229,7 +229,7 @@ class VSphereHost(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     status: VSphereHostStatus = VSphereHostStatus()
 
 
-class PromisedSeat(_Part, frozen=True, kw_only=True):
+class AllocatedItem(_Part, frozen=True, kw_only=True):
     """What one item of the machine's list is promised."""
 
     type: Annotated[str, Meta(description="What is asked for: vGPU, Device or Group.")] = ""
@@ -252,11 +252,11 @@ class VSphereReservationSpec(_Part, frozen=True, kw_only=True):
     host: Annotated[str, Meta(description="Managed object of the host, host-21.")] = ""
     host_name: Annotated[str, Meta(description="Name of the host.")] = ""
     seats: Annotated[
-        Sequence[PromisedSeat], Meta(description="What is reserved for each item of the list.")
+        Sequence[AllocatedItem], Meta(description="What is reserved for each item of the list.")
     ] = []
 
 
-class SeatStatus(_Part, frozen=True, kw_only=True):
+class DeviceStatus(_Part, frozen=True, kw_only=True):
     """How one item stands: what was asked, what was attached, where, and its state."""
 
     asked: Annotated[
@@ -264,7 +264,7 @@ class SeatStatus(_Part, frozen=True, kw_only=True):
     ] = ""
     label: Annotated[str, Meta(description="Hardware label that was asked for.")] = ""
     state: Annotated[
-        SeatState, Meta(description="Reserved, Attached, InUse, Missing or Refused.")
+        DeviceState, Meta(description="Reserved, Attached, InUse, Missing or Refused.")
     ] = ""
     attached: Annotated[
         str, Meta(description="Backing of the VM's device: profile, or PCI address while it is on.")
@@ -279,7 +279,7 @@ class VSphereReservationStatus(Status, frozen=True, kw_only=True, omit_defaults=
 
     vm: Annotated[str, Meta(description="Managed object of the VM, vm-42.")] = ""
     devices: Annotated[
-        Sequence[SeatStatus], Meta(description="How each item of the list stands, in its order.")
+        Sequence[DeviceStatus], Meta(description="How each item of the list stands, in its order.")
     ] = []
 
 

@@ -19,7 +19,7 @@ from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import natural
 from laneway.cli.output import output_option, print_json
 from laneway.cli.vsphere_tables import Site
-from laneway.controllers.ledger.vsphere import host_of, machine_name, promise_of
+from laneway.controllers.ledger.vsphere import host_of, machine_name, reservation_of
 from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.kube.resource import Resource, T, served
@@ -103,7 +103,9 @@ async def _look(client: Client) -> list[Site]:
             name=name,
             vcenter=named.get(name),
             hosts=tuple(host_of(host) for host in hosts if host.spec.vcenter == name),
-            promises=tuple(promise_of(one) for one in reservations if one.spec.vcenter == name),
+            reservations=tuple(
+                reservation_of(one) for one in reservations if one.spec.vcenter == name
+            ),
             machines={
                 one.status.vm: machine_name(one.metadata)
                 for one in reservations

@@ -18,7 +18,7 @@ from laneway.core.vsphere.inventory.hosts import Board, Device, Host
 from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains
 from laneway.core.vsphere.placement.domain import why_closed
 from laneway.core.vsphere.placement.free import Shelf, owed, shelf
-from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.placement.reservation import Reservation, by_host
 from laneway.core.vsphere.placement.vgpu_fit import still_fits
 from laneway.core.vsphere.spec.requests import Requested
 
@@ -34,7 +34,7 @@ class Site(msgspec.Struct, frozen=True):
     name: str
     vcenter: VCenter | None
     hosts: tuple[Host, ...]
-    promises: tuple[Promise, ...]
+    reservations: tuple[Reservation, ...]
     machines: Mapping[str, str]
     """VSphereVMs by the refs of their VMs."""
     only: str = ""
@@ -69,28 +69,28 @@ def _cluster(host: Host) -> str:
 
 def devices(site: Site) -> Iterator[Section]:
     """A section for every host."""
-    kept = by_host(site.hosts, site.promises)
+    kept = by_host(site.hosts, site.reservations)
     for cluster, hosts in groupby(site.shown(), key=_cluster):
         for host in hosts:
-            promises = list(kept.get(host.ref, ()))
+            reservations = list(kept.get(host.ref, ()))
             why = why_closed(host, Requested())
             skipped = f" ({why}: nothing on it is given out)" if why else ""
             title = f"{cluster}, host {host.name}{skipped}"
-            yield Section(title, tuple(_rows(site, host, promises)))
+            yield Section(title, tuple(_rows(site, host, reservations)))
 
 
-def _rows(site: Site, host: Host, promises: list[Promise]) -> Iterator[Row]:
-    promised = _promised(host, promises)
-    free = shelf(host, promises)
+def _rows(site: Site, host: Host, reservations: list[Reservation]) -> Iterator[Row]:
+    reserved_for = _promised(host, reservations)
+    free = shelf(host, reservations)
     for device in sorted(host.devices, key=lambda one: one.id):
-        users = _users(site, device, promised)
+        users = _users(site, device, reserved_for)
         mode = PASSTHROUGH if device.active else f"{PASSTHROUGH}, not active"
         yield Row((device.id, device.name or _ids(device), mode, device.label, users))
     for board in sorted(host.boards, key=lambda one: one.id):
         mode = f"{_SHARED}, {board.mode}" if board.mode else _SHARED
         if not host.shared_direct:
             mode += ", not by default"
-        used = _board_users(site, board, promised)
+        used = _board_users(site, board, reserved_for)
         yield Row((board.id, board.name, mode, "", used), tuple(_board_notes(board, free)))
     for group in sorted(host.device_groups, key=lambda one: one.name):
         parts = ", ".join(part.name for part in group.parts)
@@ -101,28 +101,30 @@ def _ids(device: Device) -> str:
     return f"{device.ids.vendor:04x}:{device.ids.device:04x}"
 
 
-def _promised(host: Host, promises: list[Promise]) -> dict[str, Counter[tuple[str, str]]]:
+def _promised(host: Host, reservations: list[Reservation]) -> dict[str, Counter[tuple[str, str]]]:
     """Machines and profiles by the device or board that is kept for them."""
     found: dict[str, Counter[tuple[str, str]]] = {}
-    for promise in promises:
-        for unit, at in owed(host, promise):
+    for reservation in reservations:
+        for unit, at in owed(host, reservation):
             profile = getattr(unit, "profile", "")
-            found.setdefault(at, Counter())[promise.machine, profile] += 1
+            found.setdefault(at, Counter())[reservation.machine, profile] += 1
     return found
 
 
-def _users(site: Site, device: Device, promised: dict[str, Counter[tuple[str, str]]]) -> str:
+def _users(site: Site, device: Device, reserved_for: dict[str, Counter[tuple[str, str]]]) -> str:
     names = [site.who(device.holder)] if device.holder else []
-    names += [f"{machine} (reserved)" for machine, _ in promised.get(device.id, ())]
+    names += [f"{machine} (reserved)" for machine, _ in reserved_for.get(device.id, ())]
     return ", ".join(names)
 
 
-def _board_users(site: Site, board: Board, promised: dict[str, Counter[tuple[str, str]]]) -> str:
+def _board_users(
+    site: Site, board: Board, reserved_for: dict[str, Counter[tuple[str, str]]]
+) -> str:
     tally = Counter((site.who(user.vm), user.profile or "?") for user in board.users)
     names = [f"{who}: {count} x {profile}" for (who, profile), count in sorted(tally.items())]
     names += [
         f"{machine}: {count} x {profile} (reserved)"
-        for (machine, profile), count in sorted(promised.get(board.id, Counter()).items())
+        for (machine, profile), count in sorted(reserved_for.get(board.id, Counter()).items())
     ]
     return ", ".join(names)
 
@@ -147,7 +149,7 @@ def _board_notes(board: Board, free: Shelf) -> Iterator[str]:
 
 def _capacities(site: Site) -> Iterator[Capacity]:
     for domain in domains(site.shown()):
-        yield capacity(site.hosts, site.promises, domain)
+        yield capacity(site.hosts, site.reservations, domain)
 
 
 def capacities(site: Site) -> Iterator[Section]:
@@ -156,7 +158,7 @@ def capacities(site: Site) -> Iterator[Section]:
         rows = []
         for kind in found.kinds:
             supply = kind.supply
-            numbers = (supply.total, _sum(supply.in_use), _sum(supply.promised), supply.free)
+            numbers = (supply.total, _sum(supply.in_use), _sum(supply.reserved_for), supply.free)
             rows.append(Row((supply.what, type_of(kind.request), *map(str, numbers))))
         skipped = ", ".join(f"{host} ({why})" for host, why in found.skipped)
         left_out = f"; nothing is free on {skipped}" if skipped else ""
@@ -181,7 +183,7 @@ def plain(site: Site) -> dict[str, Any]:
 
 
 def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
-    kept = by_host(site.hosts, site.promises)
+    kept = by_host(site.hosts, site.reservations)
     return {
         "datacenter": found.domain.datacenter,
         "cluster": found.domain.cluster,
@@ -192,7 +194,7 @@ def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
                 "name": kind.name,
                 "total": kind.supply.total,
                 "inUse": _sum(kind.supply.in_use),
-                "reserved": _sum(kind.supply.promised),
+                "reserved": _sum(kind.supply.reserved_for),
                 "free": kind.supply.free,
             }
             for kind in found.kinds
@@ -206,8 +208,8 @@ def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
     }
 
 
-def _plain_host(site: Site, host: Host, promises: list[Promise]) -> dict[str, Any]:
-    promised, free = _promised(host, promises), shelf(host, promises)
+def _plain_host(site: Site, host: Host, reservations: list[Reservation]) -> dict[str, Any]:
+    reserved_for, free = _promised(host, reservations), shelf(host, reservations)
     return {
         "host": host.name,
         "ref": host.ref,
@@ -222,7 +224,7 @@ def _plain_host(site: Site, host: Host, promises: list[Promise]) -> dict[str, An
                 "label": one.label,
                 "active": one.active,
                 "usedBy": site.who(one.holder),
-                "reservedFor": [machine for machine, _ in promised.get(one.id, ())],
+                "reservedFor": [machine for machine, _ in reserved_for.get(one.id, ())],
             }
             for one in host.devices
         ],
@@ -236,7 +238,7 @@ def _plain_host(site: Site, host: Host, promises: list[Promise]) -> dict[str, An
                 ],
                 "reservedFor": [
                     {"machine": machine, "profile": profile, "count": count}
-                    for (machine, profile), count in promised.get(one.id, Counter()).items()
+                    for (machine, profile), count in reserved_for.get(one.id, Counter()).items()
                 ],
                 "free": room(one, free),
             }

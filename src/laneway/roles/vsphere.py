@@ -21,7 +21,7 @@ from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.metrics import FleetMetrics
 from laneway.vsphere.fleet.publishing import Publishing
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.node_checks.reconciler import NodeChecks
 from laneway.vsphere.templates import Templates
 from laneway.vsphere.vcenter import connect
@@ -51,17 +51,19 @@ class Vsphere:
         self.caches = VsphereCaches.of(client)
         metrics = FleetMetrics(registry)
         self.fleet = Fleet(client, self.caches, connect, timing=timing)
-        self.promises = Promises(client, self.caches, self.fleet, metrics)
+        self.reservations = Reservations(client, self.caches, self.fleet, metrics)
         self.parts: list[Leading[Any]] = [
             self.fleet,
             Publishing(client, self.caches, self.fleet, metrics),
-            self.promises,
+            self.reservations,
             Templates(client, self.caches, self.fleet),
         ]
         if standalone:
-            self.parts += machines.parts(client, self.caches, self.fleet, self.promises, recorder)
+            self.parts += machines.parts(
+                client, self.caches, self.fleet, self.reservations, recorder
+            )
         else:
-            self.parts.append(CapvVms(client, self.caches, self.fleet, self.promises, recorder))
+            self.parts.append(CapvVms(client, self.caches, self.fleet, self.reservations, recorder))
         if check_nodes:
             self.parts.append(NodeChecks(client, self.caches, recorder, image=check_image))
 

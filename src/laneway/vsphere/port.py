@@ -14,7 +14,7 @@ import msgspec
 
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Attached, Backing, Fault, TaskState, VmState
-from laneway.core.vsphere.spec.resources import Allocation
+from laneway.core.vsphere.spec.resources import ResourceAllocation
 
 
 class VCenterError(Exception):
@@ -113,8 +113,8 @@ class Clone(msgspec.Struct, frozen=True):
     """Addresses of these cards, in the same order; empty: vCenter makes one."""
     nested: bool = False
     """Show hardware virtualisation to the guest; else as in the template."""
-    cpu: Allocation = Allocation()
-    memory: Allocation = Allocation()
+    cpu: ResourceAllocation = ResourceAllocation()
+    memory: ResourceAllocation = ResourceAllocation()
 
 
 class Addition(msgspec.Struct, frozen=True):

@@ -10,24 +10,24 @@ from msgspec.structs import replace
 
 from laneway.api import ObjectMeta, decode
 from laneway.api.vsphere import (
-    PromisedSeat,
+    AllocatedItem,
     VCenter,
     VCenterSpec,
     VSphereHost,
     VSphereReservation,
 )
 from laneway.controllers.ledger.vsphere import (
+    allocated_item,
     host_object,
     host_of,
-    promise_of,
     request_of,
-    seat_object,
+    reservation_of,
     server_of,
     spec_of,
     vcenter_of,
 )
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import GroupRequest, PassthroughRequest, PciIds, VgpuRequest
 
 PATTERNS = st.builds(
@@ -72,28 +72,30 @@ def test_a_host_is_read_back_as_it_was(host: Host) -> None:
 
 @given(st.lists(st.tuples(ASKED, st.lists(TEXT, max_size=3)), max_size=5), TEXT)
 def test_a_promise_is_read_back_as_it_was(seats: list[tuple[object, list[str]]], host: str) -> None:
-    promise = Promise(
+    reservation = Reservation(
         "default/one",
         host,
-        tuple(Seat(requested_item, tuple(devices)) for requested_item, devices in seats),  # type: ignore[arg-type]
+        tuple(
+            DeviceAllocation(requested_item, tuple(devices)) for requested_item, devices in seats
+        ),  # type: ignore[arg-type]
     )
     stored = VSphereReservation(
         metadata=ObjectMeta(name="one", namespace="default"),
-        spec=spec_of("main", "vc.example.com", promise, {host: "esx"}),
+        spec=spec_of("main", "vc.example.com", reservation, {host: "esx"}),
     )
-    assert promise_of(decode(VSphereReservation, msgspec.json.encode(stored))) == promise
+    assert reservation_of(decode(VSphereReservation, msgspec.json.encode(stored))) == reservation
 
 
 @given(TEXT, st.text(), TEXT)
 def test_an_odd_seat_is_something_that_nothing_fits(kind: str, asked: str, label: str) -> None:
-    request_of(PromisedSeat(type=kind, asked=asked, label=label))
+    request_of(AllocatedItem(type=kind, asked=asked, label=label))
 
 
 def test_ids_are_written_in_hex_with_stars_for_any() -> None:
     requested_item = PassthroughRequest(
         (PciIds(0x10DE, 0x1EB8), PciIds(0x10DE, 0x20F1, None, 1)), "gold"
     )
-    seat = seat_object(requested_item)
+    seat = allocated_item(requested_item)
     assert (seat.type, seat.asked, seat.label) == (
         "Device",
         "10de:1eb8, 10de:20f1:*:0001",

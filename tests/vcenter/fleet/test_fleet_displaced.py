@@ -8,7 +8,7 @@ from typing import Any
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.vms import DynamicBacking
 from laneway.core.vsphere.placement.domain import ANYWHERE
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import PassthroughRequest, PciIds, Requested
 
 IDS = PciIds(0x10DE, 0x1EB8)
@@ -25,25 +25,25 @@ async def test_who_lost_its_place_to_a_machine_that_drs_put_there_gets_the_other
     found = await site.lead()
     await site.followed(found, vcenter)
     vms = [await site.vm(name, vcenter, ITEM) for name in ("one", "two", "late")]
-    one, two = [await found.promises.keep(vm, WANTED, ANYWHERE) for vm in vms[:2]]
+    one, two = [await found.reservations.keep(vm, WANTED, ANYWHERE) for vm in vms[:2]]
     assert one.host != two.host
-    assert isinstance(await found.promises.keep(vms[2], WANTED, ANYWHERE), Refusal)
+    assert isinstance(await found.reservations.keep(vms[2], WANTED, ANYWHERE), Refusal)
 
     connection = found.fleet.vcenter(vcenter.server)
     ref = await site.clone(found, vcenter, vms[1])
     await site.attach(found, vcenter, ref, DynamicBacking((IDS,)))
     state = await connection.find(vms[1].metadata.uid)
-    await found.promises.tell(vms[1], WANTED, state)  # the VM is known
+    await found.reservations.tell(vms[1], WANTED, state)  # the VM is known
     await connection.finished(await connection.relocate(ref, one.host))
     await site.power_on(found, vcenter, ref)
     async with asyncio.timeout(60):
         while not _held(found.fleet.hosts(vcenter.server)):  # noqa: ASYNC110 - not announced here
             await asyncio.sleep(0.01)
 
-    late = await found.promises.keep(vms[2], WANTED, ANYWHERE)
+    late = await found.reservations.keep(vms[2], WANTED, ANYWHERE)
     assert isinstance(late, Refusal)
-    kept = await found.promises.keep(vms[0], WANTED, ANYWHERE)
-    assert isinstance(kept, Promise)
+    kept = await found.reservations.keep(vms[0], WANTED, ANYWHERE)
+    assert isinstance(kept, Reservation)
     assert kept.host == two.host
 
 

@@ -11,7 +11,7 @@ from pyVmomi import vim
 
 from laneway.core.refusals.vsphere import PoolUnclear
 from laneway.core.vsphere.placement.domain import ANYWHERE
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import PassthroughRequest, PciIds, Requested
 from laneway.vsphere.vcenter import lookup
 from support.vcenter import Simulator
@@ -32,10 +32,10 @@ async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
     found = await site.lead()
     await site.followed(found, vcenter)
     vms = [await site.vm(f"m{at}", vcenter, ITEM, resourcePool="no-such") for at in range(3)]
-    assert isinstance(await found.promises.keep(vms[0], WANTED, ANYWHERE), PoolUnclear)
+    assert isinstance(await found.reservations.keep(vms[0], WANTED, ANYWHERE), PoolUnclear)
     before = vcenter.requests(READING)
     for vm in vms * 2:
-        assert isinstance(await found.promises.keep(vm, WANTED, ANYWHERE), PoolUnclear)
+        assert isinstance(await found.reservations.keep(vm, WANTED, ANYWHERE), PoolUnclear)
     assert vcenter.requests(READING) == before
 
 
@@ -55,11 +55,11 @@ async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
     one = await site.vm("one", vcenter, ITEM, resourcePool="team")
     late = await site.vm("late", vcenter, ITEM, resourcePool="team")
     other = await site.vm("other", vcenter, ITEM)
-    promise = await found.promises.keep(one, WANTED, ANYWHERE)
-    assert isinstance(promise, Promise)
+    reservation = await found.reservations.keep(one, WANTED, ANYWHERE)
+    assert isinstance(reservation, Reservation)
     make_pool(vcenter, "DC0_C0", "team")
-    assert isinstance(await found.promises.keep(late, WANTED, ANYWHERE), PoolUnclear)
-    assert await found.promises.keep(one, WANTED, ANYWHERE) == promise
+    assert isinstance(await found.reservations.keep(late, WANTED, ANYWHERE), PoolUnclear)
+    assert await found.reservations.keep(one, WANTED, ANYWHERE) == reservation
 
     # Nor does anybody ask for it who looks after others because a host has changed.
     changed = asyncio.Event()
@@ -67,5 +67,5 @@ async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
     vcenter.change_device("DC0_C1_H0", "0000:86:00.0", label="gold")
     await asyncio.wait_for(changed.wait(), 60)
     before = vcenter.requests(READING)
-    assert isinstance(await found.promises.keep(other, WANTED, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(other, WANTED, ANYWHERE), Reservation)
     assert vcenter.requests(READING) == before

@@ -28,7 +28,7 @@ from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.connection import Timing
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.machines import parts
 from laneway.vsphere.machines.retry_state import Pace
@@ -108,8 +108,12 @@ class Works:
         recorder = EventRecorder(client, "laneway-manager")
         metrics = FleetMetrics(CollectorRegistry())
         fleet = Fleet(client, caches, self._connect, timing=QUICK)
-        promises = Promises(client, caches, fleet, metrics)
-        leading = [fleet, promises, *parts(client, caches, fleet, promises, recorder, pace=pace)]
+        reservations = Reservations(client, caches, fleet, metrics)
+        leading = [
+            fleet,
+            reservations,
+            *parts(client, caches, fleet, reservations, recorder, pace=pace),
+        ]
 
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:

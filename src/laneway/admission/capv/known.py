@@ -12,9 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from laneway.api import ObjectMeta, VSphereHost, VSphereReservation, decode
-from laneway.controllers.ledger.vsphere import host_of, promise_of
+from laneway.controllers.ledger.vsphere import host_of, reservation_of
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.kube.clusterapi import Machine
 from laneway.kube.resource import Resource, served
 
@@ -41,7 +41,7 @@ class KnownPromise(msgspec.Struct, frozen=True):
 
     metadata: ObjectMeta
     vcenter: str
-    promise: Promise
+    reservation: Reservation
 
 
 def _host(_: type[KnownHost], raw: bytes | msgspec.Raw) -> KnownHost:
@@ -49,9 +49,9 @@ def _host(_: type[KnownHost], raw: bytes | msgspec.Raw) -> KnownHost:
     return KnownHost(whole.metadata, whole.spec.vcenter, host_of(whole))
 
 
-def _promise(_: type[KnownPromise], raw: bytes | msgspec.Raw) -> KnownPromise:
+def _reservation(_: type[KnownPromise], raw: bytes | msgspec.Raw) -> KnownPromise:
     whole = decode(VSphereReservation, raw)
-    return KnownPromise(whole.metadata, whole.spec.vcenter, promise_of(whole))
+    return KnownPromise(whole.metadata, whole.spec.vcenter, reservation_of(whole))
 
 
 HOSTS = cast(
@@ -60,7 +60,7 @@ HOSTS = cast(
 )
 PROMISES = cast(
     "Resource[KnownPromise]",
-    replace(cast("Any", served(VSphereReservation)), type=KnownPromise, decoder=_promise),
+    replace(cast("Any", served(VSphereReservation)), type=KnownPromise, decoder=_reservation),
 )
 
 

@@ -111,12 +111,12 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
         return ALLOWED
     if not supply.known:
         return Verdict(warnings=(supply.unknown,))
-    promised = supply.promised
+    with_reservation = supply.with_reservation
     case = _Case(
         replicas=new.replicas,
         requested=requested,
         supply=supply,
-        own={name: zone for name, zone in _own(world, which) if name in promised},
+        own={name: zone for name, zone in _own(world, which) if name in with_reservation},
         had=0 if old is None else old.replicas,
         others=old is not None and not new.is_like(old),
     )

@@ -24,7 +24,7 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.capacity import fits
 from laneway.core.vsphere.placement.domain import ANYWHERE, Domain
 from laneway.core.vsphere.placement.placing import place
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSphereCluster
 from laneway.kube.clusterapi import LABEL_CLUSTER
@@ -44,7 +44,7 @@ class Site(NamedTuple):
     """One vCenter: what is called alike in two of them is not the same."""
 
     hosts: Sequence[Host]
-    promises: Sequence[Promise]
+    reservations: Sequence[Reservation]
 
 
 class Supply(NamedTuple):
@@ -70,16 +70,18 @@ class Supply(NamedTuple):
         )
 
     @property
-    def promised(self) -> frozenset[str]:
+    def with_reservation(self) -> frozenset[str]:
         """The machines that have been promised something."""
-        return frozenset(one.machine for site in self.sites for one in site.promises if one.seats)
+        return frozenset(
+            one.machine for site in self.sites for one in site.reservations if one.allocations
+        )
 
     def refusal(self, requested: Requested) -> Refusal | None:
         """Why there is no place for one machine; None where there is, or nothing is known."""
         last: Refusal | None = None
         for site in self.sites:
-            found = place(site.hosts, requested, site.promises, domain=self.domain)
-            if isinstance(found, Promise):
+            found = place(site.hosts, requested, site.reservations, domain=self.domain)
+            if isinstance(found, Reservation):
                 return None
             last = found if last is None or not is_terminal(found) else last
         return last
@@ -92,7 +94,7 @@ class Supply(NamedTuple):
     def room(self, requested: Requested) -> int:
         """For how many machines there is room, all in one vCenter."""
         return max(
-            (fits(site.hosts, requested, site.promises, self.domain) for site in self.sites),
+            (fits(site.hosts, requested, site.reservations, self.domain) for site in self.sites),
             default=0,
         )
 
@@ -102,7 +104,7 @@ class Supply(NamedTuple):
 
 
 def _without(site: Site, machines: Collection[str]) -> Site:
-    vms = {one.vm for one in site.promises if one.machine in machines and one.vm}
+    vms = {one.vm for one in site.reservations if one.machine in machines and one.vm}
     hosts = [
         replace(
             host,
@@ -116,7 +118,7 @@ def _without(site: Site, machines: Collection[str]) -> Site:
         )
         for host in site.hosts
     ]
-    return Site(hosts, [one for one in site.promises if one.machine not in machines])
+    return Site(hosts, [one for one in site.reservations if one.machine not in machines])
 
 
 def of_template(world: World, whose: Whose) -> Supply | None:
@@ -186,5 +188,5 @@ def _site(world: World, vcenter: str) -> Site | None:
         ready = find_condition(object_.status.conditions, "Ready") if object_ else None
         if ready is None or ready.status != "True":
             return None
-    promises = world.vsphere_promises.by(VCENTER, vcenter)
-    return Site(hosts, [known.promise for known in promises])
+    reservations = world.vsphere_promises.by(VCENTER, vcenter)
+    return Site(hosts, [known.reservation for known in reservations])

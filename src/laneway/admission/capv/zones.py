@@ -52,9 +52,9 @@ class Zones(NamedTuple):
         return next((one.supply.unknown for one in self.zones if not one.supply.known), "")
 
     @property
-    def promised(self) -> frozenset[str]:
+    def with_reservation(self) -> frozenset[str]:
         """The machines that have been promised something."""
-        return frozenset[str]().union(*(one.supply.promised for one in self.zones))
+        return frozenset[str]().union(*(one.supply.with_reservation for one in self.zones))
 
     def refusal(self, requested: Requested) -> Refusal | None:
         """Why there is no place for one machine in any of them."""

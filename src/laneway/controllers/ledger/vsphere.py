@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from laneway.api.meta import ObjectMeta
 from laneway.api.vsphere import (
+    AllocatedItem,
     HostBoard,
     HostBoardUser,
     HostDevice,
     HostDeviceGroup,
     HostGroupPart,
     HostProfile,
-    PromisedSeat,
     VCenter,
     VSphereHost,
     VSphereHostSpec,
@@ -36,7 +36,7 @@ from laneway.core.vsphere.inventory.hosts import (
     Host,
     Profile,
 )
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -209,14 +209,16 @@ def status_of(host: Host) -> VSphereHostStatus:
     )
 
 
-def promise_of(reservation: VSphereReservation) -> Promise:
+def reservation_of(obj: VSphereReservation) -> Reservation:
     """What a reservation keeps for its machine; of a refused one nothing, on no host."""
-    meta, spec = reservation.metadata, reservation.spec
-    return Promise(
+    meta, spec = obj.metadata, obj.spec
+    return Reservation(
         machine=machine_name(meta),
         host=spec.host,
-        seats=tuple(Seat(request_of(one), tuple(one.devices)) for one in spec.seats),
-        vm=reservation.status.vm,
+        allocations=tuple(
+            DeviceAllocation(request_of(one), tuple(one.devices)) for one in spec.seats
+        ),
+        vm=obj.status.vm,
     )
 
 
@@ -226,22 +228,22 @@ def machine_name(meta: ObjectMeta) -> str:
 
 
 def spec_of(
-    vcenter: str, server: str, promise: Promise, hosts: Mapping[str, str]
+    vcenter: str, server: str, reservation: Reservation, hosts: Mapping[str, str]
 ) -> VSphereReservationSpec:
     """What a reservation says of a promise; `hosts` are the names of hosts by their refs."""
     return VSphereReservationSpec(
         vcenter=vcenter,
         server=server_of(server),
-        host=promise.host,
-        host_name=hosts.get(promise.host, ""),
-        seats=[seat_object(one.request, one.devices) for one in promise.seats],
+        host=reservation.host,
+        host_name=hosts.get(reservation.host, ""),
+        seats=[allocated_item(one.request, one.devices) for one in reservation.allocations],
     )
 
 
-def seat_object(request: DeviceRequest, devices: Sequence[str] = ()) -> PromisedSeat:
+def allocated_item(request: DeviceRequest, devices: Sequence[str] = ()) -> AllocatedItem:
     """What a reservation says of one item of the machine's list."""
     label = request.label if isinstance(request, PassthroughRequest) else ""
-    return PromisedSeat(
+    return AllocatedItem(
         type=type_of(request), asked=request_text(request), label=label, devices=list(devices)
     )
 
@@ -276,7 +278,7 @@ def _ids_text(ids: PciIds) -> str:
     return ":".join([f"{ids.vendor:04x}", f"{ids.device:04x}", *shown])
 
 
-def request_of(seat: PromisedSeat) -> DeviceRequest:
+def request_of(seat: AllocatedItem) -> DeviceRequest:
     """What a seat was asked for."""
     if seat.type == DEVICE:
         ids = (_ids_of(one) for one in seat.asked.split(_OR))

@@ -28,7 +28,7 @@ class Supply(msgspec.Struct, frozen=True):
     free: int
     in_use: tuple[tuple[str, int], ...] = ()
     """By VM, with how many."""
-    promised: tuple[tuple[str, int], ...] = ()
+    reserved_for: tuple[tuple[str, int], ...] = ()
     """To machines that are not on yet, with how many."""
 
     @property
@@ -39,13 +39,15 @@ class Supply(msgspec.Struct, frozen=True):
     @property
     def reserved(self) -> int:
         """How many are kept for machines that are not on yet."""
-        return sum(count for _, count in self.promised)
+        return sum(count for _, count in self.reserved_for)
 
     @property
     def words(self) -> str:
         """`grid_t4-16q: 1 asked for, 0 of 4 free (3 in use by vm-7 (2), vm-8)`."""
         taken = "; ".join(
-            filter(None, (_taken("in use by", self.in_use), _taken("promised to", self.promised)))
+            filter(
+                None, (_taken("in use by", self.in_use), _taken("promised to", self.reserved_for))
+            )
         )
         said = f"{shown(self.what)}: {self.requested} asked for, {self.free} of {self.total} free"
         return f"{said} ({taken})" if taken else said

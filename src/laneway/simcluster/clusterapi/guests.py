@@ -25,8 +25,8 @@ from laneway.simcluster.clusterapi.caches import Caches, by_key, machines_of
 from laneway.simcluster.clusterapi.objects import (
     ANNOTATION_NODE_IN,
     ANNOTATION_NODE_OF,
+    DeviceState,
     Infra,
-    Seat,
     Vm,
 )
 from laneway.simcluster.clusterapi.writing import create, remove
@@ -140,7 +140,7 @@ def resources(
     return own | ({GPU: str(gpus)} if gpus else {})
 
 
-def _gpus(seat: Seat, host: VSphereHost | None) -> int:
+def _gpus(seat: DeviceState, host: VSphereHost | None) -> int:
     """Of one item; a host that tells nothing of it is believed to have one GPU there."""
     if host is None:
         return 1

@@ -134,7 +134,7 @@ class MachineDeployment(_Part, frozen=True, kw_only=True):
     status: Status = Status()
 
 
-class Seat(_Part, frozen=True, kw_only=True):
+class DeviceState(_Part, frozen=True, kw_only=True):
     """One item of a machine's list, as its status shows it."""
 
     asked: str = ""
@@ -149,7 +149,7 @@ class InfraStatus(_Part, frozen=True, kw_only=True):
     initialization: Mapping[str, Any] = {}
     addresses: Sequence[Address] = ()
     conditions: Sequence[Condition] = ()
-    pci_devices: Sequence[Seat] = ()
+    pci_devices: Sequence[DeviceState] = ()
     failure_domain: str = ""
 
 
@@ -168,7 +168,7 @@ class Infra(_Part, frozen=True, kw_only=True):
 class VmStatus(_Part, frozen=True, kw_only=True):
     """What the provider says of a VM; its addresses are plain text, unlike a machine's."""
 
-    pci_devices: Sequence[Seat] = ()
+    pci_devices: Sequence[DeviceState] = ()
 
 
 class Vm(_Part, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ A VSphereVM that asks for devices is promised them, so that what Laneway tells o
 free; where they cannot be had, its condition says why before CAPV's clone fails. What CAPV attached
 is followed by the VM's instance UUID, which is the uid of the VSphereVM. `PCIDevicesReady` is the
 only condition written, on the VSphereVM and its VSphereMachine: a node that lost a device is not
-ready by it. The promise is taken back when the VSphereVM and its VM are gone (`Promises`).
+ready by it. The promise is taken back when the VSphereVM and its VM are gone (`Reservations`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from laneway.vsphere.alongside.reporting import Report, Reporting
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.failure_domains import domain_of
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.machines.ownership import cluster_of, is_paused
 from laneway.vsphere.port import VCenterError
 
@@ -55,7 +55,7 @@ class CapvVms(Leading[Key]):
         client: Client,
         caches: VsphereCaches,
         fleet: Fleet,
-        promises: Promises,
+        reservations: Reservations,
         recorder: EventRecorder,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -63,7 +63,7 @@ class CapvVms(Leading[Key]):
         super().__init__()
         self._caches = caches
         self._fleet = fleet
-        self._promises = promises
+        self._reservations = reservations
         self._reporting = Reporting(client, caches, recorder, clock)
         self.needs = (
             caches.vcenters,
@@ -102,11 +102,11 @@ class CapvVms(Leading[Key]):
         for key in self.everything():
             if not self._is_at(key, name):
                 continue
-            promise = self._promises.of(key.namespace, key.name)
-            if promise is None or not refs:
+            reservation = self._reservations.of(key.namespace, key.name)
+            if reservation is None or not refs:
                 # Those who wait are many at times, and changes come in swarms.
                 self.queue.add_after(key, SOON_SECONDS)
-            elif promise.host in refs or promise.vm in on_them:
+            elif reservation.host in refs or reservation.vm in on_them:
                 self.ask([key])
 
     async def reconcile(self, key: Key) -> Retry | None:
@@ -149,9 +149,9 @@ class CapvVms(Leading[Key]):
         state = await vcenter.find(vm.metadata.uid, vm.spec.bios_uuid)
         refusal = None
         if state is None or not state.on:
-            found = await self._promises.keep(vm, requested, domain_of(vm, self._caches))
+            found = await self._reservations.keep(vm, requested, domain_of(vm, self._caches))
             refusal = found if isinstance(found, Refusal) else None
-        told = await self._promises.tell(vm, requested, state, refusal=refusal)
+        told = await self._reservations.tell(vm, requested, state, refusal=refusal)
         return Report(told.ready, told.reason, told.message, told.devices)
 
     async def _report(self, vm: VSphereVM, report: Report) -> None:

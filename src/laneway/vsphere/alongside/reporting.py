@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from laneway.api import find_condition, timestamp
-from laneway.api.vsphere import SeatStatus
+from laneway.api.vsphere import DeviceStatus
 from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS, VSphereMachine, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
@@ -28,7 +28,7 @@ class Report(NamedTuple):
     ready: bool
     reason: str
     message: str
-    devices: tuple[SeatStatus, ...] | None = None
+    devices: tuple[DeviceStatus, ...] | None = None
     """None: what was said of each still stands."""
 
 
@@ -46,7 +46,7 @@ class Reporting:
         self._caches = caches
         self._recorder = recorder
         self._clock = clock
-        self._shown: dict[Key, tuple[str, tuple[SeatStatus, ...]]] = {}
+        self._shown: dict[Key, tuple[str, tuple[DeviceStatus, ...]]] = {}
         """By machine, its uid and what was last said of each device."""
 
     def forget(self, key: Key) -> None:

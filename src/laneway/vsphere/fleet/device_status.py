@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.api.vsphere import (
-    SEAT_ATTACHED,
-    SEAT_IN_USE,
-    SEAT_MISSING,
-    SEAT_REFUSED,
-    SEAT_RESERVED,
-    SeatState,
-    SeatStatus,
+    DEVICE_ATTACHED,
+    DEVICE_IN_USE,
+    DEVICE_MISSING,
+    DEVICE_REFUSED,
+    DEVICE_RESERVED,
+    DeviceState,
+    DeviceStatus,
 )
-from laneway.controllers.ledger.vsphere import request_text, seat_object
+from laneway.controllers.ledger.vsphere import allocated_item, request_text
 from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.vms import (
@@ -29,7 +29,7 @@ from laneway.core.vsphere.inventory.vms import (
     VgpuBacking,
     VmState,
 )
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import NO_PARTS, match
 from laneway.core.vsphere.spec.requests import DeviceRequest, PassthroughRequest, Requested
 
@@ -37,26 +37,26 @@ MISSING = "PCIDevicesMissing"
 UNKNOWN = "PCIDevicesUnknown"
 
 
-class Standing(NamedTuple):
+class DevicesStatus(NamedTuple):
     """The devices of one machine."""
 
-    devices: tuple[SeatStatus, ...]
+    devices: tuple[DeviceStatus, ...]
     ready: bool
     """All are attached, and can be had; of a machine that is on, in use."""
     reason: str
     message: str
 
 
-def standing(
+def devices_status(
     requested: Requested,
-    promise: Promise | None,
+    reservation: Reservation | None,
     state: VmState | None,
     *,
     host_name: str = "",
     parts: Mapping[str, int] = NO_PARTS,
     refusal: Refusal | None = None,
     fault: Fault | None = None,
-) -> Standing:
+) -> DevicesStatus:
     """Judge. `host_name` is that of the promised host; `fault` is why a device is not attached.
 
     `parts`: of how many devices the groups are that it asks for.
@@ -66,23 +66,23 @@ def standing(
     why = fault_words(fault) if fault is not None else refusal.words if refusal is not None else ""
     lost = on and fault is None
     devices = tuple(
-        _seat(
+        _device_status(
             request,
             attached,
-            state=_state(attached, on=on, lost=lost, promised=promise is not None and not why),
+            state=_state(attached, on=on, lost=lost, promised=reservation is not None and not why),
             host=(state.host_name if state is not None and (attached or on) else host_name),
             message=why,
         )
-        for request, attached in zip(requested.devices, found.seats, strict=True)
+        for request, attached in zip(requested.devices, found.allocations, strict=True)
     )
     refused = refusal is not None and not on
     ready = not found.missing and not refused
-    reason, message = _summary(found.missing, found.surplus, promise, on=on, host=host_name)
+    reason, message = _summary(found.missing, found.surplus, reservation, on=on, host=host_name)
     if not ready and fault is not None:
         reason, message = fault.type, why
     elif refusal is not None and refused:
         reason, message = refusal.reason, why
-    return Standing(devices, ready, reason, message)
+    return DevicesStatus(devices, ready, reason, message)
 
 
 def fault_words(fault: Fault) -> str:
@@ -90,11 +90,16 @@ def fault_words(fault: Fault) -> str:
     return f"{fault.text} ({fault.type})" if fault.text else fault.type
 
 
-def _seat(
-    request: DeviceRequest, attached: Attached | None, *, state: SeatState, host: str, message: str
-) -> SeatStatus:
+def _device_status(
+    request: DeviceRequest,
+    attached: Attached | None,
+    *,
+    state: DeviceState,
+    host: str,
+    message: str,
+) -> DeviceStatus:
     label = request.label if isinstance(request, PassthroughRequest) else ""
-    return SeatStatus(
+    return DeviceStatus(
         asked=request_text(request),
         label=label,
         state=state,
@@ -105,12 +110,12 @@ def _seat(
     )
 
 
-def _state(attached: Attached | None, *, on: bool, lost: bool, promised: bool) -> SeatState:
+def _state(attached: Attached | None, *, on: bool, lost: bool, promised: bool) -> DeviceState:
     if attached is not None:
-        return SEAT_IN_USE if on else SEAT_ATTACHED
+        return DEVICE_IN_USE if on else DEVICE_ATTACHED
     if lost:
-        return SEAT_MISSING
-    return SEAT_RESERVED if promised else SEAT_REFUSED
+        return DEVICE_MISSING
+    return DEVICE_RESERVED if promised else DEVICE_REFUSED
 
 
 def _backing(attached: Attached) -> str:
@@ -126,7 +131,7 @@ def _backing(attached: Attached) -> str:
 def _summary(
     missing: Sequence[DeviceRequest],
     surplus: Sequence[Attached],
-    promise: Promise | None,
+    reservation: Reservation | None,
     *,
     on: bool,
     host: str,
@@ -134,17 +139,17 @@ def _summary(
     more = f"; {len(surplus)} more than it asks for" if surplus else ""
     if not missing:
         if on:
-            return SEAT_IN_USE, f"The machine is on with all of its devices{more}"
-        return SEAT_ATTACHED, f"All devices are attached{more}"
+            return DEVICE_IN_USE, f"The machine is on with all of its devices{more}"
+        return DEVICE_ATTACHED, f"All devices are attached{more}"
     names = ", ".join(_named(one) for one in missing)
     if on:
         return MISSING, f"The machine is on without {names}"
-    if promise is not None and promise.host:
-        return SEAT_RESERVED, f"Kept on host {host or promise.host}, to be attached: {names}"
+    if reservation is not None and reservation.host:
+        return DEVICE_RESERVED, f"Kept on host {host or reservation.host}, to be attached: {names}"
     return UNKNOWN, f"Nothing is known yet of {names}"
 
 
 def _named(request: DeviceRequest) -> str:
-    seat = seat_object(request)
-    label = f" labelled {quoted(seat.label)}" if seat.label else ""
-    return f"{seat.type} {seat.asked}{label}"
+    allocation = allocated_item(request)
+    label = f" labelled {quoted(allocation.label)}" if allocation.label else ""
+    return f"{allocation.type} {allocation.asked}{label}"

@@ -6,20 +6,22 @@ from collections.abc import Iterable
 
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking, VmState
-from laneway.core.vsphere.placement.reservation import Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation
 from laneway.core.vsphere.provisioning.matching import match, parts_of
 from laneway.core.vsphere.spec.requests import Requested
 
 
-def held(requested: Requested, state: VmState, host: Host | None) -> tuple[Seat, ...] | None:
+def held(
+    requested: Requested, state: VmState, host: Host | None
+) -> tuple[DeviceAllocation, ...] | None:
     """What a machine that is on has, item by item; None: not all of what it asks for."""
     parts = parts_of(requested, [host] if host is not None else ())
     found = match(requested, state.devices, parts)
     if found.missing or not requested.devices:
         return None
     return tuple(
-        Seat(request, _places(attached, state.ref, host))
-        for request, attached in zip(requested.devices, found.seats, strict=True)
+        DeviceAllocation(request, _places(attached, state.ref, host))
+        for request, attached in zip(requested.devices, found.allocations, strict=True)
         if attached is not None
     )
 

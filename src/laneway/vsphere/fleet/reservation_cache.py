@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterator
 
 from laneway.api.vsphere import VSphereReservation
-from laneway.controllers.ledger.vsphere import promise_of
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.controllers.ledger.vsphere import reservation_of
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, key_of, served
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 RESERVATIONS = served(VSphereReservation)
 
 
-class Book:
+class ReservationCache:
     """Reservations by their keys, which are those of their VSphereVMs."""
 
     def __init__(self, informer: Informer[VSphereReservation]) -> None:
-        self._entries: dict[Key, tuple[VSphereReservation, Promise]] = {}
+        self._entries: dict[Key, tuple[VSphereReservation, Reservation]] = {}
         self._removed: set[str] = set()
         """The uids of those that we deleted and that the cache still shows."""
         informer.subscribe(self._seen)
@@ -35,21 +35,21 @@ class Book:
         entry = self._entries.get(key)
         return entry[0] if entry is not None else None
 
-    def promise(self, key: Key) -> Promise | None:
+    def reservation(self, key: Key) -> Reservation | None:
         """What a machine is promised; None: nothing."""
         entry = self._entries.get(key)
         return entry[1] if entry is not None and entry[1].host else None
 
     def __iter__(self) -> Iterator[VSphereReservation]:
-        return iter([reservation for reservation, _ in self._entries.values()])
+        return iter([obj for obj, _ in self._entries.values()])
 
     def put(self, written: VSphereReservation) -> None:
         """The server's answer to a write."""
-        self._entries[key_of(written)] = written, promise_of(written)
+        self._entries[key_of(written)] = written, reservation_of(written)
 
-    def removed(self, reservation: VSphereReservation) -> None:
+    def removed(self, obj: VSphereReservation) -> None:
         """We deleted it, and nothing holds it any more."""
-        key, uid = key_of(reservation), reservation.metadata.uid
+        key, uid = key_of(obj), obj.metadata.uid
         known = self.get(key)
         if known is not None and known.metadata.uid == uid:
             del self._entries[key]
@@ -57,12 +57,12 @@ class Book:
 
     async def load(self, client: Client) -> None:
         """Learn what the last leader wrote, which the cache may not show yet."""
-        found: dict[Key, tuple[VSphereReservation, Promise]] = {}
+        found: dict[Key, tuple[VSphereReservation, Reservation]] = {}
         async for page in client.list(RESERVATIONS):
             for raw in page.items:
                 try:
                     one = RESERVATIONS.decode(raw)
-                    found[key_of(one)] = one, promise_of(one)
+                    found[key_of(one)] = one, reservation_of(one)
                 except ValueError as error:
                     # The informer names it; nobody else's machine has to wait for it.
                     log.error("a VSphereReservation cannot be read: %s", error)  # noqa: TRY400 - its text says it all
@@ -84,6 +84,6 @@ class Book:
             self.put(after)
 
 
-def _version(reservation: VSphereReservation) -> int:
-    version = reservation.metadata.resource_version
+def _version(obj: VSphereReservation) -> int:
+    version = obj.metadata.resource_version
     return int(version) if version.isascii() and version.isdecimal() else 0

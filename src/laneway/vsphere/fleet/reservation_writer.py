@@ -22,30 +22,34 @@ from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
 from laneway.kube.resource import key_of
-from laneway.vsphere.fleet.device_status import Standing
+from laneway.vsphere.fleet.device_status import DevicesStatus
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.reservation_cache import RESERVATIONS, Book
+from laneway.vsphere.fleet.reservation_cache import RESERVATIONS, ReservationCache
 
 FINALIZER = "devices.harvesterhci.io/vsphere-reservation"
 READY = "Ready"
 OWNER = "VSphereVM"
 
 
-class Reservations:
+class ReservationWriter:
     """The one writer of them."""
 
     def __init__(
-        self, client: Client, book: Book, metrics: FleetMetrics, clock: Callable[[], datetime]
+        self,
+        client: Client,
+        book: ReservationCache,
+        metrics: FleetMetrics,
+        clock: Callable[[], datetime],
     ) -> None:
         self._client = client
-        self._book = book
+        self._known = book
         self._metrics = metrics
         self._clock = clock
 
     async def write(self, vm: VSphereVM, spec: VSphereReservationSpec) -> None:
         """Have a machine's reservation say this. Raises KubeError."""
         meta = vm.metadata
-        found = self._book.get(key_of(vm))
+        found = self._known.get(key_of(vm))
         if found is not None:
             if patch := merge_patch(found.spec, spec):
                 await self._patch(found, {"spec": patch})
@@ -55,16 +59,16 @@ class Reservations:
             written = await self._client.create(RESERVATIONS, body, meta.namespace)
         except AlreadyExistsError:
             # Somebody else's, as we know ours; it is looked at the next time.
-            self._book.put(await self._client.get(RESERVATIONS, meta.name, meta.namespace))
+            self._known.put(await self._client.get(RESERVATIONS, meta.name, meta.namespace))
             raise
         self._metrics.wrote("create")
-        self._book.put(written)
+        self._known.put(written)
 
     async def call(self, found: VSphereReservation, vcenter: str) -> None:
         """Have it name its vCenter as that is called now. Raises KubeError."""
         await self._patch(found, {"spec": {"vCenter": vcenter}})
 
-    async def say(self, found: VSphereReservation, told: Standing, ref: str) -> None:
+    async def say(self, found: VSphereReservation, told: DevicesStatus, ref: str) -> None:
         """Have its status say how it stands; `ref`: the VM, if it is known. Raises KubeError."""
         generation = found.metadata.generation
         condition = Condition(
@@ -93,7 +97,7 @@ class Reservations:
                 await self._patch(found, {"metadata": {"finalizers": rest}})
             await self._client.delete(RESERVATIONS, meta.name, meta.namespace, uid=meta.uid)
             self._metrics.wrote("delete")
-        self._book.removed(found)
+        self._known.removed(found)
 
     async def _patch(
         self, found: VSphereReservation, patch: dict[str, Any], subresource: str = ""
@@ -107,10 +111,10 @@ class Reservations:
                 RESERVATIONS, meta.name, body, meta.namespace, subresource=subresource
             )
         except NotFoundError:
-            self._book.removed(found)
+            self._known.removed(found)
             raise
         self._metrics.wrote("patch")
-        self._book.put(written)
+        self._known.put(written)
 
 
 def owner_uid(found: VSphereReservation) -> str:

@@ -28,7 +28,7 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Fault, VmState
 from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import holds, place
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import parts_of
 from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
@@ -37,13 +37,13 @@ from laneway.kube.controller import Retry
 from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.fleet.device_status import Standing, standing
+from laneway.vsphere.fleet.device_status import DevicesStatus, devices_status
 from laneway.vsphere.fleet.failure_domains import domain_of, in_cluster, pool_of
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.in_use import held, is_on
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from laneway.vsphere.fleet.reservation_cache import Book
-from laneway.vsphere.fleet.reservation_writer import Reservations, is_owned, owner_uid
+from laneway.vsphere.fleet.reservation_cache import ReservationCache
+from laneway.vsphere.fleet.reservation_writer import ReservationWriter, is_owned, owner_uid
 from laneway.vsphere.port import NotFoundInVCenterError, UnreachableVCenterError, VCenterError
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ GONE_SECONDS = 300.0
 was promised there stays promised, whether or not anybody can ask for the VMs."""
 
 
-class Promises(Leading[Key]):
+class Reservations(Leading[Key]):
     """The reservations. As a part of the manager it takes away those of machines that are gone."""
 
     def __init__(
@@ -73,8 +73,8 @@ class Promises(Leading[Key]):
         self._caches = caches
         self._fleet = fleet
         self._metrics = metrics
-        self._book = Book(caches.reservations)
-        self._reservations = Reservations(client, self._book, metrics, clock)
+        self._known = ReservationCache(caches.reservations)
+        self._writer = ReservationWriter(client, self._known, metrics, clock)
         self._loaded = asyncio.Event()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Of the vCenters that somebody decides about; whoever makes objects makes up names."""
@@ -89,7 +89,7 @@ class Promises(Leading[Key]):
             caches.vcenters,
             caches.vsphere_clusters,
         )
-        metrics.watch(fleet.ages, lambda: self._book if self._loaded.is_set() else ())
+        metrics.watch(fleet.ages, lambda: self._known if self._loaded.is_set() else ())
         caches.vms.subscribe(lambda old, new: self.ask([key_of(old)] if old and not new else ()))
         caches.reservations.subscribe(lambda _, new: self.ask([key_of(new)] if new else ()))
         fleet.subscribe(self._inventory_changed)
@@ -100,13 +100,13 @@ class Promises(Leading[Key]):
             del self._unnamed[server]
         self.ask(self._amiss(name))
 
-    def of(self, namespace: str, name: str) -> Promise | None:
+    def of(self, namespace: str, name: str) -> Reservation | None:
         """What a machine is promised."""
-        return self._book.promise(Key(namespace, name))
+        return self._known.reservation(Key(namespace, name))
 
-    def reservation(self, namespace: str, name: str) -> VSphereReservation | None:
+    def record(self, namespace: str, name: str) -> VSphereReservation | None:
         """The reservation of a machine, which need not promise anything."""
-        return self._book.get(Key(namespace, name))
+        return self._known.get(Key(namespace, name))
 
     # ------------------------------------------------------------------------------- promising
 
@@ -117,7 +117,7 @@ class Promises(Leading[Key]):
         domain: Domain,
         *,
         struck: Collection[str] = (),
-    ) -> Promise | Refusal:
+    ) -> Reservation | Refusal:
         """What a machine is promised, or why nothing; what it was promised stays while it can.
 
         `struck`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
@@ -128,8 +128,11 @@ class Promises(Leading[Key]):
             self._fleet.called(name, vm.spec.server)
             await self._clear_of_others(vm)
             hosts, given = self._hosts(name), self._given(name)
-            own = self._book.promise(key_of(vm))
-            if own is not None and tuple(seat.request for seat in own.seats) == requested.devices:
+            own = self._known.reservation(key_of(vm))
+            if (
+                own is not None
+                and tuple(allocation.request for allocation in own.allocations) == requested.devices
+            ):
                 if own.host not in struck and is_on(own.vm, hosts):
                     return own
                 if holds(hosts, own, given, domain=domain, struck=struck):
@@ -146,16 +149,18 @@ class Promises(Leading[Key]):
             given = self._given(name)
             found = place(hosts, requested, given, domain=domain, struck=struck, machine=machine)
             if own is not None and isinstance(found, Refusal):
-                await self._write(vm, name, Promise(machine, "", ()))
+                await self._write(vm, name, Reservation(machine, "", ()))
                 # What became free meanwhile has woken nobody: this machine did not wait yet.
                 hosts, given = self._hosts(name), self._given(name)
                 found = place(
                     hosts, requested, given, domain=domain, struck=struck, machine=machine
                 )
-            if isinstance(found, Promise):
-                promise = Promise(machine, found.host, found.seats, own.vm if own else "")
-                await self._write(vm, name, promise)
-                return promise
+            if isinstance(found, Reservation):
+                reservation = Reservation(
+                    machine, found.host, found.allocations, own.vm if own else ""
+                )
+                await self._write(vm, name, reservation)
+                return reservation
             self._metrics.refused(found.reason)
             return found
 
@@ -183,32 +188,36 @@ class Promises(Leading[Key]):
         self._stirred.discard(name)  # before, as more may change while this is written
         for one in self._at(name):
             key = key_of(one)
-            promise, vm = self._book.promise(key), self._cached(key)
-            if promise is None or promise.machine == but:
+            reservation, vm = self._known.reservation(key), self._cached(key)
+            if reservation is None or reservation.machine == but:
                 continue
-            if vm is None or not is_owned(one, vm) or is_on(promise.vm, hosts):
+            if vm is None or not is_owned(one, vm) or is_on(reservation.vm, hosts):
                 continue
             domain = domain_of(vm, self._caches)
-            if holds(hosts, promise, self._given(name), domain=domain):
+            if holds(hosts, reservation, self._given(name), domain=domain):
                 continue
             try:
                 domain = await self._narrowed(vm, name, domain)
             except VCenterError:
                 continue  # it is told when it asks for itself
-            promise, given = self._book.promise(key), self._given(name)
-            if promise is None:
+            reservation, given = self._known.reservation(key), self._given(name)
+            if reservation is None:
                 continue
-            requested = Requested(tuple(seat.request for seat in promise.seats))
-            found = place(hosts, requested, given, domain=domain, machine=promise.machine)
-            if isinstance(found, Promise):
-                moved = Promise(promise.machine, found.host, found.seats, promise.vm)
+            requested = Requested(
+                tuple(allocation.request for allocation in reservation.allocations)
+            )
+            found = place(hosts, requested, given, domain=domain, machine=reservation.machine)
+            if isinstance(found, Reservation):
+                moved = Reservation(
+                    reservation.machine, found.host, found.allocations, reservation.vm
+                )
                 await self._write(vm, name, moved)
 
     async def release(self, namespace: str, name: str) -> None:
         """Take a promise back: its VM is gone for certain. Raises KubeError."""
         await self._loaded.wait()
-        if (found := self._book.get(Key(namespace, name))) is not None:
-            await self._reservations.remove(found)
+        if (found := self._known.get(Key(namespace, name))) is not None:
+            await self._writer.remove(found)
 
     # --------------------------------------------------------------------------------- telling
 
@@ -220,7 +229,7 @@ class Promises(Leading[Key]):
         *,
         refusal: Refusal | None = None,
         fault: Fault | None = None,
-    ) -> Standing:
+    ) -> DevicesStatus:
         """Keep the reservation in step with the VM, and say how it stands. Raises KubeError.
 
         A machine that is on holds its devices wherever vCenter put it: the promise follows it.
@@ -228,41 +237,45 @@ class Promises(Leading[Key]):
         await self._loaded.wait()
         name, key = self._fleet.name(vm.spec.server), key_of(vm)
         hosts = self._fleet.inventory(name)
-        promise = self._book.promise(key)
-        if state is not None and state.on and (promise is None or promise.host != state.host):
-            seats = held(requested, state, hosts.get(state.host))
-            if seats is not None:
+        reservation = self._known.reservation(key)
+        if (
+            state is not None
+            and state.on
+            and (reservation is None or reservation.host != state.host)
+        ):
+            allocations = held(requested, state, hosts.get(state.host))
+            if allocations is not None:
                 async with self._lock(vm):
-                    promise = Promise(str(key), state.host, seats, state.ref)
-                    await self._write(vm, name, promise)
-        at = hosts.get(promise.host) if promise is not None else None
-        result = standing(
+                    reservation = Reservation(str(key), state.host, allocations, state.ref)
+                    await self._write(vm, name, reservation)
+        at = hosts.get(reservation.host) if reservation is not None else None
+        result = devices_status(
             requested,
-            promise,
+            reservation,
             state,
             host_name=at.name if at is not None else "",
             parts=parts_of(requested, hosts.values()),
             refusal=refusal,
             fault=fault,
         )
-        found = self._book.get(key)
+        found = self._known.get(key)
         if found is None and refusal is not None:
             async with self._lock(vm):
-                await self._write(vm, name, Promise(str(key), "", ()))
-            found = self._book.get(key)
+                await self._write(vm, name, Reservation(str(key), "", ()))
+            found = self._known.get(key)
         if found is not None:
-            await self._reservations.say(found, result, state.ref if state is not None else "")
+            await self._writer.say(found, result, state.ref if state is not None else "")
         return result
 
-    async def _write(self, vm: VSphereVM, vcenter: str, promise: Promise) -> None:
+    async def _write(self, vm: VSphereVM, vcenter: str, reservation: Reservation) -> None:
         hosts = {ref: host.name for ref, host in self._fleet.inventory(vcenter).items()}
-        await self._reservations.write(vm, spec_of(vcenter, vm.spec.server, promise, hosts))
+        await self._writer.write(vm, spec_of(vcenter, vm.spec.server, reservation, hosts))
 
     # ------------------------------------------------------------------------------ taking away
 
     def everything(self) -> Iterable[Key]:
         """All that is reserved."""
-        return [key_of(one) for one in self._book]
+        return [key_of(one) for one in self._known]
 
     def _amiss(self, name: str) -> list[Key]:
         """Reservations at a vCenter whose VSphereVM is gone, or that call it otherwise."""
@@ -277,20 +290,20 @@ class Promises(Leading[Key]):
 
     async def reconcile(self, key: Key) -> Retry | None:
         """Take away a reservation whose VSphereVM and VM are gone; have the others name vCenter."""
-        found = self._book.get(key)
+        found = self._known.get(key)
         if found is None:
             return None
         orphan = not is_owned(found, self._cached(key))
         if orphan and await self._collect(found):
             return None
-        name, found = self._fleet.name(found.spec.server), self._book.get(key)
+        name, found = self._fleet.name(found.spec.server), self._known.get(key)
         if found is not None and found.spec.vcenter != name and name in self._fleet.known():
-            await self._reservations.call(found, name)
+            await self._writer.call(found, name)
         return Retry(AGAIN_SECONDS) if orphan else None
 
     async def _clear_of_others(self, vm: VSphereVM) -> None:
         """Nothing may be left of a machine of the same name that was there before."""
-        found = self._book.get(key_of(vm))
+        found = self._known.get(key_of(vm))
         if found is not None and not is_owned(found, vm) and not await self._collect(found):
             raise VCenterError(
                 f"an earlier VSphereVM {key_of(vm)} was deleted, and its VM is still in vCenter: "
@@ -327,19 +340,19 @@ class Promises(Leading[Key]):
                     left.ref,
                 )
                 return False
-        await self._reservations.remove(found)
+        await self._writer.remove(found)
         log.info("VSphereReservation %s removed: its machine is gone", key_of(found))
         return True
 
     # ----------------------------------------------------------------------------- by vCenters
 
-    def _given(self, name: str) -> list[Promise]:
+    def _given(self, name: str) -> list[Reservation]:
         """All that is promised of one vCenter."""
-        promises = (self._book.promise(key_of(one)) for one in self._at(name))
-        return [one for one in promises if one is not None]
+        reservations = (self._known.reservation(key_of(one)) for one in self._at(name))
+        return [one for one in reservations if one is not None]
 
     def _at(self, name: str) -> list[VSphereReservation]:
-        return [one for one in self._book if self._fleet.name(one.spec.server) == name]
+        return [one for one in self._known if self._fleet.name(one.spec.server) == name]
 
     def _may_be_named(self, server: str) -> bool:
         """Whether a vCenter that nothing names may be about to be named otherwise."""
@@ -355,7 +368,7 @@ class Promises(Leading[Key]):
         try:
             while not self._loaded.is_set():
                 try:
-                    await self._book.load(self._client)
+                    await self._known.load(self._client)
                     self._loaded.set()
                 except KubeError as error:
                     log.warning("reservations are not known yet: %s", error)

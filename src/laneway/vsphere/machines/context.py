@@ -12,7 +12,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Key
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.machines.latest import Newest
 from laneway.vsphere.machines.retry_state import Pace
 from laneway.vsphere.port import VCenter
@@ -25,7 +25,7 @@ class Means(NamedTuple):
     client: Client
     caches: VsphereCaches
     fleet: Fleet
-    promises: Promises
+    reservations: Reservations
     recorder: EventRecorder
     pace: Pace
     clock: Callable[[], datetime]

@@ -11,7 +11,7 @@ from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.machines.clusters import VsphereClusters
 from laneway.vsphere.machines.retry_state import Pace
 from laneway.vsphere.machines.vms import Vms
@@ -27,7 +27,7 @@ def parts(
     client: Client,
     caches: VsphereCaches,
     fleet: Fleet,
-    promises: Promises,
+    reservations: Reservations,
     recorder: EventRecorder,
     *,
     pace: Pace | None = None,
@@ -38,5 +38,5 @@ def parts(
         VsphereClusters(client, caches, fleet, clock=clock),
         VsphereZones(client, caches, fleet, clock=clock),
         VsphereMachines(client, caches, recorder, clock=clock),
-        Vms(client, caches, fleet, promises, recorder, pace=pace, clock=clock),
+        Vms(client, caches, fleet, reservations, recorder, pace=pace, clock=clock),
     )

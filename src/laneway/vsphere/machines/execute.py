@@ -25,7 +25,7 @@ from laneway.core.vsphere.provisioning.steps import (
     Upgrade,
 )
 from laneway.core.vsphere.spec.requests import PassthroughRequest
-from laneway.core.vsphere.spec.resources import allocations
+from laneway.core.vsphere.spec.resources import resource_allocations
 from laneway.kube.capv import VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
@@ -105,7 +105,7 @@ async def _clone(
 ) -> Clone:
     spec = vm.spec
     devices = _cards(whole)
-    cpu, memory = allocations(whole.get("resources"))
+    cpu, memory = resource_allocations(whole.get("resources"))
     if scene.requested.devices:
         memory = msgspec.structs.replace(memory, reservation=None)  # all of it is reserved anyway
     extra = metadata(vm.metadata.name, devices)
@@ -173,9 +173,9 @@ def _memories(scene: Scene) -> Sequence[int]:
     """
     cards = {device.id: device.ids for device in scene.host.devices} if scene.host else {}
     found: list[int] = []
-    for seat in scene.promise.seats if scene.promise is not None else ():
-        sizes = [gpu_memory_gib(cards[device]) for device in seat.devices if device in cards]
-        if isinstance(seat.request, PassthroughRequest):
-            sizes = [max([*sizes, *map(gpu_memory_gib, seat.request.allowed)], default=0)]
+    for allocation in scene.reservation.allocations if scene.reservation is not None else ():
+        sizes = [gpu_memory_gib(cards[device]) for device in allocation.devices if device in cards]
+        if isinstance(allocation.request, PassthroughRequest):
+            sizes = [max([*sizes, *map(gpu_memory_gib, allocation.request.allowed)], default=0)]
         found += sizes
     return found

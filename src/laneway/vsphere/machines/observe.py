@@ -14,7 +14,7 @@ from laneway.api import find_condition
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import TaskState, VmState
 from laneway.core.vsphere.placement.domain import Domain
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import parts_of
 from laneway.core.vsphere.provisioning.steps import PowerOff, Wish
 from laneway.core.vsphere.spec.parsing import Problem
@@ -24,7 +24,7 @@ from laneway.kube.capv import VSphereVM
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.failure_domains import domain_of, zone_of
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.machines.bootstrap import are_told_early
 from laneway.vsphere.machines.conditions import CLONING, PROVISIONED
 from laneway.vsphere.port import Place, VCenter, VCenterError
@@ -42,7 +42,7 @@ class Scene(NamedTuple):
     """Where it is to be; the host is for the step to say."""
     problems: tuple[Problem, ...]
     """Of the list of devices, which cannot be understood then."""
-    promise: Promise | None
+    reservation: Reservation | None
     host: Host | None
     """The promised one."""
     state: VmState | None
@@ -85,7 +85,7 @@ async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> Told:
 
 
 def look(
-    vm: VSphereVM, told: Told, *, caches: VsphereCaches, fleet: Fleet, promises: Promises
+    vm: VSphereVM, told: Told, *, caches: VsphereCaches, fleet: Fleet, reservations: Reservations
 ) -> Scene:
     """Look up everything else."""
     task, there = told
@@ -94,11 +94,11 @@ def look(
     if there is not None and there.on and vm.status.ready and not there.addresses:
         # A guest that starts anew tells none for a while, and keeps those that it had.
         there = replace(there, addresses=tuple(vm.status.addresses))
-    promise = promises.of(vm.metadata.namespace, vm.metadata.name)
-    if promise is not None and not promise.host:
-        promise = None
+    reservation = reservations.of(vm.metadata.namespace, vm.metadata.name)
+    if reservation is not None and not reservation.host:
+        reservation = None
     hosts = {host.ref: host for host in fleet.hosts(vm.spec.server)}
-    host = hosts.get(promise.host) if promise is not None else None
+    host = hosts.get(reservation.host) if reservation is not None else None
     domain = domain_of(vm, caches)
     requested, problems = read_devices(
         vm.spec.pci_devices,
@@ -125,7 +125,7 @@ def look(
         domain=domain,
         place=_place(vm, caches, host),
         problems=tuple(one for one in problems if not one.works),
-        promise=promise,
+        reservation=reservation,
         host=host,
         state=there,
         task=task,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from laneway.api import find_condition
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.vms import Fault
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.steps import (
     AskGuest,
     AwaitAddresses,
@@ -85,7 +85,7 @@ class Attempt:
         """The task that the object names has ended, and what came of it is known."""
         self._told: Told | None = None
         """What vCenter says, if nothing was done there since it was asked."""
-        self._promised: Promise | None = None
+        self._promised: Reservation | None = None
         """What it was promised, and nothing was done since."""
 
     async def run(self) -> Retry | None:
@@ -107,15 +107,15 @@ class Attempt:
         means, memory = self._means, self._memory
         told, self._told = self._told or await ask(self._vm, self._task, vcenter), None
         scene = look(
-            self._vm, told, caches=means.caches, fleet=means.fleet, promises=means.promises
+            self._vm, told, caches=means.caches, fleet=means.fleet, reservations=means.reservations
         )
         if memory.fault is not None and memory.fault.type == faults.UNREACHABLE:
             memory.fault = None
         memory.host = (
             scene.state.host
             if scene.state is not None and scene.state.on
-            else scene.promise.host
-            if scene.promise is not None
+            else scene.reservation.host
+            if scene.reservation is not None
             else ""
         )
         if scene.task is not None and scene.task[1].done:
@@ -129,7 +129,7 @@ class Attempt:
         step = next_step(
             scene.wish,
             scene.state,
-            scene.promise,
+            scene.reservation,
             scene.task,
             memory.past(made=scene.made, ordered=scene.ordered, patience=self._is_patient(scene)),
         )
@@ -156,7 +156,7 @@ class Attempt:
                 await self._ask_guest(scene, vcenter)
                 return Again()
             case Release():
-                await means.promises.release(key.namespace, key.name)
+                await means.reservations.release(key.namespace, key.name)
                 return Again()
             case LetGo():
                 await finalizers.let_go(means.client, VSPHERE_VMS, self._vm, finalizers.VM)
@@ -183,10 +183,10 @@ class Attempt:
         if isinstance(step, Reserve):
             self._told = Told(scene.task, scene.state)
             return await self._reserve(step, scene)
-        if isinstance(step, _BOUND) and scene.promise not in (None, self._promised):
+        if isinstance(step, _BOUND) and scene.reservation not in (None, self._promised):
             # Its host may have been closed since, or somebody else may have its devices.
             done, meta = await self._reserve(step, scene), self._vm.metadata
-            if self._means.promises.of(meta.namespace, meta.name) != scene.promise:
+            if self._means.reservations.of(meta.namespace, meta.name) != scene.reservation:
                 return done
         return await self._order(step, scene, vcenter)
 
@@ -211,8 +211,8 @@ class Attempt:
         await self._tell(step, scene)
         return Retry(memory.rest(now, self._means.pace))
 
-    async def _keep(self, scene: Scene) -> Promise | Refusal:
-        return await self._means.promises.keep(
+    async def _keep(self, scene: Scene) -> Reservation | Refusal:
+        return await self._means.reservations.keep(
             self._vm, scene.requested, scene.domain, struck=frozenset(self._memory.struck)
         )
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from laneway.core.refusals import FieldNotSupported
 from laneway.core.vsphere.spec import validation
 from laneway.core.vsphere.spec.parsing import Problem
-from laneway.core.vsphere.spec.resources import allocations
+from laneway.core.vsphere.spec.resources import resource_allocations
 from laneway.core.vsphere.spec.support import not_carried_out
 from laneway.core.vsphere.spec.vm_names import BeyondError, NamingError
 from laneway.kube.capv import VSphereVM
@@ -33,7 +33,7 @@ def objection(vm: VSphereVM, spec: Mapping[str, Any]) -> Objection | None:
     if told := [words(one) for one in wrong if not one.works]:
         return Objection(INVALID, "; ".join(told))
     try:
-        allocations(spec.get("resources"))
+        resource_allocations(spec.get("resources"))
     except ValueError as error:
         return Objection(INVALID, f"spec.{error}")
     if fields := not_carried_out(spec):

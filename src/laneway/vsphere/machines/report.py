@@ -17,7 +17,7 @@ import msgspec
 from laneway.api import Condition, find_condition, timestamp
 from laneway.core.vsphere.provisioning.steps import Configure, Ready, Step, SwitchOn
 from laneway.kube.capv import VSPHERE_VMS, VmStatus, VSphereVM
-from laneway.vsphere.fleet.device_status import Standing, fault_words
+from laneway.vsphere.fleet.device_status import DevicesStatus, fault_words
 from laneway.vsphere.machines.changes import generation_of
 from laneway.vsphere.machines.conditions import (
     DEVICES,
@@ -59,11 +59,11 @@ class Report:
         memory = self._memory
         state = scene.state
         fault = memory.fault
-        standing = await self._standing(vm, scene)
+        devices_status = await self._standing(vm, scene)
         told = facts(
             Judgement(
                 step=step,
-                standing=standing,
+                devices_status=devices_status,
                 problems=scene.problems,
                 objection=against,
                 fault=fault,
@@ -82,7 +82,11 @@ class Report:
             "addresses": list(state.addresses) if state is not None else [],
             "retryAfter": self._retry_after(),
         }
-        devices = msgspec.to_builtins(list(standing.devices)) if standing is not None else None
+        devices = (
+            msgspec.to_builtins(list(devices_status.devices))
+            if devices_status is not None
+            else None
+        )
         vm = await self._write(vm, told, status, devices)
         if state is not None and not vm.spec.bios_uuid and not scene.wish.deleted:
             vm = await self._keep_uuid(vm, state.bios_uuid)
@@ -125,14 +129,14 @@ class Report:
         }
         await self._write(vm, [*told, *kept], status)
 
-    async def _standing(self, vm: VSphereVM, scene: Scene) -> Standing | None:
+    async def _standing(self, vm: VSphereVM, scene: Scene) -> DevicesStatus | None:
         memory = self._memory
         if not scene.requested.devices or scene.wish.deleted or scene.problems:
             return None
-        if scene.state is None and scene.promise is None and memory.refusal is None:
+        if scene.state is None and scene.reservation is None and memory.refusal is None:
             return None
         fault = memory.fault if memory.ordering in _ABOUT_DEVICES else None
-        return await self._means.promises.tell(
+        return await self._means.reservations.tell(
             vm,
             scene.requested,
             scene.state,

@@ -31,7 +31,7 @@ from laneway.core.vsphere.provisioning.steps import (
     Wait,
 )
 from laneway.core.vsphere.spec.parsing import Problem
-from laneway.vsphere.fleet.device_status import Standing, fault_words
+from laneway.vsphere.fleet.device_status import DevicesStatus, fault_words
 from laneway.vsphere.machines import conditions as words
 from laneway.vsphere.machines.conditions import Fact
 from laneway.vsphere.machines.faults import reason_of
@@ -47,7 +47,7 @@ class Judgement(NamedTuple):
 
     step: Step | None
     """What was decided; None: nothing could be looked at."""
-    standing: Standing | None = None
+    devices_status: DevicesStatus | None = None
     """Of the devices, if any are asked for."""
     problems: Sequence[Problem] = ()
     objection: Objection | None = None
@@ -71,8 +71,8 @@ def facts(it: Judgement) -> list[Fact]:
     told = [_vcenter(it), _provisioned(it)]
     if it.problems:
         told.append(Fact(words.DEVICES, False, INVALID, problem_words(it.problems)))
-    elif it.standing is not None and not it.deleted:
-        told.append(_devices(it.standing, it.refused))
+    elif it.devices_status is not None and not it.deleted:
+        told.append(_devices(it.devices_status, it.refused))
     if isinstance(it.step, Lost):
         told.append(Fact(words.DETACHED, False, "NotFound", _DETACHED_WORDS))
     if it.deleted and it.power_off is not PowerOff.HARD and (guest := _guest(it)) is not None:
@@ -90,11 +90,11 @@ def _vcenter(it: Judgement) -> Fact:
     return Fact(words.VCENTER, True, "Available")
 
 
-def _devices(standing: Standing, refused: tuple[str, str] | None) -> Fact:
-    if standing.ready and refused is not None:
+def _devices(devices_status: DevicesStatus, refused: tuple[str, str] | None) -> Fact:
+    if devices_status.ready and refused is not None:
         return Fact(words.DEVICES, False, *refused)
-    reason = reason_of(Fault(standing.reason, ""))
-    return Fact(words.DEVICES, standing.ready, reason, standing.message)
+    reason = reason_of(Fault(devices_status.reason, ""))
+    return Fact(words.DEVICES, devices_status.ready, reason, devices_status.message)
 
 
 def _provisioned(it: Judgement) -> Fact:

@@ -23,7 +23,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
-from laneway.vsphere.fleet.reservations import Promises
+from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.machines.changes import generation_of, is_news, is_same
 from laneway.vsphere.machines.context import Means
 from laneway.vsphere.machines.finalizers import VM as FINALIZER
@@ -55,7 +55,7 @@ class Vms(Leading[Key]):
         client: Client,
         caches: VsphereCaches,
         fleet: Fleet,
-        promises: Promises,
+        reservations: Reservations,
         recorder: EventRecorder,
         *,
         pace: Pace | None = None,
@@ -68,7 +68,7 @@ class Vms(Leading[Key]):
             client,
             caches,
             fleet,
-            promises,
+            reservations,
             recorder,
             pace or Pace(),
             clock,

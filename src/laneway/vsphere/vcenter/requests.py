@@ -8,7 +8,7 @@ from typing import Any
 
 from laneway.core.vsphere.inventory.vms import Attached, Backing, DynamicBacking, Fault, VgpuBacking
 from laneway.core.vsphere.spec.requests import PciIds
-from laneway.core.vsphere.spec.resources import Allocation
+from laneway.core.vsphere.spec.resources import ResourceAllocation
 from laneway.vsphere.port import (
     Addition,
     Clone,
@@ -60,8 +60,8 @@ def clone_spec(clone: Clone, target: Target, template: Properties, cards: list[A
             vAppConfigRemoved=True,
             memoryReservationLockedToMax=True if clone.lock_memory else None,
             nestedHVEnabled=True if clone.nested else None,
-            cpuAllocation=_allocation(clone.cpu),
-            memoryAllocation=_allocation(clone.memory),
+            cpuAllocation=_resource_allocation(clone.cpu),
+            memoryAllocation=_resource_allocation(clone.memory),
             extraConfig=options(clone.extra),
             deviceChange=changes,
         ),
@@ -97,8 +97,8 @@ def _tree(nodes: Iterable[Any]) -> Iterable[Any]:
         left += node.childSnapshotList
 
 
-def _allocation(wished: Allocation) -> Any:
-    if wished == Allocation():
+def _resource_allocation(wished: ResourceAllocation) -> Any:
+    if wished == ResourceAllocation():
         return None
     shares = wished.shares and vim.SharesInfo(
         level=vim.SharesInfo.Level.custom, shares=wished.shares

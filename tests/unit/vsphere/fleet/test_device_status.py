@@ -9,19 +9,21 @@ from hypothesis import strategies as st
 
 from laneway.core.refusals.vsphere import NoRoom, Supply
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, Fault, VgpuBacking, VmState
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     PassthroughRequest,
     PciIds,
     Requested,
     VgpuRequest,
 )
-from laneway.vsphere.fleet.device_status import Standing, standing
+from laneway.vsphere.fleet.device_status import DevicesStatus, devices_status
 
 T4 = PciIds(0x10DE, 0x1EB8)
 GOLD, PLAIN = PassthroughRequest((T4,), "gold"), PassthroughRequest((T4,))
 WANTED = Requested((GOLD, PLAIN, VgpuRequest("grid_t4-8q")))
-PROMISE = Promise("a/b", "host-1", tuple(Seat(one, ("x",)) for one in WANTED.devices))
+PROMISE = Reservation(
+    "a/b", "host-1", tuple(DeviceAllocation(one, ("x",)) for one in WANTED.devices)
+)
 REFUSAL = NoRoom("this vCenter", (Supply("grid_t4-8q", 1, 1, 0),))
 
 
@@ -46,12 +48,12 @@ ALL = (
 )
 
 
-def states(found: Standing) -> list[str]:
+def states(found: DevicesStatus) -> list[str]:
     return [one.state for one in found.devices]
 
 
 def test_what_is_promised_is_reserved() -> None:
-    found = standing(WANTED, PROMISE, None, host_name="esx-1")
+    found = devices_status(WANTED, PROMISE, None, host_name="esx-1")
     assert (states(found), found.ready, found.reason) == (["Reserved"] * 3, False, "Reserved")
     assert {one.host for one in found.devices} == {"esx-1"}
     assert "esx-1" in found.message
@@ -59,7 +61,7 @@ def test_what_is_promised_is_reserved() -> None:
 
 
 def test_what_is_attached_is_told_with_key_and_backing() -> None:
-    found = standing(WANTED, PROMISE, vm(*ALL))
+    found = devices_status(WANTED, PROMISE, vm(*ALL))
     assert (found.ready, found.reason, states(found)) == (True, "Attached", ["Attached"] * 3)
     assert [one.key for one in found.devices] == [13002, 13000, 13001]
     assert [one.attached for one in found.devices] == [
@@ -70,31 +72,31 @@ def test_what_is_attached_is_told_with_key_and_backing() -> None:
 
 
 def test_a_machine_that_lost_a_device_is_not_ready() -> None:
-    found = standing(WANTED, PROMISE, vm(*ALL[:2], on=True), refusal=REFUSAL)
+    found = devices_status(WANTED, PROMISE, vm(*ALL[:2], on=True), refusal=REFUSAL)
     assert (found.ready, found.reason) == (False, "PCIDevicesMissing")
     assert states(found) == ["Missing", "InUse", "InUse"]
     assert "10de:1eb8 labelled 'gold'" in found.message
 
 
 def test_a_refusal_and_a_fault_are_told_in_their_words() -> None:
-    refused = standing(WANTED, None, None, refusal=REFUSAL)
+    refused = devices_status(WANTED, None, None, refusal=REFUSAL)
     assert (refused.reason, states(refused)) == ("NoRoom", ["Refused"] * 3)
     assert refused.message == REFUSAL.words == refused.devices[0].message
     fault = Fault("InsufficientGraphicsResourcesFault", "zu wenig Grafik")
-    failed = standing(WANTED, PROMISE, vm(ALL[0]), fault=fault)
+    failed = devices_status(WANTED, PROMISE, vm(ALL[0]), fault=fault)
     assert failed.reason == fault.type
     assert failed.message == "zu wenig Grafik (InsufficientGraphicsResourcesFault)"
     assert states(failed) == ["Refused", "Attached", "Refused"]
 
 
 def test_what_is_attached_and_cannot_be_had_is_not_ready() -> None:
-    found = standing(WANTED, None, vm(*ALL), refusal=REFUSAL)
+    found = devices_status(WANTED, None, vm(*ALL), refusal=REFUSAL)
     assert (found.ready, found.reason, found.message) == (False, "NoRoom", REFUSAL.words)
     assert states(found) == ["Attached"] * 3
 
 
 def test_more_than_asked_for_is_told() -> None:
-    found = standing(Requested((PLAIN,)), PROMISE, vm(*ALL, on=True))
+    found = devices_status(Requested((PLAIN,)), PROMISE, vm(*ALL, on=True))
     assert found.ready
     assert "2 more than it asks for" in found.message
 
@@ -106,10 +108,10 @@ def test_more_than_asked_for_is_told() -> None:
     st.booleans(),
 )
 def test_ready_means_that_every_item_is_served(
-    requested_item: list[Any], devices: list[Any], on: bool, promised: bool
+    requested_item: list[Any], devices: list[Any], on: bool, reserved: bool
 ) -> None:
-    found = standing(
-        Requested(tuple(requested_item)), PROMISE if promised else None, vm(*devices, on=on)
+    found = devices_status(
+        Requested(tuple(requested_item)), PROMISE if reserved else None, vm(*devices, on=on)
     )
     assert found.ready == all(one.state in ("Attached", "InUse") for one in found.devices)
     keys = [one.key for one in found.devices if one.key]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from laneway.core.vsphere.spec.resources import Allocation
+from laneway.core.vsphere.spec.resources import ResourceAllocation
 from laneway.vsphere.port import Clone, FaultError, NotFoundInVCenterError, Place
 from laneway.vsphere.vcenter.lookup import Target
 from laneway.vsphere.vcenter.requests import clone_spec
@@ -48,7 +48,9 @@ def test_no_disk_shrinks_and_none_is_made() -> None:
 
 
 def test_what_a_machine_is_kept_and_may_take() -> None:
-    spec = config([], cpu=Allocation(1000, 2000), memory=Allocation(shares=10), nested=True)
+    spec = config(
+        [], cpu=ResourceAllocation(1000, 2000), memory=ResourceAllocation(shares=10), nested=True
+    )
     assert (spec.cpuAllocation.reservation, spec.cpuAllocation.limit) == (1000, 2000)
     assert spec.cpuAllocation.shares is None
     assert spec.memoryAllocation.shares.level == "custom"

@@ -16,7 +16,7 @@ from laneway.core.vsphere.inventory.offers import on_offer
 from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
 from laneway.core.vsphere.placement.free import serves, shelf
 from laneway.core.vsphere.placement.host_fit import room
-from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.placement.reservation import Reservation, by_host
 from laneway.core.vsphere.placement.supply import stocks, supply
 from laneway.core.vsphere.placement.vgpu_fit import still_fits
 from laneway.core.vsphere.spec.requests import (
@@ -55,10 +55,10 @@ def domains(hosts: Sequence[Host]) -> tuple[Domain, ...]:
 
 
 def capacity(
-    hosts: Sequence[Host], promises: Sequence[Promise], domain: Domain = ANYWHERE
+    hosts: Sequence[Host], reservations: Sequence[Reservation], domain: Domain = ANYWHERE
 ) -> Capacity:
     """All that can be asked for in a domain. `hosts`: all that the vCenter has."""
-    kept = by_host(hosts, promises)
+    kept = by_host(hosts, reservations)
     mine = sorted((host for host in hosts if domain.has(host)), key=lambda host: host.name)
     offer = on_offer(mine)
     there = stocks(mine, kept)
@@ -83,7 +83,7 @@ def _here(host: Host, offer: Collection[DeviceRequest]) -> Requested:
 def fits(
     hosts: Sequence[Host],
     requested: Requested,
-    promises: Sequence[Promise],
+    reservations: Sequence[Reservation],
     domain: Domain = ANYWHERE,
     *,
     limit: int = _MACHINES,
@@ -91,7 +91,7 @@ def fits(
     """How many such machines there is room for now, up to a limit."""
     if not requested.devices:
         return limit
-    kept = by_host(hosts, promises)
+    kept = by_host(hosts, reservations)
     total = 0
     for host in hosts:
         if domain.has(host) and not why_closed(host, requested):
@@ -101,11 +101,11 @@ def fits(
     return total
 
 
-def _on_host(host: Host, requested: Requested, promises: list[Promise], limit: int) -> int:
+def _on_host(host: Host, requested: Requested, reservations: list[Reservation], limit: int) -> int:
     first, count = requested.devices[0], len(requested.devices)
     if set(requested.devices) == {first} and not isinstance(first, GroupRequest):
         vgpus = isinstance(first, VgpuRequest)
-        free = shelf(host, promises, devices=not vgpus, vgpus=vgpus)
+        free = shelf(host, reservations, devices=not vgpus, vgpus=vgpus)
         if isinstance(first, VgpuRequest):
             boards = zip(free.boards, free.loads, strict=True)
             each = (still_fits(board, load, first.profile) for board, load in boards)
@@ -113,11 +113,11 @@ def _on_host(host: Host, requested: Requested, promises: list[Promise], limit: i
         if not free.waiting:
             return sum(serves(device, first) for device in free.devices) // count
     there = 0
-    beside = list(promises)
+    beside = list(reservations)
     while there < limit and (found := room(host, requested, beside)) is not None:
-        beside.append(Promise("", host.ref, found.seats))
+        beside.append(Reservation("", host.ref, found.allocations))
         there += 1
     # One after the other they may have been put so that room is wasted.
-    while there < limit and room(host, Requested(requested.devices * (there + 1)), promises):
+    while there < limit and room(host, Requested(requested.devices * (there + 1)), reservations):
         there += 1
     return there

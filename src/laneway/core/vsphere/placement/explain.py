@@ -18,7 +18,7 @@ from laneway.core.vsphere.inventory.offers import ids_shown, on_offer, shown
 from laneway.core.vsphere.placement.domain import Domain, why_closed
 from laneway.core.vsphere.placement.free import serves
 from laneway.core.vsphere.placement.host_fit import room
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.placement.supply import Stock, stocks, supply
 from laneway.core.vsphere.placement.vgpu_fit import offered, other_size
 from laneway.core.vsphere.spec.requests import (
@@ -36,7 +36,7 @@ _HOSTS = 3
 def why_not(
     hosts: Sequence[Host],
     requested: Requested,
-    kept: Mapping[str, Sequence[Promise]],
+    kept: Mapping[str, Sequence[Reservation]],
     *,
     domain: Domain,
     struck: Collection[str] = (),

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from laneway.core.vsphere.inventory.hosts import Board, Device, GroupPart, Host
 from laneway.core.vsphere.placement.pairing import pair
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.placement.vgpu_fit import Load, carried, limits, offered, put
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -71,7 +71,7 @@ def _unit(part: GroupPart) -> Unit | None:
 
 
 def shelf(
-    host: Host, promises: Iterable[Promise], *, devices: bool = True, vgpus: bool = True
+    host: Host, reservations: Iterable[Reservation], *, devices: bool = True, vgpus: bool = True
 ) -> Shelf:
     """What is free on a host beside its VMs that are on and these promises.
 
@@ -84,10 +84,10 @@ def shelf(
     loads = {at: carried(one) for at, one in boards.items()}
     adrift: list[VgpuRequest] = []
     waiting: list[PassthroughRequest] = []
-    for promise in promises:
-        if promise.host != host.ref:
+    for reservation in reservations:
+        if reservation.host != host.ref:
             continue
-        for unit, at in owed(host, promise):
+        for unit, at in owed(host, reservation):
             if isinstance(unit, PassthroughRequest):
                 if devices and free.pop(at, None) is None:
                     waiting.append(unit)
@@ -110,38 +110,38 @@ def _put(unit: VgpuRequest, board: Board | None, loads: dict[str, Load]) -> bool
     return load is not None
 
 
-def owed(host: Host, promise: Promise) -> list[tuple[Unit, str]]:
+def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
     """What a promise keeps free: its devices, less those that its VM has already."""
-    promised = list(_promised(host, promise))
-    if not promise.vm:
-        return promised
-    had = [one for one in host.devices if one.holder == promise.vm]
+    units = list(_promised(host, reservation))
+    if not reservation.vm:
+        return units
+    had = [one for one in host.devices if one.holder == reservation.vm]
     vgpus = Counter(
-        user.profile for one in host.boards for user in one.users if user.vm == promise.vm
+        user.profile for one in host.boards for user in one.users if user.vm == reservation.vm
     )
     if not had and not vgpus:
-        return promised
+        return units
     wishes: dict[int, Sequence[int]] = {}
-    for index, (unit, named) in enumerate(promised):
+    for index, (unit, named) in enumerate(units):
         if isinstance(unit, PassthroughRequest):
             fit = [at for at, one in enumerate(had) if one.id == named or serves(one, unit)]
             wishes[index] = sorted(fit, key=lambda at: had[at].id != named)
     there = set(pair(wishes))
-    for index, (unit, _) in enumerate(promised):
+    for index, (unit, _) in enumerate(units):
         if isinstance(unit, VgpuRequest):
             # A vGPU of a VM that may not be read has no profile, and is one of those promised.
             told = unit.profile if vgpus[unit.profile] else ""
             if vgpus[told]:
                 vgpus[told] -= 1
                 there.add(index)
-    return [one for index, one in enumerate(promised) if index not in there]
+    return [one for index, one in enumerate(units) if index not in there]
 
 
-def _promised(host: Host, promise: Promise) -> Iterator[tuple[Unit, str]]:
-    for seat in promise.seats:
-        units = units_of(host, seat.request) or ()
-        if len(units) == len(seat.devices):
-            yield from zip(units, seat.devices, strict=True)
+def _promised(host: Host, reservation: Reservation) -> Iterator[tuple[Unit, str]]:
+    for allocation in reservation.allocations:
+        units = units_of(host, allocation.request) or ()
+        if len(units) == len(allocation.devices):
+            yield from zip(units, allocation.devices, strict=True)
         else:
             # The group has changed since: the devices that were named stay promised.
-            yield from ((PassthroughRequest(()), at) for at in seat.devices)
+            yield from ((PassthroughRequest(()), at) for at in allocation.devices)

@@ -14,7 +14,7 @@ from laneway.core.vsphere.inventory.hosts import Board, Device, Host
 from laneway.core.vsphere.placement.free import Shelf, Unit, serves, shelf, units_of
 from laneway.core.vsphere.placement.packing import Place, pack
 from laneway.core.vsphere.placement.pairing import pair
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.placement.vgpu_fit import Load, Size, limits, offered
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -30,13 +30,13 @@ _VGPUS = 512
 class Room(NamedTuple):
     """How a host can serve a machine."""
 
-    seats: tuple[Seat, ...]
+    allocations: tuple[DeviceAllocation, ...]
     strain: tuple[int, int, int]
     """The less the better: labelled devices that go to items without a label, boards that carry
     nothing and then would, and what would be left over."""
 
 
-def room(host: Host, requested: Requested, promises: Sequence[Promise]) -> Room | None:
+def room(host: Host, requested: Requested, reservations: Sequence[Reservation]) -> Room | None:
     """Seats for all that a machine asks for; None: there is not room for all of it."""
     units: list[Unit] = []
     items: list[tuple[DeviceRequest, int]] = []
@@ -50,7 +50,7 @@ def room(host: Host, requested: Requested, promises: Sequence[Promise]) -> Room 
     vgpus = {at: one for at, one in enumerate(units) if isinstance(one, VgpuRequest)}
     if len(devices) > len(host.devices) or len(vgpus) > _VGPUS:
         return None
-    free = shelf(host, promises, devices=bool(devices), vgpus=bool(vgpus))
+    free = shelf(host, reservations, devices=bool(devices), vgpus=bool(vgpus))
     places: dict[int, str] = {}
     borrowed = opened = left = 0
     if devices:
@@ -66,12 +66,14 @@ def room(host: Host, requested: Requested, promises: Sequence[Promise]) -> Room 
             return None
         places.update({at: board.id for at, board in packed.boards.items()})
         opened, left = packed.opened, left + packed.left
-    seats = []
+    allocations = []
     at = 0
     for request, count in items:
-        seats.append(Seat(request, tuple(places[index] for index in range(at, at + count))))
+        allocations.append(
+            DeviceAllocation(request, tuple(places[index] for index in range(at, at + count)))
+        )
         at += count
-    return Room(tuple(seats), (borrowed, opened, left))
+    return Room(tuple(allocations), (borrowed, opened, left))
 
 
 def _devices(free: Shelf, requested: Mapping[int, PassthroughRequest]) -> dict[int, Device] | None:

@@ -14,7 +14,7 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
 from laneway.core.vsphere.placement.explain import why_not
 from laneway.core.vsphere.placement.host_fit import Room, room
-from laneway.core.vsphere.placement.reservation import Promise, by_host
+from laneway.core.vsphere.placement.reservation import Reservation, by_host
 from laneway.core.vsphere.spec.requests import Requested
 
 __all__ = ["ANYWHERE", "Domain", "holds", "place"]
@@ -23,18 +23,18 @@ __all__ = ["ANYWHERE", "Domain", "holds", "place"]
 def place(
     hosts: Sequence[Host],
     requested: Requested,
-    promises: Sequence[Promise],
+    reservations: Sequence[Reservation],
     *,
     domain: Domain = ANYWHERE,
     struck: Collection[str] = (),
     machine: str = "",
-) -> Promise | Refusal:
+) -> Reservation | Refusal:
     """Where a machine is to be, or why it cannot be anywhere.
 
     `struck`: refs of hosts on which vCenter could not start it. `machine`: what it is promised
     already does not stand in its way.
     """
-    kept = by_host(hosts, promises, machine)
+    kept = by_host(hosts, reservations, machine)
     best: tuple[tuple[int, int, int], str, str, Room] | None = None
     for host in hosts:
         if not domain.has(host) or why_closed(host, requested, struck):
@@ -47,23 +47,23 @@ def place(
             best = rank
     if best is None:
         return why_not(hosts, requested, kept, domain=domain, struck=struck)
-    return Promise(machine, best[2], best[3].seats)
+    return Reservation(machine, best[2], best[3].allocations)
 
 
 def holds(
     hosts: Sequence[Host],
-    promise: Promise,
-    promises: Sequence[Promise],
+    reservation: Reservation,
+    reservations: Sequence[Reservation],
     *,
     domain: Domain = ANYWHERE,
     struck: Collection[str] = (),
 ) -> bool:
     """Whether a promise can still be kept where it is; for a VM that is off."""
-    requested = Requested(tuple(seat.request for seat in promise.seats))
-    host = next((one for one in hosts if one.ref == promise.host), None)
+    requested = Requested(tuple(allocation.request for allocation in reservation.allocations))
+    host = next((one for one in hosts if one.ref == reservation.host), None)
     if host is None or not domain.has(host) or why_closed(host, requested, struck):
         return False
     # Of all hosts it is known where VMs are on; of the promises only those of this one matter.
-    there = [one for one in promises if one.host == host.ref]
-    kept = by_host(hosts, there, promise.machine).get(host.ref, ())
+    there = [one for one in reservations if one.host == host.ref]
+    kept = by_host(hosts, there, reservation.machine).get(host.ref, ())
     return room(host, requested, kept) is not None

@@ -10,7 +10,7 @@ from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.spec.requests import DeviceRequest
 
 
-class Seat(msgspec.Struct, frozen=True):
+class DeviceAllocation(msgspec.Struct, frozen=True):
     """What one item of the spec is promised."""
 
     request: DeviceRequest
@@ -18,21 +18,21 @@ class Seat(msgspec.Struct, frozen=True):
     """Ids of the devices or boards on the host; more than one for a device group."""
 
 
-class Promise(msgspec.Struct, frozen=True):
+class Reservation(msgspec.Struct, frozen=True):
     """One machine's seats, all on one host. In force from before its clone until it is deleted."""
 
     machine: str
     """`namespace/name` of the VSphereVM."""
     host: str
     """`host-21`; where vCenter places, the host that has room for certain."""
-    seats: tuple[Seat, ...]
+    allocations: tuple[DeviceAllocation, ...]
     vm: str = ""
     """`vm-42`, once there is one. While it is on, what the host tells of it counts, not this."""
 
 
 def by_host(
-    hosts: Iterable[Host], promises: Iterable[Promise], but: str = ""
-) -> Mapping[str, Sequence[Promise]]:
+    hosts: Iterable[Host], reservations: Iterable[Reservation], but: str = ""
+) -> Mapping[str, Sequence[Reservation]]:
     """The promises that count, by the ref of the host; those of one machine left out.
 
     A VM that is on with devices of another host than the promised one keeps nothing free there.
@@ -45,15 +45,15 @@ def by_host(
         for board in host.boards:
             for user in board.users:
                 homes.setdefault(user.vm, set()).add(host.ref)
-    found: dict[str, list[Promise]] = {}
-    for promise in sorted(promises, key=_name):
-        if but and promise.machine == but:
+    found: dict[str, list[Reservation]] = {}
+    for reservation in sorted(reservations, key=_name):
+        if but and reservation.machine == but:
             continue
-        at = homes.get(promise.vm) if promise.vm else None
-        if at is None or promise.host in at:
-            found.setdefault(promise.host, []).append(promise)
+        at = homes.get(reservation.vm) if reservation.vm else None
+        if at is None or reservation.host in at:
+            found.setdefault(reservation.host, []).append(reservation)
     return found
 
 
-def _name(promise: Promise) -> str:
-    return promise.machine
+def _name(reservation: Reservation) -> str:
+    return reservation.machine

@@ -12,7 +12,7 @@ from laneway.core.vsphere.inventory.offers import shown
 from laneway.core.vsphere.placement.domain import why_closed
 from laneway.core.vsphere.placement.free import Shelf, Unit, owed, serves, shelf
 from laneway.core.vsphere.placement.host_fit import room
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.placement.vgpu_fit import Load, offered, still_fits
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -28,18 +28,18 @@ class Stock(NamedTuple):
 
     host: Host
     free: Shelf
-    promises: Sequence[Promise]
+    reservations: Sequence[Reservation]
     owed: Sequence[tuple[str, Unit, str]]
     """What is kept for machines that are not on: the machine, what, and on which device."""
 
 
-def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Promise]]) -> list[Stock]:
+def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Reservation]]) -> list[Stock]:
     """Hosts with the promises that count, by host."""
     found = []
     for host in hosts:
-        promises = kept.get(host.ref, ())
-        owed_there = [(one.machine, *unit) for one in promises for unit in owed(host, one)]
-        found.append(Stock(host, shelf(host, promises), promises, owed_there))
+        reservations = kept.get(host.ref, ())
+        owed_there = [(one.machine, *unit) for one in reservations for unit in owed(host, one)]
+        found.append(Stock(host, shelf(host, reservations), reservations, owed_there))
     return found
 
 
@@ -56,10 +56,10 @@ def supply(
     `exactly`: devices with a label are not counted where none is asked for, nor whoever has another
     profile on a board that would do.
     """
-    machines = {one.vm: one.machine for stock in there for one in stock.promises if one.vm}
+    machines = {one.vm: one.machine for stock in there for one in stock.reservations if one.vm}
     total = free = 0
     in_use: Counter[str] = Counter()
-    promised: Counter[str] = Counter()
+    reserved_for: Counter[str] = Counter()
     for stock in there:
         of_host = _of(stock, request, exactly)
         if not of_host.total:
@@ -67,10 +67,10 @@ def supply(
         total += of_host.total
         for vm in of_host.users:
             in_use[f"{machines[vm]} ({vm})" if vm in machines else vm] += 1
-        promised.update(of_host.machines)
+        reserved_for.update(of_host.machines)
         if not why_closed(stock.host, Requested((request,)), struck):
             free += of_host.free
-    return Supply(shown(request), count, total, free, _most(in_use), _most(promised))
+    return Supply(shown(request), count, total, free, _most(in_use), _most(reserved_for))
 
 
 def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -101,9 +101,11 @@ def _groups(stock: Stock, request: GroupRequest) -> _Part:
     if not any(one.name == request.name for one in stock.host.device_groups):
         return _Part()
     machines = [
-        one.machine for one in stock.promises if any(seat.request == request for seat in one.seats)
+        one.machine
+        for one in stock.reservations
+        if any(allocation.request == request for allocation in one.allocations)
     ]
-    has_room = room(stock.host, Requested((request,)), stock.promises) is not None
+    has_room = room(stock.host, Requested((request,)), stock.reservations) is not None
     return _Part(1, int(has_room), (), machines)
 
 

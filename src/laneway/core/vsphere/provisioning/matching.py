@@ -31,7 +31,7 @@ NO_PARTS: Mapping[str, int] = {}
 class Match(msgspec.Struct, frozen=True):
     """How what is attached compares with what is asked for."""
 
-    seats: tuple[Attached | None, ...]
+    allocations: tuple[Attached | None, ...]
     """What serves each item, in the order of the spec; of a group, its first device."""
     missing: tuple[DeviceRequest, ...]
     """Items that nothing serves, in the order of the spec."""
@@ -68,13 +68,13 @@ def match(
     found = pair(wide, pair(narrow))
     used = {device.key for at in found.values() for device in units[at]}
     return Match(
-        seats=_seats(found, firsts, len(requested.devices)),
+        allocations=_by_item(found, firsts, len(requested.devices)),
         missing=tuple(one for at, one in enumerate(requested.devices) if at not in found),
         surplus=tuple(device for device in attached if device.key not in used),
     )
 
 
-def _seats(
+def _by_item(
     found: Mapping[int, int], firsts: Sequence[Attached], count: int
 ) -> tuple[Attached | None, ...]:
     return tuple(firsts[found[at]] if at in found else None for at in range(count))

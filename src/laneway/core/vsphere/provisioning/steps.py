@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 
 from laneway.core.vsphere.inventory.vms import Attached, TaskState, VmState
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import NO_PARTS, match
 from laneway.core.vsphere.spec.requests import DeviceRequest, Requested, VgpuRequest
 
@@ -212,7 +212,7 @@ Step: TypeAlias = (
 def next_step(
     wish: Wish,
     vm: VmState | None,
-    promise: Promise | None,
+    reservation: Reservation | None,
     task: tuple[str, TaskState] | None,
     past: Past,
 ) -> Step:
@@ -221,14 +221,14 @@ def next_step(
         abandoned = wish.deleted and vm is None and not past.given_up
         return GiveUp(waiting) if abandoned else Wait(waiting)
     if wish.deleted:
-        return _deletion(wish, vm, promise, past)
+        return _deletion(wish, vm, reservation, past)
     if vm is None:
-        return _creation(wish, promise, past)
+        return _creation(wish, reservation, past)
     if vm.on:
         if missing := match(wish.requested, vm.devices, wish.parts).missing:
             return Lost(missing)
         return Ready() if vm.addresses else AwaitAddresses()
-    return _preparation(wish, vm, promise, past)
+    return _preparation(wish, vm, reservation, past)
 
 
 def _at_work(vm: VmState | None, task: tuple[str, TaskState] | None) -> str | None:
@@ -237,21 +237,21 @@ def _at_work(vm: VmState | None, task: tuple[str, TaskState] | None) -> str | No
     return vm.tasks[0] if vm is not None and vm.tasks else None
 
 
-def _creation(wish: Wish, promise: Promise | None, past: Past) -> Step:
+def _creation(wish: Wish, reservation: Reservation | None, past: Past) -> Step:
     if past.made:
-        return Vanished() if promise is None else Release()
+        return Vanished() if reservation is None else Release()
     if past.ordered and not past.lingered:
         return Linger()
-    if _unpromised(wish, promise, past):
+    if _unpromised(wish, reservation, past):
         return Reserve()
-    return MakeClone(promise.host if promise is not None and _placed(wish, past) else "")
+    return MakeClone(reservation.host if reservation is not None and _placed(wish, past) else "")
 
 
-def _preparation(wish: Wish, vm: VmState, promise: Promise | None, past: Past) -> Step:
-    if _unpromised(wish, promise, past):
+def _preparation(wish: Wish, vm: VmState, reservation: Reservation | None, past: Past) -> Step:
+    if _unpromised(wish, reservation, past):
         return Reserve()
-    if promise is not None and _placed(wish, past) and vm.host != promise.host:
-        return Move(promise.host)
+    if reservation is not None and _placed(wish, past) and vm.host != reservation.host:
+        return Move(reservation.host)
     if vm.hardware_version < (version := hardware_needed(wish)):
         return Upgrade(version)
     missing, surplus = _difference(wish, vm)
@@ -280,11 +280,11 @@ def _change(
     return Configure(missing[:1])
 
 
-def _deletion(wish: Wish, vm: VmState | None, promise: Promise | None, past: Past) -> Step:
+def _deletion(wish: Wish, vm: VmState | None, reservation: Reservation | None, past: Past) -> Step:
     if vm is None:
         if past.ordered and not past.made and not past.lingered:
             return Linger()
-        return LetGo() if promise is None else Release()
+        return LetGo() if reservation is None else Release()
     if not vm.on:
         return Destroy()
     if wish.power_off is PowerOff.HARD:
@@ -302,8 +302,8 @@ def hardware_needed(wish: Wish) -> int:
     return max(wish.hardware_version, DYNAMIC_HARDWARE if dynamic else 0)
 
 
-def _unpromised(wish: Wish, promise: Promise | None, past: Past) -> bool:
-    return bool(wish.requested.devices) and (promise is None or promise.host in past.struck)
+def _unpromised(wish: Wish, reservation: Reservation | None, past: Past) -> bool:
+    return bool(wish.requested.devices) and (reservation is None or reservation.host in past.struck)
 
 
 def _placed(wish: Wish, past: Past) -> bool:

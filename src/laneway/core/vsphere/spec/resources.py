@@ -17,7 +17,7 @@ _MHZ = 10**6
 _MIB = 2**20
 
 
-class Allocation(msgspec.Struct, frozen=True):
+class ResourceAllocation(msgspec.Struct, frozen=True):
     """Of processors in MHz, or of memory in MiB; None: as the template has it."""
 
     reservation: int | None = None
@@ -25,16 +25,18 @@ class Allocation(msgspec.Struct, frozen=True):
     shares: int | None = None
 
 
-def allocations(resources: Any) -> tuple[Allocation, Allocation]:
+def resource_allocations(resources: Any) -> tuple[ResourceAllocation, ResourceAllocation]:
     """Of processors and of memory. Raises ValueError, with the path of what is wrong."""
-    return _allocation(resources, "cpu", _MHZ), _allocation(resources, "memory", _MIB)
+    return _resource_allocation(resources, "cpu", _MHZ), _resource_allocation(
+        resources, "memory", _MIB
+    )
 
 
-def _allocation(resources: Any, name: str, unit: int) -> Allocation:
+def _resource_allocation(resources: Any, name: str, unit: int) -> ResourceAllocation:
     said = {
         part: (_part(resources, part) or {}).get(name) for part in ("requests", "limits", "shares")
     }
-    return Allocation(
+    return ResourceAllocation(
         _amount(f"requests.{name}", said["requests"], unit),
         _amount(f"limits.{name}", said["limits"], unit),
         _amount(f"shares.{name}", said["shares"], 1),

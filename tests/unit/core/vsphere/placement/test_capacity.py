@@ -19,7 +19,7 @@ from laneway.core.vsphere.inventory.hosts import (
 from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains, fits
 from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import place
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     GroupRequest,
     PassthroughRequest,
@@ -66,8 +66,10 @@ def test_devices_are_counted_by_label_and_vgpus_by_profile() -> None:
     busy = replace(
         hosts[0], devices=(replace(hosts[0].devices[0], holder="vm-7"), *hosts[0].devices[1:])
     )
-    kept = Promise("default/w", "host-a1", (Seat(CARD, ("0000:01:00.0",)),))
-    shared = Promise("default/v", "host-a2", (Seat(VgpuRequest("grid_t4-8q"), ("0000:80:00.0",)),))
+    kept = Reservation("default/w", "host-a1", (DeviceAllocation(CARD, ("0000:01:00.0",)),))
+    shared = Reservation(
+        "default/v", "host-a2", (DeviceAllocation(VgpuRequest("grid_t4-8q"), ("0000:80:00.0",)),)
+    )
     found = capacity([busy, hosts[1]], [kept, shared])
     assert found.hosts == 2
     assert found.skipped == ()
@@ -103,8 +105,10 @@ def test_clusters_are_counted_each_for_itself() -> None:
 def test_groups_are_counted_by_hosts() -> None:
     group = DeviceGroup("pair", "two of them", (GroupPart("pciPassthru", "T4", T4),) * 2)
     hosts = [replace(host(name, "", ""), device_groups=(group,)) for name in ("a1", "a2", "a3")]
-    kept = Promise(
-        "default/w", "host-a1", (Seat(GroupRequest("pair"), ("0000:00:00.0", "0000:01:00.0")),)
+    kept = Reservation(
+        "default/w",
+        "host-a1",
+        (DeviceAllocation(GroupRequest("pair"), ("0000:00:00.0", "0000:01:00.0")),),
     )
     found = capacity(hosts, [kept])
     assert numbers(found)["device group pair"] == (3, 0, 1, 2)
@@ -143,13 +147,15 @@ def test_what_is_put_badly_one_after_the_other_is_put_together() -> None:
 )
 def test_as_many_are_placed_as_fit(cards, others, count) -> None:
     hosts = [host(f"a{at}", *[""] * number) for at, number in enumerate(cards)]
-    given: list[Promise] = []
+    given: list[Reservation] = []
     for number, size in enumerate(others):
         found = place(hosts, Requested((CARD,) * size), given, machine=f"default/o{number}")
-        given += [found] if isinstance(found, Promise) else []
+        given += [found] if isinstance(found, Reservation) else []
     requested = Requested((CARD,) * count)
     expected, placed = fits(hosts, requested, given), 0
-    while isinstance(found := place(hosts, requested, given, machine=f"default/{placed}"), Promise):
+    while isinstance(
+        found := place(hosts, requested, given, machine=f"default/{placed}"), Reservation
+    ):
         given.append(found)
         placed += 1
     assert placed == expected

@@ -21,7 +21,7 @@ from laneway.core.vsphere.inventory.hosts import (
 )
 from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.placing import holds, place
-from laneway.core.vsphere.placement.reservation import Promise, Seat
+from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -77,24 +77,29 @@ def wants(*requested_item: DeviceRequest) -> Requested:
 
 
 def placed(
-    hosts: Sequence[Host], *requested_item: DeviceRequest, promises: Sequence[Promise] = ()
-) -> Promise:
-    found = place(hosts, Requested(requested_item), promises, machine="default/new")
-    assert isinstance(found, Promise), found.words
+    hosts: Sequence[Host], *requested_item: DeviceRequest, reservations: Sequence[Reservation] = ()
+) -> Reservation:
+    found = place(hosts, Requested(requested_item), reservations, machine="default/new")
+    assert isinstance(found, Reservation), found.words
     return found
 
 
 def refused(
-    hosts: Sequence[Host], *requested_item: DeviceRequest, promises: Sequence[Promise] = ()
+    hosts: Sequence[Host], *requested_item: DeviceRequest, reservations: Sequence[Reservation] = ()
 ) -> Refusal:
-    found = place(hosts, Requested(requested_item), promises, machine="default/new")
+    found = place(hosts, Requested(requested_item), reservations, machine="default/new")
     assert isinstance(found, Refusal)
     return found
 
 
-def given(machine: str, host: str, *seats: tuple[DeviceRequest, str], vm: str = "") -> Promise:
-    return Promise(
-        machine, host, tuple(Seat(requested_item, (at,)) for requested_item, at in seats), vm
+def given(
+    machine: str, host: str, *allocations: tuple[DeviceRequest, str], vm: str = ""
+) -> Reservation:
+    return Reservation(
+        machine,
+        host,
+        tuple(DeviceAllocation(requested_item, (at,)) for requested_item, at in allocations),
+        vm,
     )
 
 
@@ -110,7 +115,7 @@ def test_the_fullest_host_with_room_is_taken() -> None:
 def test_a_board_that_carries_vgpus_of_the_size_is_filled_first() -> None:
     hosts = [shared("a", []), shared("b", [], ["grid_t4-4q"]), shared("c", ["grid_t4-8q"])]
     found = placed(hosts, Q4)
-    assert (found.host, found.seats[0].devices) == ("host-b", ("0000:81:00.0",))
+    assert (found.host, found.allocations[0].devices) == ("host-b", ("0000:81:00.0",))
     assert placed(hosts, Q8).host == "host-c"
     assert placed(hosts, Q16).host == "host-a"
 
@@ -118,10 +123,13 @@ def test_a_board_that_carries_vgpus_of_the_size_is_filled_first() -> None:
 def test_labelled_devices_are_left_to_those_who_ask_for_the_label() -> None:
     hosts = [cards("a", "gold"), cards("b", "gold", ""), cards("c", "", "", "", "")]
     assert placed(hosts, CARD, CARD).host == "host-c"
-    assert placed(hosts[:2], CARD).seats[0].devices == ("0000:01:00.0",)
+    assert placed(hosts[:2], CARD).allocations[0].devices == ("0000:01:00.0",)
     assert placed(hosts[:1], CARD).host == "host-a"
     both = placed([hosts[1]], CARD, GOLD)
-    assert [seat.devices for seat in both.seats] == [("0000:01:00.0",), ("0000:00:00.0",)]
+    assert [allocation.devices for allocation in both.allocations] == [
+        ("0000:01:00.0",),
+        ("0000:00:00.0",),
+    ]
 
 
 def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
@@ -129,7 +137,10 @@ def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
     host = replace(host, devices=(*host.devices, Device("0000:c1:00.0", NIC)))
     either = PassthroughRequest((T4, NIC))
     found = placed([host], either, CARD)
-    assert [seat.devices for seat in found.seats] == [("0000:c1:00.0",), ("0000:00:00.0",)]
+    assert [allocation.devices for allocation in found.allocations] == [
+        ("0000:c1:00.0",),
+        ("0000:00:00.0",),
+    ]
 
 
 def test_gpus_and_the_network_card_are_of_one_host() -> None:
@@ -140,7 +151,7 @@ def test_gpus_and_the_network_card_are_of_one_host() -> None:
     requested = Requested((CARD, CARD, RDMA), peer_to_peer=True)
     assert isinstance(place(apart, requested, ()), HostsTooSmall)
     found = place([*apart, together], requested, ())
-    assert isinstance(found, Promise)
+    assert isinstance(found, Reservation)
     assert found.host == "host-c"
 
 
@@ -154,17 +165,20 @@ def test_a_group_is_given_with_all_of_its_parts_or_not_at_all() -> None:
         ),
     )
     host = replace(cards("a", "", "", ""), device_groups=(group,))
-    (seat,) = placed([host], GroupRequest("nvlink")).seats
-    assert len(set(seat.devices)) == 2
+    (allocation,) = placed([host], GroupRequest("nvlink")).allocations
+    assert len(set(allocation.devices)) == 2
     assert isinstance(
         refused([host], GroupRequest("nvlink"), GroupRequest("nvlink")), HostsTooSmall
     )
     busy = with_holder(with_holder(host, 0, "vm-1"), 1, "vm-1")
     assert isinstance(refused([busy], GroupRequest("nvlink")), NoRoom)
     assert isinstance(refused([cards("b", "", "")], GroupRequest("nvlink")), DeviceNotOffered)
-    kept = Promise("default/other", "host-a", (seat,))
-    assert isinstance(refused([host], CARD, CARD, promises=[kept]), NoRoom)
-    assert placed([host], CARD, promises=[kept]).seats[0].devices[0] not in seat.devices
+    kept = Reservation("default/other", "host-a", (allocation,))
+    assert isinstance(refused([host], CARD, CARD, reservations=[kept]), NoRoom)
+    assert (
+        placed([host], CARD, reservations=[kept]).allocations[0].devices[0]
+        not in allocation.devices
+    )
 
 
 def test_sub_ids_are_looked_at_and_what_is_not_told_may_be_right() -> None:
@@ -181,38 +195,38 @@ def test_sub_ids_are_looked_at_and_what_is_not_told_may_be_right() -> None:
 def test_a_vm_that_is_on_has_what_its_host_tells_wherever_that_was_promised() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"), vm="vm-1")
     elsewhere = [with_holder(cards("a", "", ""), 1, "vm-1")]
-    assert placed(elsewhere, CARD, promises=[kept]).seats[0].devices == ("0000:00:00.0",)
+    assert placed(elsewhere, CARD, reservations=[kept]).allocations[0].devices == ("0000:00:00.0",)
     moved = [cards("a", ""), with_holder(cards("b", ""), 0, "vm-1")]
-    assert placed(moved, CARD, promises=[kept]).host == "host-a"
+    assert placed(moved, CARD, reservations=[kept]).host == "host-a"
 
 
 def test_who_lost_his_place_to_another_still_has_one_kept_for_him() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"))
     host = with_holder(cards("a", "", ""), 0, "vm-stranger")
-    assert isinstance(refused([host], CARD, promises=[kept]), NoRoom)
+    assert isinstance(refused([host], CARD, reservations=[kept]), NoRoom)
     assert holds([host], kept, [kept])
     board = shared("b", ["grid_t4-16q"], [])
     waiting = given("default/b", "host-b", (Q16, "0000:80:00.0"))
-    assert isinstance(refused([board], Q4, promises=[waiting]), NoRoom)
+    assert isinstance(refused([board], Q4, reservations=[waiting]), NoRoom)
 
 
 def test_what_a_vm_that_is_on_does_not_have_yet_stays_promised() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"), (CARD, "0000:01:00.0"), vm="vm-1")
     host = with_holder(cards("a", "", ""), 0, "vm-1")
-    assert isinstance(refused([host], CARD, promises=[kept]), NoRoom)
+    assert isinstance(refused([host], CARD, reservations=[kept]), NoRoom)
 
 
 def test_a_vgpu_that_may_not_be_read_is_the_one_that_its_vm_was_promised() -> None:
     host = shared("b", [""], [])
     mine = given("default/b", "host-b", (Q8, "0000:80:00.0"), vm="vm-b00")
-    assert placed([host], Q16, promises=[mine]).seats[0].devices == ("0000:81:00.0",)
+    assert placed([host], Q16, reservations=[mine]).allocations[0].devices == ("0000:81:00.0",)
     two = given("default/b", "host-b", (Q8, "0000:80:00.0"), (Q8, "0000:80:00.0"), vm="vm-b00")
-    assert isinstance(refused([host], Q16, promises=[two]), NoRoom)
+    assert isinstance(refused([host], Q16, reservations=[two]), NoRoom)
 
 
 def test_ones_own_promise_is_not_in_ones_way() -> None:
     kept = given("default/new", "host-a", (CARD, "0000:00:00.0"))
-    assert placed([cards("a", "")], CARD, promises=[kept]).host == "host-a"
+    assert placed([cards("a", "")], CARD, reservations=[kept]).host == "host-a"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +250,7 @@ def test_a_host_that_is_closed_is_skipped_and_named(change: dict[str, bool], why
 def test_a_struck_host_is_not_tried_again() -> None:
     hosts = [cards("a", ""), cards("b", "")]
     found = place(hosts, wants(CARD), (), struck={"host-a"})
-    assert isinstance(found, Promise)
+    assert isinstance(found, Reservation)
     assert found.host == "host-b"
     none = place(hosts, wants(CARD), (), struck={"host-a", "host-b"})
     assert isinstance(none, NoRoom)
@@ -250,7 +264,7 @@ def test_only_hosts_of_the_failure_domain_are_taken() -> None:
         Domain("/DC0", "/DC0/host/gpu"),
         Domain("*", "domain-c7"),
     ):
-        assert isinstance(place([here], wants(CARD), (), domain=domain), Promise)
+        assert isinstance(place([here], wants(CARD), (), domain=domain), Reservation)
     for domain in (Domain("DC1"), Domain("DC0", "other"), Domain("DC0", "gpu", "rack-2")):
         found = place([here], wants(CARD), (), domain=domain)
         assert isinstance(found, NoHostInDomain)
@@ -266,11 +280,11 @@ def test_who_has_it_is_said() -> None:
         with_holder(cards("a", "", ""), 0, "vm-7"),
         with_holder(cards("b", ""), 0, "vm-8"),
     ]
-    promises = [
+    reservations = [
         given("default/w-1", "host-a", (CARD, "0000:01:00.0")),
         given("default/w-0", "host-b", (CARD, "0000:00:00.0"), vm="vm-8"),
     ]
-    found = refused(hosts, CARD, promises=promises)
+    found = refused(hosts, CARD, reservations=reservations)
     assert not is_terminal(found)
     assert found.words == (
         "No host in this vCenter has room now: 10de:1eb8: 1 asked for, 0 of 3 free (2 in use by "
@@ -294,7 +308,7 @@ def test_it_is_said_when_the_size_of_others_is_in_the_way() -> None:
     kept = given("default/w-0", "host-b", (Q8, "0000:80:00.0"))
     assert (
         "0000:80:00.0 of esx-b has vGPUs of 8 GiB"
-        in refused([shared("b", [])], Q4, promises=[kept]).words
+        in refused([shared("b", [])], Q4, reservations=[kept]).words
     )
     for hosts, requested_item in (
         ([shared("a", ["grid_t4-8q", "grid_t4-8q"])], Q8),  # full of the very same

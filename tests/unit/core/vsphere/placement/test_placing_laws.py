@@ -28,7 +28,7 @@ from laneway.core.vsphere.inventory.hosts import (
 )
 from laneway.core.vsphere.placement.capacity import fits
 from laneway.core.vsphere.placement.placing import holds, place
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -174,15 +174,20 @@ def hosts(draw: st.DrawFn, number: int = 0) -> Host:
 FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*map(hosts, range(count))))
 
 
-def check(fleet: Sequence[Host], promises: Sequence[Promise]) -> None:
+def check(fleet: Sequence[Host], reservations: Sequence[Reservation]) -> None:
     """Nothing is promised that is not there, is somebody's, or is promised to another."""
     for host in fleet:
-        here = [seat for one in promises if one.host == host.ref for seat in one.seats]
+        here = [
+            allocation
+            for one in reservations
+            if one.host == host.ref
+            for allocation in one.allocations
+        ]
         given: dict[str, list[PassthroughRequest | VgpuRequest]] = {}
-        for seat in here:
-            units = parts(host, seat.request)
+        for allocation in here:
+            units = parts(host, allocation.request)
             assert units is not None
-            for unit, at in zip(units, seat.devices, strict=True):
+            for unit, at in zip(units, allocation.devices, strict=True):
                 given.setdefault(at, []).append(unit)
         by_id = {one.id: one for one in host.devices}
         board_of = {one.id: one for one in host.boards}
@@ -199,12 +204,12 @@ def check(fleet: Sequence[Host], promises: Sequence[Promise]) -> None:
                 assert is_carried(board_of[at], on_board(board_of[at]) + names)
 
 
-def promised(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Promise]:
+def reserve_all(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Reservation]:
     """As much as can be promised, one machine after the other."""
-    given: list[Promise] = []
+    given: list[Reservation] = []
     for number, requested in enumerate(wishes):
         found = place(fleet, requested, given, machine=f"default/m{number}")
-        if isinstance(found, Promise):
+        if isinstance(found, Reservation):
             given.append(found)
     return given
 
@@ -216,9 +221,9 @@ def promised(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Promise
 def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, requested) -> None:
     found = place(fleet, requested, (), machine="default/m")
     exists = any(next(ways(host, requested), None) is not None for host in fleet)
-    assert isinstance(found, Promise) == exists
-    if isinstance(found, Promise):
-        assert [seat.request for seat in found.seats] == list(requested.devices)
+    assert isinstance(found, Reservation) == exists
+    if isinstance(found, Reservation):
+        assert [allocation.request for allocation in found.allocations] == list(requested.devices)
         check(fleet, [found])
 
 
@@ -229,14 +234,14 @@ def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, req
 def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, requested) -> None:
     found = place([host], requested, (), machine="default/m")
     exists = next(ways(host, requested), None) is not None
-    assert isinstance(found, Promise) == exists
-    if isinstance(found, Promise):
+    assert isinstance(found, Reservation) == exists
+    if isinstance(found, Reservation):
         check([host], [found])
 
 
 @given(FLEETS, st.lists(WISHES, max_size=6))
 def test_nothing_is_promised_twice(fleet, wishes) -> None:
-    given = promised(fleet, wishes)
+    given = reserve_all(fleet, wishes)
     check(fleet, given)
     for one in given:
         assert holds(fleet, one, given)
@@ -244,28 +249,30 @@ def test_nothing_is_promised_twice(fleet, wishes) -> None:
 
 @given(FLEETS, st.lists(WISHES, max_size=5), WISHES, st.data())
 def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, requested, data) -> None:
-    given = promised(fleet, wishes)
-    if isinstance(place(fleet, requested, given), Promise) and given:
+    given = reserve_all(fleet, wishes)
+    if isinstance(place(fleet, requested, given), Reservation) and given:
         gone = data.draw(st.sampled_from(given))
-        assert isinstance(place(fleet, requested, [one for one in given if one != gone]), Promise)
+        assert isinstance(
+            place(fleet, requested, [one for one in given if one != gone]), Reservation
+        )
 
 
 @given(FLEETS, st.lists(WISHES, max_size=4), WISHES, st.randoms())
 def test_the_order_of_the_facts_does_not_matter(fleet, wishes, requested, random) -> None:
-    given = promised(fleet, wishes)
+    given = reserve_all(fleet, wishes)
     other, others = list(fleet), list(given)
     random.shuffle(other)
     random.shuffle(others)
     one, two = place(fleet, requested, given), place(other, requested, others)
     assert type(one) is type(two)
-    if isinstance(one, Promise):
+    if isinstance(one, Reservation):
         assert one == two
 
 
 @given(FLEETS, st.lists(WISHES, max_size=4), WISHES)
 def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, requested) -> None:
-    found = place(fleet, requested, promised(fleet, wishes))
-    if isinstance(found, Promise):
+    found = place(fleet, requested, reserve_all(fleet, wishes))
+    if isinstance(found, Reservation):
         return
     empty = [
         replace(
@@ -275,7 +282,7 @@ def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, reques
         )
         for host in fleet
     ]
-    assert is_terminal(found) != isinstance(place(empty, requested, ()), Promise)
+    assert is_terminal(found) != isinstance(place(empty, requested, ()), Reservation)
     assert found.words.isprintable()
 
 
@@ -292,13 +299,13 @@ def test_as_many_machines_fit_as_can_be_put_together(host, requested) -> None:
 @given(hosts(), st.lists(DEVICES, min_size=1, max_size=4))
 def test_no_label_is_taken_by_who_did_not_ask_for_it_unless_it_must_be(host, devices) -> None:
     found = place([host], Requested(tuple(devices)), ())
-    if not isinstance(found, Promise):
+    if not isinstance(found, Reservation):
         return
     labels = {one.id: one.label for one in host.devices}
     borrowed = sum(
-        not seat.request.label and labels[seat.devices[0]] != ""
-        for seat in found.seats
-        if isinstance(seat.request, PassthroughRequest)
+        not allocation.request.label and labels[allocation.devices[0]] != ""
+        for allocation in found.allocations
+        if isinstance(allocation.request, PassthroughRequest)
     )
     least = min(
         sum(not unit.label and labels[at] != "" for at, (unit,) in way.items())
@@ -316,7 +323,7 @@ ACTIONS = st.tuples(st.sampled_from(["ask", "start", "stop", "delete"]), st.inte
 @given(st.integers(1, 6), st.lists(ACTIONS, max_size=25), st.randoms())
 def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions, random) -> None:
     holders = {f"0000:0{at}:00.0": "" for at in range(cards)}
-    given: dict[str, Promise] = {}
+    given: dict[str, Reservation] = {}
 
     def fleet() -> list[Host]:
         devices = tuple(Device(at, A, holder=vm) for at, vm in holders.items())
@@ -328,12 +335,12 @@ def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions,
         if action == "ask" and machine not in given:
             requested = Requested((PassthroughRequest((A,)),) * (1 + turn % 2))
             found = place(fleet(), requested, list(given.values()), machine=machine)
-            if isinstance(found, Promise):
+            if isinstance(found, Reservation):
                 given[machine] = replace(found, vm=f"vm-{number}")
         elif machine in given and action == "start" and given[machine].vm not in on:
             # Of all that are free: it knows nothing of promises.
             free = [at for at, vm in holders.items() if not vm]
-            for at in random.sample(free, len(given[machine].seats)):
+            for at in random.sample(free, len(given[machine].allocations)):
                 holders[at] = given[machine].vm
         elif machine in given and action in ("stop", "delete"):
             vm = given[machine].vm
@@ -341,5 +348,5 @@ def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions,
             if action == "delete":
                 del given[machine]
         off = [one for one in given.values() if one.vm not in set(holders.values())]
-        needed = sum(len(one.seats) for one in off)
+        needed = sum(len(one.allocations) for one in off)
         assert needed <= sum(not vm for vm in holders.values())

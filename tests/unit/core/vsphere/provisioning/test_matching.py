@@ -78,8 +78,8 @@ def test_what_was_attached_as_asked_is_neither_missing_nor_surplus(requested, ra
     assert found.missing == ()
     assert found.surplus == ()
     assert all(
-        seat is not None and serves(seat, requested_item)
-        for seat, requested_item in zip(found.seats, requested.devices, strict=True)
+        allocation is not None and serves(allocation, requested_item)
+        for allocation, requested_item in zip(found.allocations, requested.devices, strict=True)
     )
 
 
@@ -87,7 +87,7 @@ def test_what_was_attached_as_asked_is_neither_missing_nor_surplus(requested, ra
 def test_no_device_serves_two_items_and_as_many_are_served_as_can_be(requested, other) -> None:
     attached = [one for one in as_ordered(other) if not one.group]
     found = match(requested, attached)
-    keys = [seat.key for seat in found.seats if seat is not None]
+    keys = [allocation.key for allocation in found.allocations if allocation is not None]
     assert len(keys) == len(set(keys)) == served(requested.devices, attached)
     assert len(found.missing) == len(requested.devices) - len(keys)
     assert sorted(keys + [one.key for one in found.surplus]) == sorted(one.key for one in attached)
@@ -96,7 +96,7 @@ def test_no_device_serves_two_items_and_as_many_are_served_as_can_be(requested, 
 def test_equal_cards_are_told_apart_by_their_labels() -> None:
     requested = Requested((PassthroughRequest((T4,), "lab-a"), PassthroughRequest((T4,), "lab-b")))
     a, b = Attached(1, DynamicBacking((T4,), "lab-a")), Attached(2, DynamicBacking((T4,), "lab-b"))
-    assert match(requested, [b, a]).seats == (a, b)
+    assert match(requested, [b, a]).allocations == (a, b)
     both_a = match(requested, [a, Attached(3, DynamicBacking((T4,), "lab-a"))])
     assert both_a.missing == (requested.devices[1],)
     assert [one.key for one in both_a.surplus] == [3]
@@ -105,23 +105,23 @@ def test_equal_cards_are_told_apart_by_their_labels() -> None:
 def test_equal_labels_are_counted() -> None:
     requested = Requested((PassthroughRequest((T4,), "lab-a"),) * 2)
     one = Attached(1, DynamicBacking((T4,), "lab-a"))
-    assert match(requested, [one]).seats == (one, None)
+    assert match(requested, [one]).allocations == (one, None)
     assert match(requested, [one]).missing == (requested.devices[1],)
 
 
 def test_an_item_without_a_label_leaves_the_labelled_device_to_others() -> None:
     plain, gold = PassthroughRequest((T4,)), PassthroughRequest((T4,), "gold")
     without, with_ = Attached(1, DynamicBacking((T4,))), Attached(2, DynamicBacking((T4,), "gold"))
-    assert match(Requested((plain,)), [with_, without]).seats == (without,)
-    assert match(Requested((plain, gold)), [with_, without]).seats == (without, with_)
-    assert match(Requested((plain,)), [with_]).seats == (with_,)
+    assert match(Requested((plain,)), [with_, without]).allocations == (without,)
+    assert match(Requested((plain, gold)), [with_, without]).allocations == (without, with_)
+    assert match(Requested((plain,)), [with_]).allocations == (with_,)
 
 
 def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
     a, b = Attached(1, DynamicBacking((T4,))), Attached(2, DynamicBacking((A40,)))
     gold = Attached(3, DynamicBacking((T4,), "gold"))
     either, t4 = PassthroughRequest((T4, A40)), PassthroughRequest((T4,))
-    assert match(Requested((either, t4)), [a, b, gold]).seats == (b, a)
+    assert match(Requested((either, t4)), [a, b, gold]).allocations == (b, a)
 
 
 def test_a_device_that_could_be_something_else_is_not_what_was_asked_for() -> None:
@@ -133,9 +133,9 @@ def test_a_device_that_could_be_something_else_is_not_what_was_asked_for() -> No
 def test_subsystem_and_revision_are_part_of_what_is_asked_for() -> None:
     exact = PciIds(*T4[:2], 0x10DE, 0x12A2, 0xA1)
     one, any_ = Attached(1, DynamicBacking((exact,))), Attached(2, DynamicBacking((T4,)))
-    assert match(Requested((PassthroughRequest((exact,)),)), [any_, one]).seats == (one,)
-    assert match(Requested((PassthroughRequest((exact,)),)), [any_]).seats == (None,)
-    assert match(Requested((PassthroughRequest((T4,)),)), [one]).seats == (one,)
+    assert match(Requested((PassthroughRequest((exact,)),)), [any_, one]).allocations == (one,)
+    assert match(Requested((PassthroughRequest((exact,)),)), [any_]).allocations == (None,)
+    assert match(Requested((PassthroughRequest((T4,)),)), [one]).allocations == (one,)
 
 
 def test_a_fixed_device_is_nobodys() -> None:
@@ -149,7 +149,7 @@ def test_a_part_of_a_group_serves_no_single_item() -> None:
     part = Attached(1, VgpuBacking("grid_t4-8q"), group=1, group_name="pair")
     assert match(Requested((VgpuRequest("grid_t4-8q"),)), [part]).surplus == (part,)
     assert match(Requested((GroupRequest("quad"),)), [part]).missing
-    assert match(Requested((GroupRequest("pair"),)), [part]).seats == (part,)
+    assert match(Requested((GroupRequest("pair"),)), [part]).allocations == (part,)
 
 
 def test_what_is_left_of_a_group_serves_nobody() -> None:
@@ -171,5 +171,5 @@ def test_what_is_left_of_a_group_serves_nobody() -> None:
 def test_a_group_whose_name_is_not_told_is_the_one_that_was_asked_for() -> None:
     parts = [Attached(key, VgpuBacking("grid_t4-8q"), group=1) for key in (1, 2)]
     found = match(Requested((GroupRequest("pair"),)), parts)
-    assert found.seats == (parts[0],)
+    assert found.allocations == (parts[0],)
     assert found.surplus == ()

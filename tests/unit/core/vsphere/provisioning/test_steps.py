@@ -15,7 +15,7 @@ from laneway.core.vsphere.inventory.vms import (
     VgpuBacking,
     VmState,
 )
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.steps import (
     AskGuest,
     AwaitAddresses,
@@ -56,7 +56,7 @@ T4 = PciIds(0x10DE, 0x1EB8)
 CARD = PassthroughRequest((T4,))
 PROFILE = VgpuRequest("grid_t4-8q")
 WISH = Wish(Requested((CARD, PROFILE)))
-PROMISE = Promise("default/one", "host-1", ())
+PROMISE = Reservation("default/one", "host-1", ())
 HAS_CARD = Attached(13000, DynamicBacking((T4,)))
 HAS_PROFILE = Attached(13001, VgpuBacking("grid_t4-8q"))
 OFF = VmState(
@@ -75,13 +75,13 @@ RUNNING = ("task-1", TaskState(done=False))
 GONE = replace(WISH, deleted=True)
 
 
-def step(vm: VmState | None, wish: Wish = WISH, promise: Any = PROMISE, **past: Any) -> Step:
-    return next_step(wish, vm, promise, None, Past(**past))
+def step(vm: VmState | None, wish: Wish = WISH, reservation: Any = PROMISE, **past: Any) -> Step:
+    return next_step(wish, vm, reservation, None, Past(**past))
 
 
 def test_devices_are_promised_before_anything_is_made() -> None:
-    assert step(None, promise=None) == Reserve()
-    assert step(None, promise=None, wish=Wish()) == MakeClone("")
+    assert step(None, reservation=None) == Reserve()
+    assert step(None, reservation=None, wish=Wish()) == MakeClone("")
 
 
 @pytest.mark.parametrize(("placed", "host"), [(True, "host-1"), (False, "")])
@@ -120,7 +120,7 @@ def test_a_clone_whose_answer_was_lost_is_waited_for_first() -> None:
 
 def test_a_vm_that_vanished_is_not_made_again_and_holds_nothing() -> None:
     assert step(None, made=True) == Release()
-    assert step(None, made=True, promise=None) == Vanished()
+    assert step(None, made=True, reservation=None) == Vanished()
 
 
 def test_hardware_is_upgraded_before_devices_are_attached() -> None:
@@ -203,7 +203,7 @@ def test_only_one_of_the_soft_ways_ends_the_patience() -> None:
 def test_devices_are_let_go_after_the_vm_and_the_object_last() -> None:
     assert step(OFF, GONE) == Destroy()
     assert step(None, GONE) == Release()
-    assert step(None, GONE, promise=None) == LetGo()
+    assert step(None, GONE, reservation=None) == LetGo()
 
 
 def test_a_clone_of_a_deleted_machine_is_given_up_or_waited_for() -> None:

@@ -25,7 +25,7 @@ from laneway.core.vsphere.inventory.vms import (
     VgpuBacking,
     VmState,
 )
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import match
 from laneway.core.vsphere.provisioning.steps import (
     AskGuest,
@@ -181,7 +181,7 @@ class Follower:
     def __init__(self, vcenter: ModelVCenter, wish: Wish) -> None:
         self.vcenter = vcenter
         self.wish = wish
-        self.promise: Promise | None = None
+        self.reservation: Reservation | None = None
         self.task = ""
         self.made = self.ordered = False
         self.trouble = ""
@@ -223,7 +223,7 @@ class Follower:
             asked_guest=self.requested_item,
             patience=False,
         )
-        step = next_step(self.wish, vm, self.promise, task, past)
+        step = next_step(self.wish, vm, self.reservation, task, past)
         self._do(step, vm)
         return step
 
@@ -274,7 +274,9 @@ class Follower:
         match step:
             case Reserve():
                 left = [host for host in HOSTS if host not in self.struck]
-                self.promise = Promise("default/one", left[0], ()) if left else self.promise
+                self.reservation = (
+                    Reservation("default/one", left[0], ()) if left else self.reservation
+                )
             case Linger():
                 while vcenter.pending:
                     vcenter.settle()
@@ -288,7 +290,7 @@ class Follower:
             case AwaitAddresses():
                 vcenter.change(ref, addresses=("10.0.0.7",))
             case Release():
-                self.promise = None
+                self.reservation = None
             case LetGo():
                 self.gone = True
             case _:
@@ -385,7 +387,7 @@ def check(follower: Follower, template: Counter[Backing]) -> None:
         if vm.on and follower.wish.requested.devices:
             assert not surplus
         if follower.wish.requested.devices:
-            assert follower.promise is not None
+            assert follower.reservation is not None
     assert not (follower.gone and vcenter.vms)
 
 
@@ -419,10 +421,10 @@ def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
     if follower.wish.deleted:
         assert follower.gone
         assert not vcenter.pending
-        assert follower.promise is None
+        assert follower.reservation is None
     elif isinstance(last, Vanished):
         assert vm is None
-        assert follower.promise is None
+        assert follower.reservation is None
     elif isinstance(last, Lost):
         assert "detach" in {event for _, event in story.events}
     else:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.vsphere.spec.resources import Allocation, allocations
+from laneway.core.vsphere.spec.resources import ResourceAllocation, resource_allocations
 
 
 def test_hertz_and_bytes_become_what_vcenter_counts_in() -> None:
@@ -17,23 +17,26 @@ def test_hertz_and_bytes_become_what_vcenter_counts_in() -> None:
         "limits": {"cpu": "3000000001", "memory": "5G"},
         "shares": {"cpu": 2000, "memory": 10},
     }
-    assert allocations(told) == (Allocation(2000, 3001, 2000), Allocation(4096, 4769, 10))
+    assert resource_allocations(told) == (
+        ResourceAllocation(2000, 3001, 2000),
+        ResourceAllocation(4096, 4769, 10),
+    )
 
 
 @pytest.mark.parametrize("nothing", [None, {}, {"limits": None}, {"requests": {"cpu": "0"}}])
 def test_what_is_not_said_is_left_to_the_template(nothing: Any) -> None:
-    assert allocations(nothing) == (Allocation(), Allocation())
+    assert resource_allocations(nothing) == (ResourceAllocation(), ResourceAllocation())
 
 
 @pytest.mark.parametrize("value", ["much", "-1", -1, [], True])
 def test_what_is_no_quantity_is_named(value: Any) -> None:
     with pytest.raises(ValueError, match=r"resources\.limits\.memory"):
-        allocations({"limits": {"memory": value}})
+        resource_allocations({"limits": {"memory": value}})
 
 
 @given(st.integers(1, 2**60))
 def test_no_machine_is_kept_less_than_it_asks_for(count: int) -> None:
-    cpu, memory = allocations({"requests": {"cpu": count, "memory": str(count)}})
+    cpu, memory = resource_allocations({"requests": {"cpu": count, "memory": str(count)}})
     assert cpu.reservation is not None
     assert memory.reservation is not None
     assert 0 <= cpu.reservation * 10**6 - count < 10**6

@@ -11,11 +11,11 @@ import pytest
 from laneway.api.vsphere import VCenter, VSphereReservation
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.placement.domain import ANYWHERE
-from laneway.core.vsphere.placement.reservation import Promise
+from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import Requested, VgpuRequest
 from laneway.kube import capv
 from laneway.kube.resource import served
-from laneway.vsphere.fleet import reservations as promises
+from laneway.vsphere.fleet import reservations
 from laneway.vsphere.fleet.reservation_writer import FINALIZER
 from laneway.vsphere.port import VCenterError
 
@@ -28,7 +28,7 @@ async def until_given_back(site: Any, found: Any) -> None:
     """Wait until the promise of `one` is gone, and the manager has heard of it."""
     await site.until_gone(VSphereReservation, "one")
     async with asyncio.timeout(60):
-        while found.promises.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
+        while found.reservations.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
             await asyncio.sleep(0.01)
 
 
@@ -39,8 +39,8 @@ async def test_of_two_that_race_for_the_last_vgpu_exactly_one_gets_it(
     found = await site.lead()
     await site.followed(found, vcenter)
     vms = [await site.vm(f"m{number}", vcenter, ITEM) for number in range(6)]
-    answers = await asyncio.gather(*(found.promises.keep(vm, LAST, ANYWHERE) for vm in vms))
-    won = [one for one in answers if isinstance(one, Promise)]
+    answers = await asyncio.gather(*(found.reservations.keep(vm, LAST, ANYWHERE) for vm in vms))
+    won = [one for one in answers if isinstance(one, Reservation)]
     assert len(won) == 1
     refused = [one for one in answers if isinstance(one, Refusal)]
     assert {one.reason for one in refused} == {"NoRoom"}
@@ -58,12 +58,12 @@ async def test_a_promise_outlives_the_manager_that_made_it(site: Any, vcenter: A
     first = await site.lead()
     await site.followed(first, vcenter)
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
-    promise = await first.promises.keep(one, LAST, ANYWHERE)
+    reservation = await first.reservations.keep(one, LAST, ANYWHERE)
     await site.kill(first)
     second = await site.lead()
     await site.followed(second, vcenter)
-    assert isinstance(await second.promises.keep(two, LAST, ANYWHERE), Refusal)
-    assert await second.promises.keep(one, LAST, ANYWHERE) == promise
+    assert isinstance(await second.reservations.keep(two, LAST, ANYWHERE), Refusal)
+    assert await second.reservations.keep(one, LAST, ANYWHERE) == reservation
     assert len([r for r in await site.all(VSphereReservation) if r.spec.host]) == 1
 
 
@@ -74,10 +74,10 @@ async def test_a_promise_ends_with_its_machine_and_the_next_one_gets_it(
     found = await site.lead()
     await site.followed(found, vcenter)
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     await until_given_back(site, found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
 async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: Any) -> None:
@@ -85,19 +85,19 @@ async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: 
     found = await site.lead()
     await site.followed(found, vcenter)
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     ref = await site.clone(found, vcenter, one)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     await site.until(
         VSphereReservation, "one", lambda obj: obj.metadata.deletion_timestamp is not None
     )
     await site.rest(found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Refusal)
     connection = found.fleet.vcenter(vcenter.server)
     await connection.finished(await connection.destroy(ref))
     await site.rest(found)
     await until_given_back(site, found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
 async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcenter: Any) -> None:
@@ -105,14 +105,14 @@ async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcente
     found = await site.lead()
     await site.followed(found, vcenter)
     one = await site.vm("one", vcenter, ITEM)
-    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    reservation = await found.reservations.keep(one, LAST, ANYWHERE)
     await site.client.patch(
         served(VSphereReservation), "one", {"metadata": {"finalizers": None}}, "default"
     )
     await site.client.delete(served(VSphereReservation), "one", "default")
     await until_given_back(site, found)
-    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
-    assert (await site.get(VSphereReservation, "one")).spec.host == promise.host
+    assert await found.reservations.keep(one, LAST, ANYWHERE) == reservation
+    assert (await site.get(VSphereReservation, "one")).spec.host == reservation.host
 
 
 async def test_a_machine_made_anew_by_the_same_name_gets_its_own_promise(
@@ -122,10 +122,10 @@ async def test_a_machine_made_anew_by_the_same_name_gets_its_own_promise(
     found = await site.lead()
     await site.followed(found, vcenter)
     one = await site.vm("one", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     again = await site.vm("one", vcenter, ITEM)
-    assert isinstance(await found.promises.keep(again, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(again, LAST, ANYWHERE), Reservation)
     stored = await site.get(VSphereReservation, "one")
     assert [one.uid for one in stored.metadata.owner_references] == [again.metadata.uid]
 
@@ -143,14 +143,14 @@ async def test_what_was_promised_before_an_object_named_the_vcenter_stays_promis
     found = await site.lead()
     await site.followed(found, vcenter)
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
-    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    reservation = await found.reservations.keep(one, LAST, ANYWHERE)
     await site.vcenter(vcenter)
     await site.until(VCenter, "main", lambda obj: obj.status.version)
     assert found.fleet.name(vcenter.server) == "main"
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
-    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Refusal)
+    assert await found.reservations.keep(one, LAST, ANYWHERE) == reservation
     moved = Requested((VgpuRequest("grid_t4-8q"),))
-    assert isinstance(await found.promises.keep(one, moved, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(one, moved, ANYWHERE), Reservation)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     await site.until_gone(VSphereReservation, "one")
 
@@ -163,7 +163,7 @@ async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
     found = await site.lead()
     await site.followed(found, vcenter)
     one, two = await site.vm("one", vcenter, ITEM), await site.vm("two", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     ref = await site.clone(found, vcenter, one)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     if followed:  # else it is called otherwise before it is known that it is not there
@@ -175,12 +175,12 @@ async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
     await site.vcenter(vcenter, "other")
     await site.until(VCenter, "other", lambda obj: obj.status.version)
     await site.rest(found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Refusal)
     connection = found.fleet.vcenter(vcenter.server)
     await connection.finished(await connection.destroy(ref))
     await site.rest(found)
     await until_given_back(site, found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
 async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now(
@@ -192,7 +192,7 @@ async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now
     found = await site.lead()
     await site.followed(found, here)
     one, two = await site.vm("one", here, ITEM), await site.vm("two", here, ITEM)
-    promise = await found.promises.keep(one, LAST, ANYWHERE)
+    reservation = await found.reservations.keep(one, LAST, ANYWHERE)
     for name in ("here", "there"):
         await site.client.delete(served(VCenter), name)
     await site.vcenter(there, "here")
@@ -200,10 +200,10 @@ async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now
     await site.followed(found, here, "there")
     await site.followed(found, there, "here")
     await site.rest(found)
-    assert isinstance(await found.promises.keep(two, LAST, ANYWHERE), Refusal)
-    assert await found.promises.keep(one, LAST, ANYWHERE) == promise
+    assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Refusal)
+    assert await found.reservations.keep(one, LAST, ANYWHERE) == reservation
     elsewhere = await site.vm("elsewhere", there, ITEM)
-    assert isinstance(await found.promises.keep(elsewhere, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(elsewhere, LAST, ANYWHERE), Reservation)
     # Whoever counts by the name of the vCenter counts them there.
     stored = {one.metadata.name: one for one in await site.all(VSphereReservation)}
     assert stored["one"].spec.vcenter == "there"
@@ -213,12 +213,12 @@ async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now
 async def test_promises_of_a_vcenter_that_is_gone_for_good_are_taken_away(
     site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promises, "GONE_SECONDS", 0.0)
+    monkeypatch.setattr(reservations, "GONE_SECONDS", 0.0)
     await site.vcenter(vcenter)
     found = await site.lead()
     await site.followed(found, vcenter)
     one = await site.vm("one", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     await site.clone(found, vcenter, one)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     await site.client.delete(served(VCenter), "main")
@@ -247,7 +247,7 @@ async def test_nothing_is_taken_away_before_the_vcenters_are_known(site: Any, vc
     first = await site.lead()
     await site.followed(first, vcenter)
     one = await site.vm("one", vcenter, ITEM)
-    await first.promises.keep(one, LAST, ANYWHERE)
+    await first.reservations.keep(one, LAST, ANYWHERE)
     await site.clone(first, vcenter, one)
     await site.kill(first)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
@@ -282,13 +282,13 @@ class _Meanwhile:
 async def test_nobody_is_refused_by_a_vcenter_that_is_connected_anew(
     site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promises, "AGAIN_SECONDS", 600.0)  # nobody else takes it away
+    monkeypatch.setattr(reservations, "AGAIN_SECONDS", 600.0)  # nobody else takes it away
     await site.vcenter(vcenter)
     client = _Meanwhile(site.client)
     found = await site.lead(client=client)
     await site.followed(found, vcenter)
     one = await site.vm("one", vcenter, ITEM)
-    await found.promises.keep(one, LAST, ANYWHERE)
+    await found.reservations.keep(one, LAST, ANYWHERE)
     ref = await site.clone(found, vcenter, one)
     await site.client.delete(capv.VSPHERE_VMS, "one", "default")
     again = await site.vm("one", vcenter, ITEM)
@@ -305,8 +305,8 @@ async def test_nobody_is_refused_by_a_vcenter_that_is_connected_anew(
 
     client.happens = changed
     with pytest.raises(VCenterError, match="hosts are not known yet"):
-        await found.promises.keep(again, LAST, ANYWHERE)
+        await found.reservations.keep(again, LAST, ANYWHERE)
     client.happens = None
     await site.secret("late")
     await site.followed(found, vcenter)
-    assert isinstance(await found.promises.keep(again, LAST, ANYWHERE), Promise)
+    assert isinstance(await found.reservations.keep(again, LAST, ANYWHERE), Reservation)
