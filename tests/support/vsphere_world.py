@@ -42,7 +42,7 @@ NAMESPACE = "default"
 QUICK = Timing(retry_seconds=0.2)
 
 FLEET = LinkTiming(first=0.02, longest=0.1, secret=0.05, refused=600.0)
-PACE = Pace(first=0.1, longest=1.0, look=0.1, task=5.0, linger=3.0)
+PACE = Pace(first=0.1, longest=1.0, look=0.1, task=5.0, await_clone=3.0)
 """How soon is tried again is no part of any story, so it is soon."""
 
 VCENTERS = plain(served(VCenter))
@@ -114,7 +114,7 @@ class World:
         manager.vsphere.fleet._timing = FLEET
         for part in manager.vsphere.parts:
             if isinstance(part, Vms):
-                part._means = part._means._replace(pace=PACE)
+                part._context = part._context._replace(pace=PACE)
         task = asyncio.create_task(manager.run())
         self._lines[task] = line, identity
         self._stack.push_async_callback(self.kill, task)

@@ -100,7 +100,7 @@ def make_pool(
     def make(simulator: Simulator, cluster: str, name: str) -> vim.ResourcePool:
         search = log_in(simulator).content.searchIndex
         whole = search.FindByInventoryPath(f"/DC0/host/{cluster}/Resources")
-        wish = vim.ResourceConfigSpec(cpuAllocation=share, memoryAllocation=share)
-        return whole.CreateResourcePool(name, wish)
+        desired = vim.ResourceConfigSpec(cpuAllocation=share, memoryAllocation=share)
+        return whole.CreateResourcePool(name, desired)
 
     return make

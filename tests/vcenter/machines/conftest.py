@@ -39,7 +39,7 @@ from support.vcenter import Simulator
 SECONDS = 60.0
 NAMESPACE = "default"
 QUICK = Timing(first=0.02, longest=0.1, secret=0.05, refused=600.0)
-PACE = Pace(first=0.05, longest=0.5, look=0.05, task=1.0, rest=1.0, linger=5.0)
+PACE = Pace(first=0.05, longest=0.5, look=0.05, task=1.0, rest=1.0, await_clone=5.0)
 API = f"{clusterapi.GROUP}/{clusterapi.VERSION}"
 RESERVATIONS = served(VSphereReservation)
 

@@ -122,7 +122,7 @@ class Life:
             where = f"{within}/Resources" if within else None
             await self.world.pool(name, *devices, replicas=0, cluster=cluster, resourcePool=where)
 
-    async def wish(self) -> None:
+    async def desired(self) -> None:
         wishes: dict[Callable[[], Awaitable[str]], int] = {
             self.scale: 14,
             self.delete: 3,
@@ -137,7 +137,7 @@ class Life:
             self.hang: 3,
             self.lose_a_request: 3,
             self.lose_touch: 2,
-            self.let_go: 2,
+            self.remove_finalizer: 2,
             self.kill: 2,
             self.kill_all: 1,
             self.call_otherwise: 2,
@@ -222,7 +222,7 @@ class Life:
         self.vcenter.hold(task, after=after)
         return f"{task} hangs, {after=}"
 
-    async def let_go(self) -> str:
+    async def remove_finalizer(self) -> str:
         self.vcenter.release()
         return "nothing hangs"
 
@@ -371,7 +371,7 @@ async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
         capv = asyncio.create_task(_capv(world, vcenter, mode))
         try:
             for number in range(1, WISHES + 1):
-                await life.wish()
+                await life.desired()
                 if number % BETWEEN_RESTS == 0:
                     await life.rest()
             life.replicas = dict.fromkeys(life.pools, 0)

@@ -42,13 +42,13 @@ async def test_what_changed_while_the_next_host_was_tried_counts(
     [page] = [page async for page in world.client.list(RESERVATIONS)]
     [promised] = map(RESERVATIONS.decode, page.items)  # an informer may be behind
     # One host is struck, and the machine is on its way to the other.
-    [struck] = set(HOSTS) - {promised.spec["hostName"]}
-    vcenter.change_device(struck, CARD, label="gold")
-    await world.hosts.until(labelled(struck, "gold"))
+    [excluded] = set(HOSTS) - {promised.spec["hostName"]}
+    vcenter.change_device(excluded, CARD, label="gold")
+    await world.hosts.until(labelled(excluded, "gold"))
     vcenter.release("RelocateVM_Task")
     await world.ready("workers", 1)
     [vm] = [one for name, one in vcenter.vms().items() if name.startswith("workers")]
-    assert vm["host"] == struck
+    assert vm["host"] == excluded
 
 
 @pytest.mark.parametrize(

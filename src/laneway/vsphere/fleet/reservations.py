@@ -116,11 +116,11 @@ class Reservations(Leading[Key]):
         requested: Requested,
         domain: Domain,
         *,
-        struck: Collection[str] = (),
+        excluded: Collection[str] = (),
     ) -> Reservation | Refusal:
         """What a machine is promised, or why nothing; what it was promised stays while it can.
 
-        `struck`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
+        `excluded`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
         """
         await self._loaded.wait()
         name = self._fleet.name(vm.spec.server)
@@ -133,9 +133,9 @@ class Reservations(Leading[Key]):
                 own is not None
                 and tuple(allocation.request for allocation in own.allocations) == requested.devices
             ):
-                if own.host not in struck and is_on(own.vm, hosts):
+                if own.host not in excluded and is_on(own.vm, hosts):
                     return own
-                if holds(hosts, own, given, domain=domain, struck=struck):
+                if holds(hosts, own, given, domain=domain, excluded=excluded):
                     return own
             try:
                 domain = await self._narrowed(vm, name, domain)
@@ -147,13 +147,15 @@ class Reservations(Leading[Key]):
             if name in self._stirred:
                 await self._rehouse(name, hosts, but=machine)
             given = self._given(name)
-            found = place(hosts, requested, given, domain=domain, struck=struck, machine=machine)
+            found = place(
+                hosts, requested, given, domain=domain, excluded=excluded, machine=machine
+            )
             if own is not None and isinstance(found, Refusal):
                 await self._write(vm, name, Reservation(machine, "", ()))
                 # What became free meanwhile has woken nobody: this machine did not wait yet.
                 hosts, given = self._hosts(name), self._given(name)
                 found = place(
-                    hosts, requested, given, domain=domain, struck=struck, machine=machine
+                    hosts, requested, given, domain=domain, excluded=excluded, machine=machine
                 )
             if isinstance(found, Reservation):
                 reservation = Reservation(

@@ -11,7 +11,7 @@ def generation_of(obj: VSphereMachine | VSphereVM) -> tuple[int, bool]:
     return obj.metadata.generation, obj.metadata.deletion_timestamp is not None
 
 
-def is_news(
+def needs_reconcile(
     before: VSphereMachine | VSphereVM | None, after: VSphereMachine | VSphereVM | None
 ) -> bool:
     """Whether somebody wishes something else, or something is there or gone."""

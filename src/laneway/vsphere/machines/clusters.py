@@ -48,7 +48,7 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: list[Condition] = msgspec.field(default_factory=list)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class VCenterView(msgspec.Struct, frozen=True, kw_only=True):
     """A VSphereCluster with its status."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -60,7 +60,7 @@ _STATES = Resource(
     VSPHERE_CLUSTERS.version,
     VSPHERE_CLUSTERS.plural,
     True,
-    Told,
+    VCenterView,
     "VSphereCluster",
 )
 
@@ -158,7 +158,7 @@ class VsphereClusters(Leading[Key]):
     async def _write(
         self,
         infrastructure: VSphereCluster,
-        told: Told,
+        told: VCenterView,
         facts: list[Fact],
         status: Mapping[str, Any],
     ) -> None:
@@ -194,7 +194,9 @@ class VsphereClusters(Leading[Key]):
         ]
         if left:
             return Retry(AGAIN_SECONDS)
-        await finalizers.let_go(self._client, VSPHERE_CLUSTERS, infrastructure, finalizers.CLUSTER)
+        await finalizers.remove_finalizer(
+            self._client, VSPHERE_CLUSTERS, infrastructure, finalizers.CLUSTER
+        )
         return None
 
 

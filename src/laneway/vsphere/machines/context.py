@@ -13,13 +13,13 @@ from laneway.kube.resource import Key
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.reservations import Reservations
-from laneway.vsphere.machines.latest import Newest
+from laneway.vsphere.machines.latest import Latest
 from laneway.vsphere.machines.retry_state import Pace
 from laneway.vsphere.port import VCenter
 from laneway.vsphere.status import Statuses
 
 
-class Means(NamedTuple):
+class Context(NamedTuple):
     """Given to every attempt."""
 
     client: Client
@@ -29,7 +29,7 @@ class Means(NamedTuple):
     recorder: EventRecorder
     pace: Pace
     clock: Callable[[], datetime]
-    newest: Newest[VSphereVM]
+    latest: Latest[VSphereVM]
     statuses: Statuses
     watch: Callable[[Key, VCenter, str], None]
     """Have a machine looked at again when a task ends."""

@@ -13,15 +13,15 @@ import msgspec
 
 from laneway.core.vsphere.provisioning.mmio import extra_config, gpu_memory_gib
 from laneway.core.vsphere.provisioning.steps import (
-    Configure,
+    CloneTemplate,
     Destroy,
-    Introduce,
-    Join,
-    MakeClone,
-    Move,
+    JoinVmGroup,
+    PowerOff,
+    PowerOn,
+    Reconfigure,
+    Relocate,
+    SetGuestMetadata,
     Step,
-    SwitchOff,
-    SwitchOn,
     Upgrade,
 )
 from laneway.core.vsphere.spec.requests import PassthroughRequest
@@ -32,7 +32,7 @@ from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.vsphere.fleet.secrets import REMEDY
 from laneway.vsphere.machines.additions import additions
 from laneway.vsphere.machines.bootstrap import SECRETS, UnusableDataError, metadata, user_data
-from laneway.vsphere.machines.observe import Scene, is_linked
+from laneway.vsphere.machines.observe import Observed, is_linked
 from laneway.vsphere.port import Clone, NotFoundInVCenterError, Reconfiguration, VCenter
 
 
@@ -42,7 +42,7 @@ class NoTaskError(Exception):
 
 async def order(
     step: Step,
-    scene: Scene,
+    observed: Observed,
     vm: VSphereVM,
     vcenter: VCenter,
     *,
@@ -53,27 +53,29 @@ async def order(
 
     `spec` is all that the object says, as far as the step is about it.
     """
-    if isinstance(step, MakeClone):
-        return await vcenter.clone(await _clone(step, scene, vm, client, spec))
-    if scene.state is None:
+    if isinstance(step, CloneTemplate):
+        return await vcenter.clone(await _clone(step, observed, vm, client, spec))
+    if observed.state is None:
         raise NoTaskError
-    ref = scene.state.ref
+    ref = observed.state.ref
     match step:
-        case Move(host):
+        case Relocate(host):
             return await vcenter.relocate(ref, host)
         case Upgrade(version):
             return await vcenter.upgrade(ref, version)
-        case Configure():
-            return await vcenter.reconfigure(ref, _reconfiguration(step, scene, vm))
-        case Introduce():
-            told = metadata(vm.metadata.name, _cards(spec), scene.state.macs)
+        case Reconfigure():
+            return await vcenter.reconfigure(ref, _reconfiguration(step, observed, vm))
+        case SetGuestMetadata():
+            told = metadata(vm.metadata.name, _cards(spec), observed.state.macs)
             return await vcenter.reconfigure(ref, Reconfiguration(extra=told))
-        case Join():
-            cluster = scene.host.cluster_ref if scene.host is not None else scene.place.cluster
-            return await vcenter.join_group(ref, cluster, scene.wish.group)
-        case SwitchOn():
+        case JoinVmGroup():
+            cluster = (
+                observed.host.cluster_ref if observed.host is not None else observed.place.cluster
+            )
+            return await vcenter.join_group(ref, cluster, observed.desired.group)
+        case PowerOn():
             return await vcenter.power_on(ref)
-        case SwitchOff():
+        case PowerOff():
             return await vcenter.power_off(ref)
         case Destroy():
             return await vcenter.destroy(ref)
@@ -81,11 +83,11 @@ async def order(
             raise NoTaskError
 
 
-async def linger(vm: VSphereVM, scene: Scene, vcenter: VCenter, seconds: float) -> bool:
+async def await_clone(vm: VSphereVM, observed: Observed, vcenter: VCenter, seconds: float) -> bool:
     """Wait for a clone that may be under way; False: it still may be. Raises VCenterError."""
     try:
-        tasks = set(await vcenter.at_work(vm.spec.template, scene.place))
-        made = await vcenter.named(vm.metadata.name, scene.place)
+        tasks = set(await vcenter.at_work(vm.spec.template, observed.place))
+        made = await vcenter.named(vm.metadata.name, observed.place)
     except NotFoundInVCenterError:
         return True  # What is not there cannot be cloned, or be cloned to.
     if made is not None and made.instance_uuid in {"", vm.metadata.uid}:
@@ -101,12 +103,12 @@ async def linger(vm: VSphereVM, scene: Scene, vcenter: VCenter, seconds: float) 
 
 
 async def _clone(
-    step: MakeClone, scene: Scene, vm: VSphereVM, client: Client, whole: Mapping[str, Any]
+    step: CloneTemplate, observed: Observed, vm: VSphereVM, client: Client, whole: Mapping[str, Any]
 ) -> Clone:
     spec = vm.spec
     devices = _cards(whole)
     cpu, memory = resource_allocations(whole.get("resources"))
-    if scene.requested.devices:
+    if observed.requested.devices:
         memory = msgspec.structs.replace(memory, reservation=None)  # all of it is reserved anyway
     extra = metadata(vm.metadata.name, devices)
     if name := spec.bootstrap_ref.get("name"):
@@ -123,7 +125,7 @@ async def _clone(
     return Clone(
         name=vm.metadata.name,
         template=spec.template,
-        place=msgspec.structs.replace(scene.place, host=step.host),
+        place=msgspec.structs.replace(observed.place, host=step.host),
         instance_uuid=vm.metadata.uid,
         cpus=spec.cpus,
         cores_per_socket=spec.num_cores_per_socket,
@@ -132,8 +134,8 @@ async def _clone(
         additional_disks_gib=tuple(whole.get("additionalDisksGiB") or ()),
         linked=is_linked(vm),
         snapshot=spec.snapshot,
-        lock_memory=bool(scene.requested.devices),
-        extra=_settings(scene, vm) | extra,
+        lock_memory=bool(observed.requested.devices),
+        extra=_settings(observed, vm) | extra,
         networks=tuple(one.network_name for one in spec.network.devices),
         macs=tuple(one.get("macAddr") or "" for one in devices),
         nested=spec.nested_hv,
@@ -146,34 +148,36 @@ def _cards(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return (spec.get("network") or {}).get("devices") or []
 
 
-def _reconfiguration(step: Configure, scene: Scene, vm: VSphereVM) -> Reconfiguration:
-    groups = {one.name: one for one in scene.host.device_groups} if scene.host is not None else {}
-    there = scene.state.devices if scene.state is not None else ()
-    wants = bool(scene.requested.devices)
+def _reconfiguration(step: Reconfigure, observed: Observed, vm: VSphereVM) -> Reconfiguration:
+    groups = (
+        {one.name: one for one in observed.host.device_groups} if observed.host is not None else {}
+    )
+    there = observed.state.devices if observed.state is not None else ()
+    wants = bool(observed.requested.devices)
     return Reconfiguration(
         add=additions(step.add, groups, there),
         remove=step.remove,
-        extra=_settings(scene, vm) if wants else {},
+        extra=_settings(observed, vm) if wants else {},
         lock_memory=True if wants or there else None,
         cpu_hot_add=False if wants else None,
     )
 
 
-def _settings(scene: Scene, vm: VSphereVM) -> dict[str, str]:
+def _settings(observed: Observed, vm: VSphereVM) -> dict[str, str]:
     """What the user says, and what the devices need where the user says nothing."""
     custom = vm.spec.custom_vmx_keys
-    return {**extra_config(_memories(scene), scene.requested, custom), **custom}
+    return {**extra_config(_memories(observed), observed.requested, custom), **custom}
 
 
-def _memories(scene: Scene) -> Sequence[int]:
+def _memories(observed: Observed) -> Sequence[int]:
     """Memory in GiB of the whole cards that a machine may have, as far as it is known.
 
     vCenter may take another device than the promised one, and the promise may move to another host:
     what is asked for counts as the largest card that it allows.
     """
-    cards = {device.id: device.ids for device in scene.host.devices} if scene.host else {}
+    cards = {device.id: device.ids for device in observed.host.devices} if observed.host else {}
     found: list[int] = []
-    for allocation in scene.reservation.allocations if scene.reservation is not None else ():
+    for allocation in observed.reservation.allocations if observed.reservation is not None else ():
         sizes = [gpu_memory_gib(cards[device]) for device in allocation.devices if device in cards]
         if isinstance(allocation.request, PassthroughRequest):
             sizes = [max([*sizes, *map(gpu_memory_gib, allocation.request.allowed)], default=0)]

@@ -23,7 +23,7 @@ async def held(client: Client, resource: Resource[T], obj: KubeObject, finalizer
     return await _write(client, resource, obj, [*_meta(obj).finalizers, finalizer])
 
 
-async def let_go(client: Client, resource: Resource[T], obj: T, finalizer: str) -> None:
+async def remove_finalizer(client: Client, resource: Resource[T], obj: T, finalizer: str) -> None:
     """Nothing of the object is left with us. Raises ConflictError."""
     rest = [one for one in _meta(obj).finalizers if one != finalizer]
     with contextlib.suppress(NotFoundError):

@@ -12,7 +12,7 @@ from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS
 from laneway.kube.resource import Metadata, Resource, T
 
 
-class Whole(NamedTuple, Generic[T]):
+class WithSpec(NamedTuple, Generic[T]):
     """An object as it is read, and its spec as it is written."""
 
     known: T
@@ -27,18 +27,18 @@ class _Spec(msgspec.Struct, frozen=True):
     spec: Mapping[str, Any] = {}
 
 
-def whole(resource: Resource[T]) -> Resource[Whole[T]]:
+def whole(resource: Resource[T]) -> Resource[WithSpec[T]]:
     """The same objects with all of their spec."""
     return Resource(
         resource.group,
         resource.version,
         resource.plural,
         resource.namespaced,
-        Whole[T],
+        WithSpec[T],
         resource.kind or resource.type.__name__,
-        lambda _, raw: Whole(resource.decode(raw), decode(_Spec, raw).spec),
+        lambda _, raw: WithSpec(resource.decode(raw), decode(_Spec, raw).spec),
     )
 
 
-WHOLE_MACHINES = whole(VSPHERE_MACHINES)
-WHOLE_VMS = whole(VSPHERE_VMS)
+MACHINES_WITH_SPEC = whole(VSPHERE_MACHINES)
+VMS_WITH_SPEC = whole(VSPHERE_VMS)

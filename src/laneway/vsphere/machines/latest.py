@@ -15,7 +15,7 @@ from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, T, key_of
 
 
-class Newest(Generic[T]):
+class Latest(Generic[T]):
     """Of the objects of one kind whose status is ours alone to write."""
 
     def __init__(self, informer: Informer[T], read: Callable[[Key], Awaitable[T]]) -> None:
@@ -42,7 +42,7 @@ class Newest(Generic[T]):
         old = shown is None or _version(shown) < _version(answer)
         self._known[key] = answer if old else None
 
-    def doubt(self, key: Key) -> None:
+    def invalidate(self, key: Key) -> None:
         """Somebody has changed an object, and the cache need not show it yet."""
         self._known.pop(key, None)
 

@@ -16,7 +16,7 @@ from laneway.core.vsphere.inventory.vms import TaskState, VmState
 from laneway.core.vsphere.placement.domain import Domain
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import parts_of
-from laneway.core.vsphere.provisioning.steps import PowerOff, Wish
+from laneway.core.vsphere.provisioning.steps import DesiredVm, PowerOffMode
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.parsing import read as read_devices
 from laneway.core.vsphere.spec.requests import Requested
@@ -33,10 +33,10 @@ _LINKED = "linkedClone"
 _REF = "VirtualMachine:"
 
 
-class Scene(NamedTuple):
+class Observed(NamedTuple):
     """What is wished, and what there is."""
 
-    wish: Wish
+    desired: DesiredVm
     domain: Domain
     place: Place
     """Where it is to be; the host is for the step to say."""
@@ -54,17 +54,17 @@ class Scene(NamedTuple):
 
     @property
     def requested(self) -> Requested:
-        return self.wish.requested
+        return self.desired.requested
 
 
-class Told(NamedTuple):
+class VCenterView(NamedTuple):
     """What vCenter says of a machine."""
 
     task: tuple[str, TaskState] | None
     there: VmState | None
 
 
-async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> Told:
+async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> VCenterView:
     """Ask vCenter; `last` is the last task, if its end is not known.
 
     Raises VCenterError, also for a VM of which vCenter cannot tell the configuration.
@@ -81,12 +81,17 @@ async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> Told:
             f"vCenter cannot read VM {there.name!r} ({there.ref}) now: bring back its datastore, "
             "or remove the VM from the inventory once it is off"
         )
-    return Told(task, there)
+    return VCenterView(task, there)
 
 
 def look(
-    vm: VSphereVM, told: Told, *, caches: VsphereCaches, fleet: Fleet, reservations: Reservations
-) -> Scene:
+    vm: VSphereVM,
+    told: VCenterView,
+    *,
+    caches: VsphereCaches,
+    fleet: Fleet,
+    reservations: Reservations,
+) -> Observed:
     """Look up everything else."""
     task, there = told
     if there is not None and not _is_ours(vm, there, caches):
@@ -106,11 +111,11 @@ def look(
         vgpudevices=vm.spec.vgpudevices,
         peer_to_peer=vm.spec.peer_to_peer,
     )
-    wish = Wish(
+    desired = DesiredVm(
         requested=requested,
         parts=parts_of(requested, hosts.values()),
         hardware_version=_hardware(vm.spec.hardware_version),
-        introduced=not are_told_early(
+        metadata_set=not are_told_early(
             [(one.mac_addr, one.device_name) for one in vm.spec.network.devices]
         ),
         group=_vm_group(vm, caches),
@@ -120,8 +125,8 @@ def look(
     )
     said = find_condition(vm.status.conditions, PROVISIONED)
     cloning = said is not None and said.reason == CLONING
-    return Scene(
-        wish=wish,
+    return Observed(
+        desired=desired,
         domain=domain,
         place=_place(vm, caches, host),
         problems=tuple(one for one in problems if not one.works),
@@ -158,8 +163,8 @@ def _hardware(text: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 4 else 0
 
 
-def _power_off(text: str) -> PowerOff:
-    return PowerOff(text) if text in {*PowerOff} else PowerOff.HARD
+def _power_off(text: str) -> PowerOffMode:
+    return PowerOffMode(text) if text in {*PowerOffMode} else PowerOffMode.HARD
 
 
 def _topology_cluster(vm: VSphereVM, caches: VsphereCaches) -> str:

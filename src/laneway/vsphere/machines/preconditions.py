@@ -13,7 +13,7 @@ WAITING_FOR_DATA = "WaitingForBootstrapData"
 WAITING_FOR_ZONE = "WaitingForFailureDomain"
 
 
-def why_waiting(
+def unmet_precondition(
     machine: VSphereMachine, above: Machine, cluster: Cluster, owners: Owners
 ) -> tuple[str, str] | None:
     """The reason and the words; None: nothing is in the way."""

@@ -20,34 +20,34 @@ from laneway.kube.capv import VSphereVM
 INVALID = "InvalidSpec"
 
 
-class Objection(NamedTuple):
+class Rejection(NamedTuple):
     """Why no VM is made until somebody writes another spec."""
 
     reason: str
     words: str
 
 
-def objection(vm: VSphereVM, spec: Mapping[str, Any]) -> Objection | None:
+def rejection(vm: VSphereVM, spec: Mapping[str, Any]) -> Rejection | None:
     """What speaks against making it; what a vCenter makes something of does not."""
     wrong = validation.created(validation.VM, vm.metadata.name, spec, "spec")
     if told := [words(one) for one in wrong if not one.works]:
-        return Objection(INVALID, "; ".join(told))
+        return Rejection(INVALID, "; ".join(told))
     try:
         resource_allocations(spec.get("resources"))
     except ValueError as error:
-        return Objection(INVALID, f"spec.{error}")
+        return Rejection(INVALID, f"spec.{error}")
     if fields := not_carried_out(spec):
         refusal = FieldNotSupported(fields)
-        return Objection(refusal.reason, refusal.words)
+        return Rejection(refusal.reason, refusal.words)
     return None
 
 
-def nameless(error: NamingError) -> Objection:
+def unusable_name(error: NamingError) -> Rejection:
     """What speaks against making a VM for whose name there is an unusable template."""
     if isinstance(error, BeyondError):
         refusal = FieldNotSupported(("spec.naming.template",), str(error))
-        return Objection(refusal.reason, refusal.words)
-    return Objection(INVALID, f"spec.naming.template: {error}")
+        return Rejection(refusal.reason, refusal.words)
+    return Rejection(INVALID, f"spec.naming.template: {error}")
 
 
 def words(problem: Problem) -> str:

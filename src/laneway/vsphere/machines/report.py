@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, find_condition, timestamp
-from laneway.core.vsphere.provisioning.steps import Configure, Ready, Step, SwitchOn
+from laneway.core.vsphere.provisioning.steps import PowerOn, Ready, Reconfigure, Step
 from laneway.kube.capv import VSPHERE_VMS, VmStatus, VSphereVM
 from laneway.vsphere.fleet.device_status import DevicesStatus, fault_words
 from laneway.vsphere.machines.changes import generation_of
@@ -25,15 +25,15 @@ from laneway.vsphere.machines.conditions import (
     Fact,
     conditions,
 )
-from laneway.vsphere.machines.context import Means
+from laneway.vsphere.machines.context import Context
 from laneway.vsphere.machines.faults import is_of_host, reason_of
-from laneway.vsphere.machines.observe import Scene, ref_text
-from laneway.vsphere.machines.rejection import Objection
-from laneway.vsphere.machines.retry_state import FOREVER, Memory
-from laneway.vsphere.machines.vm_conditions import Judgement, facts
+from laneway.vsphere.machines.observe import Observed, ref_text
+from laneway.vsphere.machines.rejection import Rejection
+from laneway.vsphere.machines.retry_state import FOREVER, RetryState
+from laneway.vsphere.machines.vm_conditions import Outcome, facts
 from laneway.vsphere.status import as_json
 
-_ABOUT_DEVICES = {Configure.__name__, SwitchOn.__name__}
+_ABOUT_DEVICES = {Reconfigure.__name__, PowerOn.__name__}
 _TOLD = (DEVICES, PROVISIONED)
 """Changes of these are events."""
 
@@ -41,36 +41,36 @@ _TOLD = (DEVICES, PROVISIONED)
 class Report:
     """Of one turn."""
 
-    def __init__(self, means: Means, memory: Memory) -> None:
-        self._means = means
-        self._memory = memory
+    def __init__(self, context: Context, retries: RetryState) -> None:
+        self._context = context
+        self._retries = retries
 
     async def tell(
         self,
         vm: VSphereVM,
         step: Step | None,
-        scene: Scene,
+        observed: Observed,
         *,
         task: str,
         cloning: bool,
-        against: Objection | None = None,
+        against: Rejection | None = None,
     ) -> VSphereVM:
         """Say what was decided; the object as it is then."""
-        memory = self._memory
-        state = scene.state
-        fault = memory.fault
-        devices_status = await self._standing(vm, scene)
+        retries = self._retries
+        state = observed.state
+        fault = retries.fault
+        devices_status = await self._standing(vm, observed)
         told = facts(
-            Judgement(
+            Outcome(
                 step=step,
                 devices_status=devices_status,
-                problems=scene.problems,
-                objection=against,
+                problems=observed.problems,
+                rejection=against,
                 fault=fault,
-                refused=self._refused(scene),
-                deleted=scene.wish.deleted,
-                power_off=scene.wish.power_off,
-                going_on=memory.ordering,
+                refused=self._refused(observed),
+                deleted=observed.desired.deleted,
+                power_off=observed.desired.power_off,
+                going_on=retries.ordering,
                 cloning=cloning,
             )
         )
@@ -88,22 +88,22 @@ class Report:
             else None
         )
         vm = await self._write(vm, told, status, devices)
-        if state is not None and not vm.spec.bios_uuid and not scene.wish.deleted:
+        if state is not None and not vm.spec.bios_uuid and not observed.desired.deleted:
             vm = await self._keep_uuid(vm, state.bios_uuid)
         return vm
 
     async def _keep_uuid(self, vm: VSphereVM, uuid: str) -> VSphereVM:
         """That this makes another generation is no news. Raises ConflictError."""
-        meta, memory = vm.metadata, self._memory
-        same = memory.wished == generation_of(vm)
+        meta, retries = vm.metadata, self._retries
+        same = retries.wished == generation_of(vm)
         body = {
             "metadata": {"resourceVersion": meta.resource_version},
             "spec": {"biosUUID": uuid},
         }
-        vm = await self._means.client.patch(VSPHERE_VMS, meta.name, body, meta.namespace)
+        vm = await self._context.client.patch(VSPHERE_VMS, meta.name, body, meta.namespace)
         if same:
-            memory.wished = generation_of(vm)
-        self._means.newest.wrote(vm)
+            retries.wished = generation_of(vm)
+        self._context.latest.wrote(vm)
         return vm
 
     async def unreachable(self, vm: VSphereVM, task: str, why: str) -> None:
@@ -111,7 +111,7 @@ class Report:
         deleted = vm.metadata.deletion_timestamp is not None
         told = [
             one
-            for one in facts(Judgement(step=None, unreachable=why, deleted=deleted))
+            for one in facts(Outcome(step=None, unreachable=why, deleted=deleted))
             if one.type != PROVISIONED
         ]
         kept = [
@@ -129,42 +129,42 @@ class Report:
         }
         await self._write(vm, [*told, *kept], status)
 
-    async def _standing(self, vm: VSphereVM, scene: Scene) -> DevicesStatus | None:
-        memory = self._memory
-        if not scene.requested.devices or scene.wish.deleted or scene.problems:
+    async def _standing(self, vm: VSphereVM, observed: Observed) -> DevicesStatus | None:
+        retries = self._retries
+        if not observed.requested.devices or observed.desired.deleted or observed.problems:
             return None
-        if scene.state is None and scene.reservation is None and memory.refusal is None:
+        if observed.state is None and observed.reservation is None and retries.refusal is None:
             return None
-        fault = memory.fault if memory.ordering in _ABOUT_DEVICES else None
-        return await self._means.reservations.tell(
+        fault = retries.fault if retries.ordering in _ABOUT_DEVICES else None
+        return await self._context.reservations.tell(
             vm,
-            scene.requested,
-            scene.state,
-            refusal=memory.refusal,
-            fault=fault if memory.refusal is None else None,
+            observed.requested,
+            observed.state,
+            refusal=retries.refusal,
+            fault=fault if retries.refusal is None else None,
         )
 
-    def _refused(self, scene: Scene) -> tuple[str, str] | None:
+    def _refused(self, observed: Observed) -> tuple[str, str] | None:
         """Why a machine that is off cannot be switched on with the devices that it has."""
-        memory = self._memory
-        if scene.state is not None and scene.state.on:
+        retries = self._retries
+        if observed.state is not None and observed.state.on:
             return None
-        if memory.refusal is not None:
-            return memory.refusal.reason, memory.refusal.words
-        fault = memory.fault
-        if fault is None or memory.ordering != SwitchOn.__name__ or not is_of_host(fault):
+        if retries.refusal is not None:
+            return retries.refusal.reason, retries.refusal.words
+        fault = retries.fault
+        if fault is None or retries.ordering != PowerOn.__name__ or not is_of_host(fault):
             return None
         return reason_of(fault), fault_words(fault)
 
     def _retry_after(self) -> str:
         """When the next attempt is due, for people and for whoever leads next."""
-        memory = self._memory
-        left = memory.due - time.monotonic()
-        if left <= 0 or memory.due == FOREVER:
+        retries = self._retries
+        left = retries.due - time.monotonic()
+        if left <= 0 or retries.due == FOREVER:
             return ""
-        if memory.shown[0] != memory.due:
-            memory.shown = memory.due, timestamp(self._means.clock() + timedelta(seconds=left))
-        return memory.shown[1]
+        if retries.shown[0] != retries.due:
+            retries.shown = retries.due, timestamp(self._context.clock() + timedelta(seconds=left))
+        return retries.shown[1]
 
     async def _write(
         self,
@@ -174,18 +174,18 @@ class Report:
         devices: Sequence[Any] | None = None,
     ) -> VSphereVM:
         """`devices`: how each stands; None: what was said of them still holds."""
-        now, memory = timestamp(self._means.clock()), self._memory
+        now, retries = timestamp(self._context.clock()), self._retries
         new = conditions(vm.status.conditions, told, vm.metadata.generation, now)
         there = list(vm.status.pci_devices)
         if devices is None:
             devices = there
-        if _same(vm.status, status, new) and devices in (there, memory.told):
+        if _same(vm.status, status, new) and devices in (there, retries.told):
             return vm
-        written = await self._means.statuses.apply(
+        written = await self._context.statuses.apply(
             VSPHERE_VMS, vm, {**status, "conditions": as_json(new)}, devices
         )
-        self._means.newest.wrote(written)
-        memory.told = devices
+        self._context.latest.wrote(written)
+        retries.told = devices
         for one in new:
             before = find_condition(vm.status.conditions, one.type)
             changed = before is None or (before.status, before.reason) != (one.status, one.reason)
@@ -194,12 +194,14 @@ class Report:
         return written
 
     def _is_bad(self, one: Condition) -> bool:
-        trouble = self._memory.fault is not None or self._memory.refusal is not None
+        trouble = self._retries.fault is not None or self._retries.refusal is not None
         return one.status == "False" and (trouble or one.reason in _BAD)
 
     def event(self, vm: VSphereVM, reason: str, message: str, *, warning: bool) -> None:
         """Say it as an event, too."""
-        self._means.recorder.record(VSPHERE_VMS.ref(vm), reason, message or reason, warning=warning)
+        self._context.recorder.record(
+            VSPHERE_VMS.ref(vm), reason, message or reason, warning=warning
+        )
 
 
 _BAD = {

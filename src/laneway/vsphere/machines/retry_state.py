@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from laneway.core.refusals.base import Refusal
 from laneway.core.vsphere.inventory.vms import Fault
-from laneway.core.vsphere.provisioning.steps import Past
+from laneway.core.vsphere.provisioning.steps import History
 
 FOREVER = float("inf")
 DOUBTS = 3
@@ -36,15 +36,15 @@ class Pace(NamedTuple):
     """Between two looks at a task, should its end not be told."""
     rest: float = 120.0
     """Between two looks at a machine that is as it should be, or waits for something to change."""
-    pardon: float = 600.0
+    readmit: float = 600.0
     """Until a host that would not take or start a machine is tried again, though nothing is known
     to have changed: its memory and processors are not followed."""
-    linger: float = 10.0
+    await_clone: float = 10.0
     """How long a clone whose answer was lost may take to show up anywhere."""
 
 
 @dataclass
-class Memory:
+class RetryState:
     """Of one VSphereVM, by its uid."""
 
     uid: str
@@ -72,23 +72,23 @@ class Memory:
     """Something of the inventory has changed since anything was ordered."""
     spec: Mapping[str, Any] | None = None
     """All that the object says, read before anything is ordered for it."""
-    lingered: bool = False
+    clone_awaited: bool = False
     one_by_one: bool = False
-    introduced: bool = False
-    joined: bool = False
-    given_up: bool = False
-    asked_guest: bool = False
+    metadata_set: bool = False
+    in_vm_group: bool = False
+    cancelled: bool = False
+    guest_asked: bool = False
     guest_deaf: bool = False
     """The guest cannot be asked to shut down."""
     told: Sequence[Any] | None = None
     """What was last written of its devices, which CAPV's own definitions do not keep."""
-    struck: dict[str, float] = field(default_factory=dict)
+    excluded: dict[str, float] = field(default_factory=dict)
     """Hosts that would not take or start it, and when they are to be tried again."""
-    doubted: tuple[str, int] = ("", 0)
+    suspected: tuple[str, int] = ("", 0)
     """The host that last failed it for what may be of others, and how often in a row."""
     tried: str = ""
     """The host that was last told to take or start it; empty: something else was ordered since."""
-    stirred: set[str] = field(default_factory=set)
+    changed_hosts: set[str] = field(default_factory=set)
     """Those of these hosts where something has changed since."""
 
     def failed(self, fault: Fault, now: float, pace: Pace, *, terminal: bool) -> float:
@@ -106,47 +106,47 @@ class Memory:
         self.due = 0.0
         self.fault = None
         self.blocked = False
-        self.doubted = ("", 0)
+        self.suspected = ("", 0)
 
     def order(self, host: str = "") -> None:
         """Something is ordered; `host`: of the one that is to take or start it."""
         self.news = False
         self.tried = host
-        self.stirred.discard(host)
+        self.changed_hosts.discard(host)
 
-    def doubt(self, host: str) -> bool:
+    def suspect(self, host: str) -> bool:
         """Count a failure that may be of others than the host; whether it counts as the host's."""
-        before, times = self.doubted
-        self.doubted = (host, times + 1 if host == before else 1)
-        return self.doubted[1] >= DOUBTS
+        before, times = self.suspected
+        self.suspected = (host, times + 1 if host == before else 1)
+        return self.suspected[1] >= DOUBTS
 
-    def strike(self, host: str, now: float, pace: Pace, *, doubted: bool = False) -> None:
-        """A host would not take or start it; `doubted`: which may have been of others."""
-        self.struck[host] = now + (self._wait(pace) if doubted else pace.pardon)
-        self.doubted = ("", 0)
+    def exclude(self, host: str, now: float, pace: Pace, *, suspected: bool = False) -> None:
+        """A host would not take or start it; `suspected`: which may have been of others."""
+        self.excluded[host] = now + (self._wait(pace) if suspected else pace.readmit)
+        self.suspected = ("", 0)
         self.attempts += 1
 
     def forgive(self, now: float, pace: Pace) -> bool:
         """Whether there are hosts to try again, as something has changed there; but not at once."""
-        forgiven = self.stirred & self.struck.keys()
+        forgiven = self.changed_hosts & self.excluded.keys()
         for host in forgiven:
-            del self.struck[host]
+            del self.excluded[host]
         if forgiven:
             self.due = now + self._wait(pace)
         return bool(forgiven)
 
-    def pardon(self, now: float) -> None:
+    def readmit(self, now: float) -> None:
         """Try hosts again that would not take or start it long ago."""
-        self.struck = {host: until for host, until in self.struck.items() if until > now}
+        self.excluded = {host: until for host, until in self.excluded.items() if until > now}
 
     def rest(self, now: float, pace: Pace) -> float:
         """Until it is asked again for what was refused, if nothing changes before."""
-        return min([pace.rest, *(until - now for until in self.struck.values())])
+        return min([pace.rest, *(until - now for until in self.excluded.values())])
 
     def changed(self, hosts: frozenset[str], now: float, pace: Pace) -> None:
         """Something of the inventory has changed: what could not be may be possible now."""
         self.news = True
-        self.stirred |= hosts & {self.tried, *self.struck}
+        self.changed_hosts |= hosts & {self.tried, *self.excluded}
         self.refusal = None
         if self.blocked:
             self.blocked = False
@@ -160,18 +160,18 @@ class Memory:
             self.refusal = None
             self.succeeded()
 
-    def past(self, *, made: bool, ordered: bool, patience: bool) -> Past:
+    def history(self, *, made: bool, ordered: bool, patience: bool) -> History:
         """The same, as steps are decided from it."""
-        return Past(
+        return History(
             made=made,
             ordered=ordered,
-            lingered=self.lingered,
+            clone_awaited=self.clone_awaited,
             one_by_one=self.one_by_one,
-            introduced=self.introduced,
-            joined=self.joined,
-            struck=frozenset(self.struck),
-            given_up=self.given_up,
-            asked_guest=self.asked_guest,
+            metadata_set=self.metadata_set,
+            in_vm_group=self.in_vm_group,
+            excluded=frozenset(self.excluded),
+            cancelled=self.cancelled,
+            guest_asked=self.guest_asked,
             patience=patience,
         )
 

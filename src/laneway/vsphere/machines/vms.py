@@ -24,15 +24,15 @@ from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.reservations import Reservations
-from laneway.vsphere.machines.changes import generation_of, is_news, is_same
-from laneway.vsphere.machines.context import Means
+from laneway.vsphere.machines.changes import generation_of, is_same, needs_reconcile
+from laneway.vsphere.machines.context import Context
 from laneway.vsphere.machines.finalizers import VM as FINALIZER
 from laneway.vsphere.machines.finalizers import held
-from laneway.vsphere.machines.full_spec import WHOLE_VMS
-from laneway.vsphere.machines.latest import Newest
+from laneway.vsphere.machines.full_spec import VMS_WITH_SPEC
+from laneway.vsphere.machines.latest import Latest
 from laneway.vsphere.machines.ownership import cluster_of, is_paused, of_cluster
-from laneway.vsphere.machines.reconcile import Attempt
-from laneway.vsphere.machines.retry_state import Memory, Pace
+from laneway.vsphere.machines.reconcile import VmReconciliation
+from laneway.vsphere.machines.retry_state import Pace, RetryState
 from laneway.vsphere.port import VCenter, VCenterError
 from laneway.vsphere.status import Statuses
 
@@ -63,8 +63,8 @@ class Vms(Leading[Key]):
     ) -> None:
         super().__init__()
         self._caches = caches
-        self._newest = Newest(caches.vms, self._read)
-        self._means = Means(
+        self._latest = Latest(caches.vms, self._read)
+        self._context = Context(
             client,
             caches,
             fleet,
@@ -72,11 +72,11 @@ class Vms(Leading[Key]):
             recorder,
             pace or Pace(),
             clock,
-            self._newest,
+            self._latest,
             Statuses(client),
             self._watch,
         )
-        self._memories: dict[Key, Memory] = {}
+        self._memories: dict[Key, RetryState] = {}
         self._watches: dict[Key, tuple[str, asyncio.Task[None]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.needs = (
@@ -100,17 +100,17 @@ class Vms(Leading[Key]):
     # ------------------------------------------------------------------------------- what changes
 
     def _vm_changed(self, before: VSphereVM | None, after: VSphereVM | None) -> None:
-        if is_news(before, after) and not self._is_own(before, after):
+        if needs_reconcile(before, after) and not self._is_own(before, after):
             self.ask([key_of(one) for one in (after or before,) if one is not None])
 
     def _is_own(self, before: VSphereVM | None, after: VSphereVM | None) -> bool:
         """Whether a change of the spec is the uid that we wrote there."""
         if before is None or after is None:
             return False
-        memory = self._memories.get(key_of(after))
-        if memory is None or memory.uid != after.metadata.uid:
+        retries = self._memories.get(key_of(after))
+        if retries is None or retries.uid != after.metadata.uid:
             return False
-        return memory.wished == generation_of(after) and is_same(before, after)
+        return retries.wished == generation_of(after) and is_same(before, after)
 
     def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
         if before is None or after is None or before.spec.paused == after.spec.paused:
@@ -125,13 +125,13 @@ class Vms(Leading[Key]):
 
     def _hosts_changed(self, vcenter: str, hosts: frozenset[str]) -> None:
         now = time.monotonic()
-        for key, memory in self._memories.items():
-            if self._means.fleet.name(memory.server) != vcenter:
+        for key, retries in self._memories.items():
+            if self._context.fleet.name(retries.server) != vcenter:
                 continue
-            waits = memory.blocked or memory.refusal is not None
+            waits = retries.blocked or retries.refusal is not None
             if hosts:
-                memory.changed(hosts, now, self._means.pace)
-            if not hosts or waits or memory.host in hosts:
+                retries.changed(hosts, now, self._context.pace)
+            if not hosts or waits or retries.host in hosts:
                 self.ask([key])
 
     # ------------------------------------------------------------------------------------- working
@@ -139,7 +139,7 @@ class Vms(Leading[Key]):
     async def reconcile(self, key: Key) -> Retry | None:
         """Bring one machine a step further."""
         try:
-            vm = await self._newest.get(key)
+            vm = await self._latest.get(key)
         except NotFoundError:
             self._memories.pop(key, None)
             if watched := self._watches.pop(key, None):
@@ -151,38 +151,38 @@ class Vms(Leading[Key]):
             if FINALIZER not in vm.metadata.finalizers:
                 if vm.metadata.deletion_timestamp is not None:
                     return None
-                vm = await held(self._means.client, VSPHERE_VMS, vm, FINALIZER)
-                self._newest.wrote(vm)
-            return await Attempt(self._means, vm, self._memory(key, vm)).run()
+                vm = await held(self._context.client, VSPHERE_VMS, vm, FINALIZER)
+                self._latest.wrote(vm)
+            return await VmReconciliation(self._context, vm, self._retries(key, vm)).run()
         except ConflictError:
-            self._newest.doubt(key)
+            self._latest.invalidate(key)
             return Retry(CONFLICT_SECONDS)
 
     async def _read(self, key: Key) -> VSphereVM:
         """All of it is needed when it is looked at for the first time."""
-        found = await self._means.client.get(WHOLE_VMS, key.name, key.namespace)
-        self._memory(key, found.known).spec = found.spec
+        found = await self._context.client.get(VMS_WITH_SPEC, key.name, key.namespace)
+        self._retries(key, found.known).spec = found.spec
         return found.known
 
-    def _memory(self, key: Key, vm: VSphereVM) -> Memory:
+    def _retries(self, key: Key, vm: VSphereVM) -> RetryState:
         meta = vm.metadata
-        memory = self._memories.get(key)
-        if memory is None or memory.uid != meta.uid:
-            memory = self._memories[key] = Memory(meta.uid)
-            memory.wished = generation_of(vm)
-            memory.due = time.monotonic() + self._still_to_wait(vm)
-        memory.server = vm.spec.server
-        memory.rewritten(generation_of(vm))
-        return memory
+        retries = self._memories.get(key)
+        if retries is None or retries.uid != meta.uid:
+            retries = self._memories[key] = RetryState(meta.uid)
+            retries.wished = generation_of(vm)
+            retries.due = time.monotonic() + self._still_to_wait(vm)
+        retries.server = vm.spec.server
+        retries.rewritten(generation_of(vm))
+        return retries
 
     def _still_to_wait(self, vm: VSphereVM) -> float:
         """Whoever leads after another waits as that one would have."""
         try:
             until = datetime.fromisoformat(vm.status.retry_after)
-            left = (until - self._means.clock()).total_seconds()
+            left = (until - self._context.clock()).total_seconds()
         except (ValueError, TypeError):
             return 0.0
-        return min(max(left, 0.0), self._means.pace.longest)
+        return min(max(left, 0.0), self._context.pace.longest)
 
     def _watch(self, key: Key, vcenter: VCenter, task: str) -> None:
         """Have the machine looked at again when a task ends."""
@@ -199,7 +199,7 @@ class Vms(Leading[Key]):
             await vcenter.finished(task)
         except VCenterError as error:
             log.info("%s: the end of %s is not told: %s", key, task, error)
-            await asyncio.sleep(self._means.pace.look)
+            await asyncio.sleep(self._context.pace.look)
         self.queue.add(key)
 
     async def run(self) -> None:
@@ -212,4 +212,4 @@ class Vms(Leading[Key]):
             self._group = None
             self._watches.clear()
             self._memories.clear()
-            self._newest.forget()
+            self._latest.forget()

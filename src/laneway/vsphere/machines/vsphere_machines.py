@@ -22,7 +22,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.machines import finalizers
-from laneway.vsphere.machines.changes import is_news
+from laneway.vsphere.machines.changes import needs_reconcile
 from laneway.vsphere.machines.conditions import (
     DELETING,
     NOT_PROVISIONED,
@@ -31,12 +31,12 @@ from laneway.vsphere.machines.conditions import (
     conditions,
     with_summary,
 )
-from laneway.vsphere.machines.full_spec import WHOLE_MACHINES
-from laneway.vsphere.machines.latest import Newest
+from laneway.vsphere.machines.full_spec import MACHINES_WITH_SPEC
+from laneway.vsphere.machines.latest import Latest
 from laneway.vsphere.machines.mirror import is_under_way, mirrored, shown
 from laneway.vsphere.machines.ownership import Owners, is_paused, of_cluster, owner_name, owners_of
-from laneway.vsphere.machines.preconditions import WAITING_FOR_OWNER, why_waiting
-from laneway.vsphere.machines.rejection import nameless
+from laneway.vsphere.machines.preconditions import WAITING_FOR_OWNER, unmet_precondition
+from laneway.vsphere.machines.rejection import unusable_name
 from laneway.vsphere.machines.vm_spec import changes, labels_of, vm_name, vm_spec
 from laneway.vsphere.status import Statuses, as_json
 
@@ -64,7 +64,7 @@ class VsphereMachines(Leading[Key]):
         self._caches = caches
         self._recorder = recorder
         self._clock = clock
-        self._newest = Newest(caches.vsphere_machines, self._read)
+        self._latest = Latest(caches.vsphere_machines, self._read)
         self._statuses = Statuses(client)
         self._made: dict[str, Key] = {}
         """Where the VSphereVM of each machine was found last, by the machine's uid."""
@@ -90,7 +90,7 @@ class VsphereMachines(Leading[Key]):
     def _changed(self, before: VSphereMachine | None, after: VSphereMachine | None) -> None:
         if after is None and before is not None:
             self._made.pop(before.metadata.uid, None)
-        if is_news(before, after):
+        if needs_reconcile(before, after):
             self.ask(key_of(one) for one in (after or before,) if one is not None)
 
     def _vm_changed(self, before: VSphereVM | None, after: VSphereVM | None) -> None:
@@ -122,7 +122,7 @@ class VsphereMachines(Leading[Key]):
     async def reconcile(self, key: Key) -> Retry | None:
         """Bring one machine to what it should be."""
         try:
-            machine = await self._newest.get(key)
+            machine = await self._latest.get(key)
         except NotFoundError:
             return None
         owners = owners_of(machine, self._caches)
@@ -134,7 +134,7 @@ class VsphereMachines(Leading[Key]):
             else:
                 await self._provide(machine, owners)
         except ConflictError:
-            self._newest.doubt(key)
+            self._latest.invalidate(key)
             return Retry(CONFLICT_SECONDS)
         return None
 
@@ -150,18 +150,18 @@ class VsphereMachines(Leading[Key]):
             machine, spec = await self._held(machine)
         vm = self._vm_of(machine)
         bootstrap = above.spec.bootstrap.data_secret_name or ""
-        waits = None if vm is not None else why_waiting(machine, above, cluster, owners)
+        waits = None if vm is not None else unmet_precondition(machine, above, cluster, owners)
         if waits is not None:
             await self._wait(machine, *waits)
             return
         if vm is None:
             if spec is None:
                 meta = machine.metadata
-                spec = (await self._client.get(WHOLE_MACHINES, meta.name, meta.namespace)).spec
+                spec = (await self._client.get(MACHINES_WITH_SPEC, meta.name, meta.namespace)).spec
             try:
                 name = vm_name(above.metadata.name, spec)
             except NamingError as error:
-                await self._wait(machine, *nameless(error))
+                await self._wait(machine, *unusable_name(error))
                 return
             spec = vm_spec(spec, infrastructure, owners.zone, owners.domain, bootstrap)
             await self._make(machine, name, spec)
@@ -172,8 +172,8 @@ class VsphereMachines(Leading[Key]):
 
     async def _held(self, machine: VSphereMachine) -> tuple[VSphereMachine, Mapping[str, Any]]:
         """It waits for us from now on; with all of its spec, of which a VM is made most often."""
-        whole = await finalizers.held(self._client, WHOLE_MACHINES, machine, finalizers.MACHINE)
-        self._newest.wrote(whole.known)
+        whole = await finalizers.held(self._client, MACHINES_WITH_SPEC, machine, finalizers.MACHINE)
+        self._latest.wrote(whole.known)
         return whole.known, whole.spec
 
     async def _read(self, key: Key) -> VSphereMachine:
@@ -238,7 +238,7 @@ class VsphereMachines(Leading[Key]):
                 "spec": {"providerID": f"vsphere://{vm.spec.bios_uuid}"},
             }
             machine = await self._client.patch(VSPHERE_MACHINES, meta.name, body, meta.namespace)
-            self._newest.wrote(machine)
+            self._latest.wrote(machine)
         told = mirrored(vm)
         if not any(one.type == PROVISIONED for one in told):
             told.insert(0, Fact(PROVISIONED, False, NOT_PROVISIONED, "Its VM is looked at"))
@@ -279,7 +279,7 @@ class VsphereMachines(Leading[Key]):
         status: dict[str, Any] = {"addresses": [*addresses], "conditions": as_json(new)}
         if provisioned:
             status["initialization"] = {"provisioned": True}
-        self._newest.wrote(
+        self._latest.wrote(
             await self._statuses.apply(VSPHERE_MACHINES, machine, status, devices, zone)
         )
 
@@ -290,7 +290,9 @@ class VsphereMachines(Leading[Key]):
             return
         vm = self._vm_of(machine)
         if vm is None and (vm := await self._there(machine)) is None:
-            await finalizers.let_go(self._client, VSPHERE_MACHINES, machine, finalizers.MACHINE)
+            await finalizers.remove_finalizer(
+                self._client, VSPHERE_MACHINES, machine, finalizers.MACHINE
+            )
             return
         meta = vm.metadata
         if meta.deletion_timestamp is None:
@@ -314,7 +316,7 @@ class VsphereMachines(Leading[Key]):
         try:
             await super().run()
         finally:
-            self._newest.forget()
+            self._latest.forget()
             self._made.clear()
 
 

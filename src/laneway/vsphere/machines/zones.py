@@ -41,7 +41,7 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
     conditions: list[Condition] = msgspec.field(default_factory=list)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class VCenterView(msgspec.Struct, frozen=True, kw_only=True):
     """A VSphereDeploymentZone with its status."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -53,7 +53,7 @@ _STATES = Resource(
     DEPLOYMENT_ZONES.version,
     DEPLOYMENT_ZONES.plural,
     False,
-    Told,
+    VCenterView,
     "VSphereDeploymentZone",
 )
 

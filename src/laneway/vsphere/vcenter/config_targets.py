@@ -20,7 +20,7 @@ Kind = tuple[int, int]
 """Device and vendor of a card."""
 
 
-class Told(NamedTuple):
+class VCenterView(NamedTuple):
     """A vGPU profile."""
 
     memory_gib: int
@@ -33,7 +33,7 @@ class Told(NamedTuple):
 class Target(msgspec.Struct, frozen=True):
     """Of one host."""
 
-    profiles: dict[str, Told] = {}
+    profiles: dict[str, VCenterView] = {}
     largest: dict[Kind, int] = {}
     """The largest framebuffer of each kind of card, GiB."""
     groups: tuple[DeviceGroup, ...] = ()
@@ -44,11 +44,11 @@ NOTHING = Target()
 
 def target_of(told: Any) -> Target:
     """From a `ConfigTarget`; what an older vCenter does not know of is empty."""
-    profiles: dict[str, Told] = {}
+    profiles: dict[str, VCenterView] = {}
     for one in _list(told, "vgpuProfileInfo"):
         name = sys.intern(one.profileName)
         before = profiles[name].kinds if name in profiles else frozenset()
-        profiles[name] = Told(
+        profiles[name] = VCenterView(
             int(one.fbSizeInGib),  # pyVmomi's own kind of number is for nobody else
             one.profileSharing == "mig",
             one.profileClass == "compute",

@@ -28,19 +28,19 @@ def unescaped(name: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
 
 
-def same(wish: str, kept: str) -> bool:
+def same(desired: str, kept: str) -> bool:
     """Whether a name that somebody wrote is that of an object."""
-    return wish == kept or escaped(wish) == escaped(kept)
+    return desired == kept or escaped(desired) == escaped(kept)
 
 
-def is_pattern(wish: str) -> bool:
+def is_pattern(desired: str) -> bool:
     """Whether somebody wrote `*` or `?` for what he leaves open, as for govc."""
-    return "*" in wish or "?" in wish
+    return "*" in desired or "?" in desired
 
 
-def like(wish: str, kept: str) -> bool:
+def like(desired: str, kept: str) -> bool:
     """Whether a pattern that somebody wrote fits the name of an object. Brackets are themselves."""
-    return fnmatchcase(unescaped(kept), unescaped(wish).replace("[", "[[]"))
+    return fnmatchcase(unescaped(kept), unescaped(desired).replace("[", "[[]"))
 
 
 def parts(path: str) -> tuple[str, ...]:

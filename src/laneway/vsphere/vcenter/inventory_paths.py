@@ -61,19 +61,19 @@ class Names:
     def read(cls, content: Any, stub: Stub) -> Names:
         return cls(read_view(content, stub, content.rootFolder, _PATHS))
 
-    def find(self, kind: Any, wish: str, *, called: str, under: str = "") -> Entity:
+    def find(self, kind: Any, desired: str, *, called: str, under: str = "") -> Entity:
         """The one object of a kind that a name, path or reference means, at or below another."""
-        fitting = self.fitting(kind, wish, under=under)
-        return self._only(fitting, self._of(kind, under), f"{called} {wish!r}")
+        fitting = self.fitting(kind, desired, under=under)
+        return self._only(fitting, self._of(kind, under), f"{called} {desired!r}")
 
-    def fitting(self, kind: Any, wish: str, *, under: str = "") -> list[Entity]:
+    def fitting(self, kind: Any, desired: str, *, under: str = "") -> list[Entity]:
         """Those that may be meant: none, one, or several that nothing tells apart."""
         there = self._of(kind, under)
-        if (meant := self._entities.get(wish)) in there:
+        if (meant := self._entities.get(desired)) in there:
             return [meant]
-        fitting = [one for one in there if self._fits(wish, one, same)]
-        if not fitting and is_pattern(wish):
-            fitting = [one for one in there if self._fits(wish, one, like)]
+        fitting = [one for one in there if self._fits(desired, one, same)]
+        if not fitting and is_pattern(desired):
+            fitting = [one for one in there if self._fits(desired, one, like)]
         if len(fitting) > 1:
             top = min(len(self._chain(one)) for one in fitting)
             fitting = [one for one in fitting if len(self._chain(one)) == top]
@@ -120,12 +120,12 @@ class Names:
             chain.append(above)
         return chain[::-1]
 
-    def _fits(self, wish: str, one: Entity, fits: Callable[[str, str], bool]) -> bool:
-        if fits(wish, one.name):
+    def _fits(self, desired: str, one: Entity, fits: Callable[[str, str], bool]) -> bool:
+        if fits(desired, one.name):
             return True
-        names = parts(wish)
+        names = parts(desired)
         chain = self._chain(one)
-        if wish.startswith("/") and len(names) != len(chain):
+        if desired.startswith("/") and len(names) != len(chain):
             return False
         return 0 < len(names) <= len(chain) and all(
             fits(name, each.name)

@@ -80,10 +80,10 @@ class Places:
         names = self.names(content, stub)
         return bound(_folder(names, _datacenter(names, place.datacenter), place.folder), stub)
 
-    def cluster(self, content: Any, stub: Stub, wish: str) -> Any:
+    def cluster(self, content: Any, stub: Stub, desired: str) -> Any:
         """By reference, name or path."""
         names = self.names(content, stub)
-        return bound(names.find(vim.ClusterComputeResource, wish, called="cluster").thing, stub)
+        return bound(names.find(vim.ClusterComputeResource, desired, called="cluster").thing, stub)
 
     def cluster_of_pool(self, content: Any, stub: Stub, place: Place) -> str:
         """The ref of the compute resource that the wished resource pool is of."""
@@ -106,51 +106,53 @@ class Places:
             return None
         return bound(_root_pool(names, to), stub)
 
-    def template(self, content: Any, stub: Stub, wish: str, datacenter: str) -> Any:
+    def template(self, content: Any, stub: Stub, desired: str, datacenter: str) -> Any:
         """By UUID, by path, or by a name that is unique in its datacenter."""
         search = bound(content.searchIndex, stub)
-        if _UUID.fullmatch(wish):
+        if _UUID.fullmatch(desired):
             for instance in (True, False):
-                found = search.FindByUuid(None, wish.lower(), True, instance)
+                found = search.FindByUuid(None, desired.lower(), True, instance)
                 if isinstance(found, vim.VirtualMachine):
                     return found
         names = self.names(content, stub)
         center = _datacenter(names, datacenter)
-        for path in _template_paths(wish, names.path(center) if center else ""):
+        for path in _template_paths(desired, names.path(center) if center else ""):
             found = search.FindByInventoryPath(path)
             if isinstance(found, vim.VirtualMachine):
                 return found
         container = center.thing if center else content.rootFolder
         there = read_view(content, stub, container, {vim.VirtualMachine: ["name"]})
         called = {ref: told.get("name", "") for ref, told in there.items()}
-        fitting = [ref for ref, name in called.items() if same(wish, name)]
-        where = f"template {wish!r}" + (f" in {center.name}" if center else "")
+        fitting = [ref for ref, name in called.items() if same(desired, name)]
+        where = f"template {desired!r}" + (f" in {center.name}" if center else "")
         ref = only(fitting, [f"{called[ref]} ({ref})" for ref in fitting], [], where)
         return vim.VirtualMachine(ref, stub)
 
 
-def _template_paths(wish: str, center: str) -> list[str]:
+def _template_paths(desired: str, center: str) -> list[str]:
     """Paths, from the root and escaped, that a wish may mean."""
-    steps = "/".join(escaped(part) for part in parts(wish))
-    if wish.startswith("/"):
+    steps = "/".join(escaped(part) for part in parts(desired))
+    if desired.startswith("/"):
         return [steps]
-    return [path.lstrip("/") for path in (f"{center}/vm/{steps}", f"{center}/vm/{escaped(wish)}")]
+    return [
+        path.lstrip("/") for path in (f"{center}/vm/{steps}", f"{center}/vm/{escaped(desired)}")
+    ]
 
 
-def _datacenter(names: Names, wish: str) -> Entity | None:
+def _datacenter(names: Names, desired: str) -> Entity | None:
     """None: there are several, and nobody said which."""
-    if wish and wish != "*":
-        return names.find(vim.Datacenter, wish, called="datacenter")
+    if desired and desired != "*":
+        return names.find(vim.Datacenter, desired, called="datacenter")
     try:
         return names.only(vim.Datacenter, called="datacenter")
     except NotFoundInVCenterError:
         return None
 
 
-def _folder(names: Names, center: Entity | None, wish: str) -> Any:
-    if wish:
+def _folder(names: Names, center: Entity | None, desired: str) -> Any:
+    if desired:
         under = center.ref if center else ""
-        return names.find(vim.Folder, wish, called="folder", under=under).thing
+        return names.find(vim.Folder, desired, called="folder", under=under).thing
     if center is None:
         center = names.only(vim.Datacenter, called="datacenter")
     return center.told["vmFolder"]
@@ -169,15 +171,15 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
     return cluster.told["resourcePool"]
 
 
-def named_pool(names: Names, wish: str, under: str) -> Entity:
+def named_pool(names: Names, desired: str, under: str) -> Entity:
     """A resource pool; a cluster stands for its root pool, as for CAPV, where no pool fits."""
     what = "resource pool"
-    if not names.fitting(vim.ResourcePool, wish, under=under) and names.fitting(
-        vim.ComputeResource, wish, under=under
+    if not names.fitting(vim.ResourcePool, desired, under=under) and names.fitting(
+        vim.ComputeResource, desired, under=under
     ):
-        cluster = names.find(vim.ComputeResource, wish, called=what, under=under)
+        cluster = names.find(vim.ComputeResource, desired, called=what, under=under)
         return names.get(ref_of(cluster.told.get("resourcePool")), called=what)
-    return names.find(vim.ResourcePool, wish, called=what, under=under)
+    return names.find(vim.ResourcePool, desired, called=what, under=under)
 
 
 def _root_pool(names: Names, host: Entity) -> Any:

@@ -30,19 +30,19 @@ class _Job(Generic[T]):
         self.answer: asyncio.Future[T] = self.loop.create_future()
         self.lock = threading.Lock()
         self.stub: Stub | None = None  # while a thread is at it
-        self.given_up = False
+        self.cancelled = False
 
     def give_up(self) -> None:
         with self.lock:
-            self.given_up = True
+            self.cancelled = True
             if self.stub is not None:
                 self.stub.sever()
 
     def begin(self, stub: Stub) -> bool:
         with self.lock:
-            stub.severed = self.given_up
+            stub.severed = self.cancelled
             self.stub = stub
-            return not self.given_up
+            return not self.cancelled
 
     def end(self, result: T | None, error: Exception | None) -> None:
         with self.lock:

@@ -18,7 +18,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, served
 from laneway.roles.install import install_crds
-from laneway.vsphere.machines.latest import Newest
+from laneway.vsphere.machines.latest import Latest
 from support.api_server import DATABASE, database, kubeconfig_of
 
 KIND = served(VSphereReservation)
@@ -31,7 +31,7 @@ class Site:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.cache = Informer(client, KIND)
-        self.newest = Newest(self.cache, self._read)
+        self.latest = Latest(self.cache, self._read)
         self.reads = 0
         self._watch: asyncio.Task[None] | None = None
 
@@ -65,7 +65,7 @@ class Site:
             self._watch = None
 
     async def host(self) -> str:
-        return str((await self.newest.get(KEY)).spec.host)
+        return str((await self.latest.get(KEY)).spec.host)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ async def test_an_own_write_counts_until_the_cache_shows_something_newer(site: S
     await site.shown("")
     assert await site.host() == ""
     await site.stand_still()
-    site.newest.wrote(await site.write("h1"))
+    site.latest.wrote(await site.write("h1"))
     assert await site.host() == "h1"
     await site.shown("h1")
     await site.write("h2")
@@ -127,7 +127,7 @@ async def test_an_answer_that_comes_after_a_newer_change_does_not_count(site: Si
     answer = await site.write("h1")
     await site.write("h2")
     await site.shown("h2")
-    site.newest.wrote(answer)
+    site.latest.wrote(answer)
     assert await site.host() == "h2"
 
 
@@ -135,26 +135,28 @@ async def test_what_is_gone_is_not_there_and_what_is_made_anew_is_another(site: 
     first = await site.make()
     await site.shown("")
     await site.host()
-    site.newest.wrote(await site.write("h1"))
+    site.latest.wrote(await site.write("h1"))
     await site.client.delete(KIND, "one", KEY.namespace)
     await site.shown(None)
     with pytest.raises(NotFoundError):
-        await site.newest.get(KEY)
+        await site.latest.get(KEY)
     second = await site.make()
     await site.shown("")
-    found = await site.newest.get(KEY)
+    found = await site.latest.get(KEY)
     assert found.metadata.uid == second.metadata.uid != first.metadata.uid
 
 
 @pytest.mark.parametrize(
-    "doubt", [lambda newest: newest.doubt(KEY), Newest.forget], ids=["conflict", "new leader"]
+    "invalidate",
+    [lambda latest: latest.invalidate(KEY), Latest.forget],
+    ids=["conflict", "new leader"],
 )
-async def test_who_doubts_asks_the_server(site: Site, doubt: Callable[[Any], None]) -> None:
+async def test_who_doubts_asks_the_server(site: Site, invalidate: Callable[[Any], None]) -> None:
     await site.make()
     await site.shown("")
     await site.host()
     await site.stand_still()
     await site.write("h1")
     assert await site.host() == ""
-    doubt(site.newest)
+    invalidate(site.latest)
     assert await site.host() == "h1"

@@ -44,7 +44,7 @@ def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
 
 
 @pytest.mark.parametrize(
-    ("wish", "ref"),
+    ("desired", "ref"),
     [
         ("/east/vm", "group-v1"),
         ("nodes", "group-v3"),
@@ -59,8 +59,8 @@ def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
         ("group-v10", "group-v10"),
     ],
 )
-def test_wishes_that_mean_one_folder(wish: str, ref: str) -> None:
-    assert names().find(vim.Folder, wish, called="folder", under="datacenter-1").ref == ref
+def test_wishes_that_mean_one_folder(desired: str, ref: str) -> None:
+    assert names().find(vim.Folder, desired, called="folder", under="datacenter-1").ref == ref
 
 
 POOLS = [
@@ -77,7 +77,7 @@ POOLS = [
 
 
 @pytest.mark.parametrize(
-    ("wish", "ref"),
+    ("desired", "ref"),
     [
         ("gpu*/Resources", "resgroup-1"),
         ("/east/host/gpu-?/Resources", "resgroup-1"),
@@ -91,12 +91,12 @@ POOLS = [
         ("/*/Resources", None),
     ],
 )
-def test_a_star_is_any_name_of_a_path(wish: str, ref: str | None) -> None:
+def test_a_star_is_any_name_of_a_path(desired: str, ref: str | None) -> None:
     if ref is None:
         with pytest.raises(NotFoundInVCenterError, match="there is no pool"):
-            names(POOLS).find(vim.ResourcePool, wish, called="pool")
+            names(POOLS).find(vim.ResourcePool, desired, called="pool")
     else:
-        assert names(POOLS).find(vim.ResourcePool, wish, called="pool").ref == ref
+        assert names(POOLS).find(vim.ResourcePool, desired, called="pool").ref == ref
 
 
 def test_a_star_that_fits_several_is_said() -> None:
@@ -112,7 +112,7 @@ def test_a_star_that_fits_several_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "under", "ref"),
+    ("desired", "under", "ref"),
     [
         ("/east/host/gpu-1", "", "resgroup-1"),  # a cluster means all of it, as for CAPV
         ("/east/host/gpu*", "", "resgroup-1"),
@@ -125,13 +125,13 @@ def test_a_star_that_fits_several_is_said() -> None:
     ],
 )
 def test_a_resource_pool_may_be_given_as_its_cluster(
-    wish: str, under: str, ref: str | None
+    desired: str, under: str, ref: str | None
 ) -> None:
     if ref is None:
         with pytest.raises(NotFoundInVCenterError, match=r"there is no resource pool.*/Resources"):
-            named_pool(names(POOLS), wish, under)
+            named_pool(names(POOLS), desired, under)
     else:
-        assert named_pool(names(POOLS), wish, under).ref == ref
+        assert named_pool(names(POOLS), desired, under).ref == ref
 
 
 def test_a_resource_pool_that_may_be_several_clusters_is_said() -> None:
@@ -146,10 +146,10 @@ def test_a_resource_pool_that_may_be_several_clusters_is_said() -> None:
         named_pool(names(twins), "gpu-1", "")
 
 
-@pytest.mark.parametrize("wish", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])
-def test_wishes_that_mean_none(wish: str) -> None:
+@pytest.mark.parametrize("desired", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])
+def test_wishes_that_mean_none(desired: str) -> None:
     with pytest.raises(NotFoundInVCenterError, match="there is no folder"):
-        names().find(vim.Folder, wish, called="folder", under="datacenter-1")
+        names().find(vim.Folder, desired, called="folder", under="datacenter-1")
 
 
 def test_nobody_is_guessed_for() -> None:

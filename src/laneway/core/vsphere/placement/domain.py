@@ -45,13 +45,13 @@ def _is(request: str, name: str) -> bool:
     return request in _ANY or request == name or request.rpartition("/")[2] == name
 
 
-def why_closed(host: Host, requested: Requested, struck: Collection[str] = ()) -> str:
+def why_closed(host: Host, requested: Requested, excluded: Collection[str] = ()) -> str:
     """Why nothing may be promised on a host now; empty: nothing speaks against it."""
     if not host.connected:
         return "not connected"
     if host.maintenance:
         return "in maintenance mode"
-    if host.ref in struck:
+    if host.ref in excluded:
         return "vCenter could not make or start the machine there"
     if not host.shared_direct and any(_has_vgpus(host, one) for one in requested.devices):
         return "its default graphics type is not Shared Direct"

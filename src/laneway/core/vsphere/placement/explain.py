@@ -39,7 +39,7 @@ def why_not(
     kept: Mapping[str, Sequence[Reservation]],
     *,
     domain: Domain,
-    struck: Collection[str] = (),
+    excluded: Collection[str] = (),
 ) -> Refusal:
     """Why there is no room for a machine, given that there is none."""
     mine = [host for host in hosts if domain.has(host)]
@@ -61,11 +61,12 @@ def why_not(
             _largest(empty, counts),
         )
     there = stocks(mine, kept)
-    closed = {host.ref: why for host in mine if (why := why_closed(host, requested, struck))}
+    closed = {host.ref: why for host in mine if (why := why_closed(host, requested, excluded))}
     return NoRoom(
         str(domain),
         tuple(
-            supply(there, request, count=count, struck=struck) for request, count in counts.items()
+            supply(there, request, count=count, excluded=excluded)
+            for request, count in counts.items()
         ),
         tuple(
             (host.name, closed[host.ref])

@@ -18,26 +18,26 @@ def pair(wishes: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING
     `wishes`: what would do for each, the best first. `held`: the result of an earlier call, whose
     wishes are among these.
     """
-    owner = {thing: wish for wish, thing in held.items()}
-    for wish, things in wishes.items():
-        if wish in held:
+    owner = {thing: desired for desired, thing in held.items()}
+    for desired, things in wishes.items():
+        if desired in held:
             continue
         free = next((thing for thing in things if thing not in owner), None)
         if free is not None:
-            owner[free] = wish
+            owner[free] = desired
         else:
-            _exchange(wish, wishes, owner, set())
-    return {wish: thing for thing, wish in owner.items()}
+            _exchange(desired, wishes, owner, set())
+    return {desired: thing for thing, desired in owner.items()}
 
 
 def _exchange(
-    wish: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int], seen: set[int]
+    desired: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int], seen: set[int]
 ) -> bool:
     """Serve a wish by giving those who have what would do for it something else."""
-    for thing in wishes[wish]:
+    for thing in wishes[desired]:
         if thing not in seen:
             seen.add(thing)
             if thing not in owner or _exchange(owner[thing], wishes, owner, seen):
-                owner[thing] = wish
+                owner[thing] = desired
                 return True
     return False

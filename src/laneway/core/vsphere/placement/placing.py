@@ -26,18 +26,18 @@ def place(
     reservations: Sequence[Reservation],
     *,
     domain: Domain = ANYWHERE,
-    struck: Collection[str] = (),
+    excluded: Collection[str] = (),
     machine: str = "",
 ) -> Reservation | Refusal:
     """Where a machine is to be, or why it cannot be anywhere.
 
-    `struck`: refs of hosts on which vCenter could not start it. `machine`: what it is promised
+    `excluded`: refs of hosts on which vCenter could not start it. `machine`: what it is promised
     already does not stand in its way.
     """
     kept = by_host(hosts, reservations, machine)
     best: tuple[tuple[int, int, int], str, str, Room] | None = None
     for host in hosts:
-        if not domain.has(host) or why_closed(host, requested, struck):
+        if not domain.has(host) or why_closed(host, requested, excluded):
             continue
         found = room(host, requested, kept.get(host.ref, ()))
         if found is None:
@@ -46,7 +46,7 @@ def place(
         if best is None or rank[:3] < best[:3]:
             best = rank
     if best is None:
-        return why_not(hosts, requested, kept, domain=domain, struck=struck)
+        return why_not(hosts, requested, kept, domain=domain, excluded=excluded)
     return Reservation(machine, best[2], best[3].allocations)
 
 
@@ -56,12 +56,12 @@ def holds(
     reservations: Sequence[Reservation],
     *,
     domain: Domain = ANYWHERE,
-    struck: Collection[str] = (),
+    excluded: Collection[str] = (),
 ) -> bool:
     """Whether a promise can still be kept where it is; for a VM that is off."""
     requested = Requested(tuple(allocation.request for allocation in reservation.allocations))
     host = next((one for one in hosts if one.ref == reservation.host), None)
-    if host is None or not domain.has(host) or why_closed(host, requested, struck):
+    if host is None or not domain.has(host) or why_closed(host, requested, excluded):
         return False
     # Of all hosts it is known where VMs are on; of the promises only those of this one matter.
     there = [one for one in reservations if one.host == host.ref]

@@ -48,7 +48,7 @@ def supply(
     request: DeviceRequest,
     *,
     count: int = 1,
-    struck: Collection[str] = (),
+    excluded: Collection[str] = (),
     exactly: bool = False,
 ) -> Supply:
     """What there is of one thing. Of hosts that are closed it is part of the total alone.
@@ -68,7 +68,7 @@ def supply(
         for vm in of_host.users:
             in_use[f"{machines[vm]} ({vm})" if vm in machines else vm] += 1
         reserved_for.update(of_host.machines)
-        if not why_closed(stock.host, Requested((request,)), struck):
+        if not why_closed(stock.host, Requested((request,)), excluded):
             free += of_host.free
     return Supply(shown(request), count, total, free, _most(in_use), _most(reserved_for))
 

@@ -4,7 +4,7 @@ Nothing is remembered between two decisions but what cannot be seen: so whoever 
 moment, goes on from what there is. Three rules keep that safe:
 
 - Nothing is ordered while a task is at work on the VM, or on its way to become one. A clone whose
-  answer was lost is waited for (`Linger`) before another is ordered or the machine is given up.
+  answer was lost is waited for (`AwaitClone`) before another is ordered or the machine is given up.
 - Devices are promised before anything is ordered, and let go only once there is no VM.
 - What is to be attached or taken away is the difference between what is asked for and what the VM
   has, and it is on only when there is none. Devices of its template that it does not ask for go;
@@ -31,7 +31,7 @@ DYNAMIC_HARDWARE = 17
 """The first hardware version that knows Dynamic DirectPath I/O (vSphere 7)."""
 
 
-class PowerOff(StrEnum):
+class PowerOffMode(StrEnum):
     """How a machine is switched off that is to be deleted; CAPV's words."""
 
     HARD = "hard"
@@ -41,7 +41,7 @@ class PowerOff(StrEnum):
     """The guest is asked, and switched off when it takes too long."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class DesiredVm(msgspec.Struct, frozen=True):
     """What a machine is to be."""
 
     requested: Requested = Requested()
@@ -51,52 +51,52 @@ class Wish(msgspec.Struct, frozen=True):
     """At least this one; 0: whatever the template has."""
     group: str = ""
     """VM group that it must be in before it is switched on; empty: none."""
-    introduced: bool = False
+    metadata_set: bool = False
     """Its guest can only be told its network cards when these have got their addresses."""
     placed: bool = False
     """It is to be on the promised host itself: nobody else places it."""
-    power_off: PowerOff = PowerOff.HARD
+    power_off: PowerOffMode = PowerOffMode.HARD
     deleted: bool = False
 
 
-class Past(msgspec.Struct, frozen=True):
+class History(msgspec.Struct, frozen=True):
     """What was done before and cannot be seen in the VM."""
 
     made: bool = False
     """There was a VM."""
     ordered: bool = False
     """A clone may have been ordered of which no task is known."""
-    lingered: bool = False
+    clone_awaited: bool = False
     """Such a clone has been waited for."""
     one_by_one: bool = False
     """Several devices in one request were refused: one task for each."""
-    introduced: bool = False
+    metadata_set: bool = False
     """Its guest has been told its network cards."""
-    joined: bool = False
+    in_vm_group: bool = False
     """It is in its VM group."""
-    struck: Collection[str] = frozenset()
+    excluded: Collection[str] = frozenset()
     """Hosts that would not take or start it."""
-    given_up: bool = False
+    cancelled: bool = False
     """vCenter has been asked to give up the task."""
-    asked_guest: bool = False
+    guest_asked: bool = False
     """The guest has been asked to shut down."""
     patience: bool = True
     """The guest may still take its time."""
 
 
-class Wait(msgspec.Struct, frozen=True, tag=True):
+class AwaitTask(msgspec.Struct, frozen=True, tag=True):
     """A task is at work."""
 
     task: str
 
 
-class GiveUp(msgspec.Struct, frozen=True, tag=True):
+class CancelTask(msgspec.Struct, frozen=True, tag=True):
     """Ask vCenter to give up a task that nobody needs any more."""
 
     task: str
 
 
-class Linger(msgspec.Struct, frozen=True, tag=True):
+class AwaitClone(msgspec.Struct, frozen=True, tag=True):
     """Wait for the end of a clone that may be under way without our knowing its task."""
 
 
@@ -104,14 +104,14 @@ class Reserve(msgspec.Struct, frozen=True, tag=True):
     """Have the devices promised, on none of the hosts that would not take or start the machine."""
 
 
-class MakeClone(msgspec.Struct, frozen=True, tag=True):
+class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
     """Make the VM, off."""
 
     host: str
     """Empty: vCenter places it when it is started."""
 
 
-class Move(msgspec.Struct, frozen=True, tag=True):
+class Relocate(msgspec.Struct, frozen=True, tag=True):
     """Register the VM, which is off, on another host."""
 
     host: str
@@ -123,22 +123,22 @@ class Upgrade(msgspec.Struct, frozen=True, tag=True):
     version: int
 
 
-class Configure(msgspec.Struct, frozen=True, tag=True):
+class Reconfigure(msgspec.Struct, frozen=True, tag=True):
     """Bring the devices of the VM nearer to what is asked for, in one request."""
 
     add: tuple[DeviceRequest, ...] = ()
     remove: tuple[Attached, ...] = ()
 
 
-class Introduce(msgspec.Struct, frozen=True, tag=True):
+class SetGuestMetadata(msgspec.Struct, frozen=True, tag=True):
     """Have the guest told its network cards, which have their addresses only now."""
 
 
-class Join(msgspec.Struct, frozen=True, tag=True):
+class JoinVmGroup(msgspec.Struct, frozen=True, tag=True):
     """Make the VM member of its VM group, which counts only before it is switched on."""
 
 
-class SwitchOn(msgspec.Struct, frozen=True, tag=True):
+class PowerOn(msgspec.Struct, frozen=True, tag=True):
     """Start it."""
 
 
@@ -150,25 +150,25 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """It is what it is to be."""
 
 
-class Lost(msgspec.Struct, frozen=True, tag=True):
+class DevicesLost(msgspec.Struct, frozen=True, tag=True):
     """It is on without devices that it should have."""
 
     missing: tuple[DeviceRequest, ...]
 
 
-class Vanished(msgspec.Struct, frozen=True, tag=True):
+class VmDeleted(msgspec.Struct, frozen=True, tag=True):
     """Somebody has deleted the VM."""
 
 
-class AskGuest(msgspec.Struct, frozen=True, tag=True):
+class ShutDownGuest(msgspec.Struct, frozen=True, tag=True):
     """Ask the guest to shut down."""
 
 
-class AwaitGuest(msgspec.Struct, frozen=True, tag=True):
+class AwaitGuestShutdown(msgspec.Struct, frozen=True, tag=True):
     """The guest is shutting down."""
 
 
-class SwitchOff(msgspec.Struct, frozen=True, tag=True):
+class PowerOff(msgspec.Struct, frozen=True, tag=True):
     """Stop it, whatever it does."""
 
 
@@ -176,59 +176,59 @@ class Destroy(msgspec.Struct, frozen=True, tag=True):
     """Delete the VM with its disks."""
 
 
-class Release(msgspec.Struct, frozen=True, tag=True):
+class ReleaseReservation(msgspec.Struct, frozen=True, tag=True):
     """There is no VM: its devices are free."""
 
 
-class LetGo(msgspec.Struct, frozen=True, tag=True):
+class RemoveFinalizer(msgspec.Struct, frozen=True, tag=True):
     """Nothing is left of it."""
 
 
 Step: TypeAlias = (
-    Wait
-    | GiveUp
-    | Linger
+    AwaitTask
+    | CancelTask
+    | AwaitClone
     | Reserve
-    | MakeClone
-    | Move
+    | CloneTemplate
+    | Relocate
     | Upgrade
-    | Configure
-    | Introduce
-    | Join
-    | SwitchOn
+    | Reconfigure
+    | SetGuestMetadata
+    | JoinVmGroup
+    | PowerOn
     | AwaitAddresses
     | Ready
-    | Lost
-    | Vanished
-    | AskGuest
-    | AwaitGuest
-    | SwitchOff
+    | DevicesLost
+    | VmDeleted
+    | ShutDownGuest
+    | AwaitGuestShutdown
+    | PowerOff
     | Destroy
-    | Release
-    | LetGo
+    | ReleaseReservation
+    | RemoveFinalizer
 )
 
 
 def next_step(
-    wish: Wish,
+    desired: DesiredVm,
     vm: VmState | None,
     reservation: Reservation | None,
     task: tuple[str, TaskState] | None,
-    past: Past,
+    history: History,
 ) -> Step:
     """The one thing to do now. `task` is the last one ordered, as far as it is known."""
     if (waiting := _at_work(vm, task)) is not None:
-        abandoned = wish.deleted and vm is None and not past.given_up
-        return GiveUp(waiting) if abandoned else Wait(waiting)
-    if wish.deleted:
-        return _deletion(wish, vm, reservation, past)
+        abandoned = desired.deleted and vm is None and not history.cancelled
+        return CancelTask(waiting) if abandoned else AwaitTask(waiting)
+    if desired.deleted:
+        return _deletion(desired, vm, reservation, history)
     if vm is None:
-        return _creation(wish, reservation, past)
+        return _creation(desired, reservation, history)
     if vm.on:
-        if missing := match(wish.requested, vm.devices, wish.parts).missing:
-            return Lost(missing)
+        if missing := match(desired.requested, vm.devices, desired.parts).missing:
+            return DevicesLost(missing)
         return Ready() if vm.addresses else AwaitAddresses()
-    return _preparation(wish, vm, reservation, past)
+    return _preparation(desired, vm, reservation, history)
 
 
 def _at_work(vm: VmState | None, task: tuple[str, TaskState] | None) -> str | None:
@@ -237,75 +237,85 @@ def _at_work(vm: VmState | None, task: tuple[str, TaskState] | None) -> str | No
     return vm.tasks[0] if vm is not None and vm.tasks else None
 
 
-def _creation(wish: Wish, reservation: Reservation | None, past: Past) -> Step:
-    if past.made:
-        return Vanished() if reservation is None else Release()
-    if past.ordered and not past.lingered:
-        return Linger()
-    if _unpromised(wish, reservation, past):
+def _creation(desired: DesiredVm, reservation: Reservation | None, history: History) -> Step:
+    if history.made:
+        return VmDeleted() if reservation is None else ReleaseReservation()
+    if history.ordered and not history.clone_awaited:
+        return AwaitClone()
+    if _unpromised(desired, reservation, history):
         return Reserve()
-    return MakeClone(reservation.host if reservation is not None and _placed(wish, past) else "")
+    return CloneTemplate(
+        reservation.host if reservation is not None and _placed(desired, history) else ""
+    )
 
 
-def _preparation(wish: Wish, vm: VmState, reservation: Reservation | None, past: Past) -> Step:
-    if _unpromised(wish, reservation, past):
+def _preparation(
+    desired: DesiredVm, vm: VmState, reservation: Reservation | None, history: History
+) -> Step:
+    if _unpromised(desired, reservation, history):
         return Reserve()
-    if reservation is not None and _placed(wish, past) and vm.host != reservation.host:
-        return Move(reservation.host)
-    if vm.hardware_version < (version := hardware_needed(wish)):
+    if reservation is not None and _placed(desired, history) and vm.host != reservation.host:
+        return Relocate(reservation.host)
+    if vm.hardware_version < (version := hardware_needed(desired)):
         return Upgrade(version)
-    missing, surplus = _difference(wish, vm)
+    missing, surplus = _difference(desired, vm)
     if missing or surplus or (vm.devices and not vm.memory_locked):
-        return _change(missing, surplus, one_by_one=past.one_by_one)
-    if wish.introduced and not past.introduced:
-        return Introduce()
-    if wish.group and not past.joined:
-        return Join()
-    return SwitchOn()
+        return _change(missing, surplus, one_by_one=history.one_by_one)
+    if desired.metadata_set and not history.metadata_set:
+        return SetGuestMetadata()
+    if desired.group and not history.in_vm_group:
+        return JoinVmGroup()
+    return PowerOn()
 
 
-def _difference(wish: Wish, vm: VmState) -> tuple[tuple[DeviceRequest, ...], tuple[Attached, ...]]:
+def _difference(
+    desired: DesiredVm, vm: VmState
+) -> tuple[tuple[DeviceRequest, ...], tuple[Attached, ...]]:
     """What a VM lacks, and what it has beside that is to go."""
-    found = match(wish.requested, vm.devices, wish.parts)
-    return found.missing, found.surplus if wish.requested.devices else ()
+    found = match(desired.requested, vm.devices, desired.parts)
+    return found.missing, found.surplus if desired.requested.devices else ()
 
 
 def _change(
     missing: tuple[DeviceRequest, ...], surplus: tuple[Attached, ...], *, one_by_one: bool
-) -> Configure:
+) -> Reconfigure:
     if not one_by_one:
-        return Configure(missing, surplus)
+        return Reconfigure(missing, surplus)
     if surplus:
-        return Configure(remove=surplus)
-    return Configure(missing[:1])
+        return Reconfigure(remove=surplus)
+    return Reconfigure(missing[:1])
 
 
-def _deletion(wish: Wish, vm: VmState | None, reservation: Reservation | None, past: Past) -> Step:
+def _deletion(
+    desired: DesiredVm, vm: VmState | None, reservation: Reservation | None, history: History
+) -> Step:
     if vm is None:
-        if past.ordered and not past.made and not past.lingered:
-            return Linger()
-        return LetGo() if reservation is None else Release()
+        if history.ordered and not history.made and not history.clone_awaited:
+            return AwaitClone()
+        return RemoveFinalizer() if reservation is None else ReleaseReservation()
     if not vm.on:
         return Destroy()
-    if wish.power_off is PowerOff.HARD:
-        return SwitchOff()
-    if not past.asked_guest:
-        return AskGuest()
-    if wish.power_off is PowerOff.SOFT or past.patience:
-        return AwaitGuest()
-    return SwitchOff()
+    if desired.power_off is PowerOffMode.HARD:
+        return PowerOff()
+    if not history.guest_asked:
+        return ShutDownGuest()
+    if desired.power_off is PowerOffMode.SOFT or history.patience:
+        return AwaitGuestShutdown()
+    return PowerOff()
 
 
-def hardware_needed(wish: Wish) -> int:
+def hardware_needed(desired: DesiredVm) -> int:
     """The oldest hardware version that will do; 0: any."""
-    dynamic = any(not isinstance(request, VgpuRequest) for request in wish.requested.devices)
-    return max(wish.hardware_version, DYNAMIC_HARDWARE if dynamic else 0)
+    dynamic = any(not isinstance(request, VgpuRequest) for request in desired.requested.devices)
+    return max(desired.hardware_version, DYNAMIC_HARDWARE if dynamic else 0)
 
 
-def _unpromised(wish: Wish, reservation: Reservation | None, past: Past) -> bool:
-    return bool(wish.requested.devices) and (reservation is None or reservation.host in past.struck)
+def _unpromised(desired: DesiredVm, reservation: Reservation | None, history: History) -> bool:
+    return bool(desired.requested.devices) and (
+        reservation is None or reservation.host in history.excluded
+    )
 
 
-def _placed(wish: Wish, past: Past) -> bool:
+def _placed(desired: DesiredVm, history: History) -> bool:
     """Once a host would not take or start it, the next one is chosen by us."""
-    return wish.placed or bool(past.struck)
+    return desired.placed or bool(history.excluded)

@@ -249,10 +249,10 @@ def test_a_host_that_is_closed_is_skipped_and_named(change: dict[str, bool], why
 
 def test_a_struck_host_is_not_tried_again() -> None:
     hosts = [cards("a", ""), cards("b", "")]
-    found = place(hosts, wants(CARD), (), struck={"host-a"})
+    found = place(hosts, wants(CARD), (), excluded={"host-a"})
     assert isinstance(found, Reservation)
     assert found.host == "host-b"
-    none = place(hosts, wants(CARD), (), struck={"host-a", "host-b"})
+    none = place(hosts, wants(CARD), (), excluded={"host-a", "host-b"})
     assert isinstance(none, NoRoom)
     assert "esx-a, esx-b (vCenter could not make or start the machine there)" in none.words
 

@@ -17,31 +17,31 @@ from laneway.core.vsphere.inventory.vms import (
 )
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.steps import (
-    AskGuest,
     AwaitAddresses,
-    AwaitGuest,
-    Configure,
+    AwaitClone,
+    AwaitGuestShutdown,
+    AwaitTask,
+    CancelTask,
+    CloneTemplate,
+    DesiredVm,
     Destroy,
-    GiveUp,
-    Introduce,
-    Join,
-    LetGo,
-    Linger,
-    Lost,
-    MakeClone,
-    Move,
-    Past,
+    DevicesLost,
+    History,
+    JoinVmGroup,
     PowerOff,
+    PowerOffMode,
+    PowerOn,
     Ready,
-    Release,
+    Reconfigure,
+    ReleaseReservation,
+    Relocate,
+    RemoveFinalizer,
     Reserve,
+    SetGuestMetadata,
+    ShutDownGuest,
     Step,
-    SwitchOff,
-    SwitchOn,
     Upgrade,
-    Vanished,
-    Wait,
-    Wish,
+    VmDeleted,
     next_step,
 )
 from laneway.core.vsphere.spec.requests import (
@@ -55,7 +55,7 @@ from laneway.core.vsphere.spec.requests import (
 T4 = PciIds(0x10DE, 0x1EB8)
 CARD = PassthroughRequest((T4,))
 PROFILE = VgpuRequest("grid_t4-8q")
-WISH = Wish(Requested((CARD, PROFILE)))
+WISH = DesiredVm(Requested((CARD, PROFILE)))
 PROMISE = Reservation("default/one", "host-1", ())
 HAS_CARD = Attached(13000, DynamicBacking((T4,)))
 HAS_PROFILE = Attached(13001, VgpuBacking("grid_t4-8q"))
@@ -75,97 +75,99 @@ RUNNING = ("task-1", TaskState(done=False))
 GONE = replace(WISH, deleted=True)
 
 
-def step(vm: VmState | None, wish: Wish = WISH, reservation: Any = PROMISE, **past: Any) -> Step:
-    return next_step(wish, vm, reservation, None, Past(**past))
+def step(
+    vm: VmState | None, desired: DesiredVm = WISH, reservation: Any = PROMISE, **history: Any
+) -> Step:
+    return next_step(desired, vm, reservation, None, History(**history))
 
 
 def test_devices_are_promised_before_anything_is_made() -> None:
     assert step(None, reservation=None) == Reserve()
-    assert step(None, reservation=None, wish=Wish()) == MakeClone("")
+    assert step(None, reservation=None, desired=DesiredVm()) == CloneTemplate("")
 
 
 @pytest.mark.parametrize(("placed", "host"), [(True, "host-1"), (False, "")])
 def test_a_clone_goes_to_the_promised_host_unless_vcenter_places(placed: bool, host: str) -> None:
-    assert step(None, replace(WISH, placed=placed)) == MakeClone(host)
+    assert step(None, replace(WISH, placed=placed)) == CloneTemplate(host)
 
 
 def test_after_a_host_refused_the_next_is_ours_to_choose() -> None:
-    assert step(None, struck={"host-2"}) == MakeClone("host-1")
-    assert step(OFF, struck={"host-1"}) == Reserve()
-    assert step(replace(OFF, host="host-2"), struck={"host-2"}) == Move("host-1")
-    assert step(replace(OFF, host="host-2")) == SwitchOn()
+    assert step(None, excluded={"host-2"}) == CloneTemplate("host-1")
+    assert step(OFF, excluded={"host-1"}) == Reserve()
+    assert step(replace(OFF, host="host-2"), excluded={"host-2"}) == Relocate("host-1")
+    assert step(replace(OFF, host="host-2")) == PowerOn()
 
 
 @pytest.mark.parametrize("vm", [None, OFF, ON])
-@pytest.mark.parametrize("wish", [WISH, Wish()])
-def test_nothing_is_ordered_while_a_task_is_at_work(vm: VmState | None, wish: Wish) -> None:
-    assert next_step(wish, vm, PROMISE, RUNNING, Past()) == Wait("task-1")
+@pytest.mark.parametrize("desired", [WISH, DesiredVm()])
+def test_nothing_is_ordered_while_a_task_is_at_work(vm: VmState | None, desired: DesiredVm) -> None:
+    assert next_step(desired, vm, PROMISE, RUNNING, History()) == AwaitTask("task-1")
 
 
-@pytest.mark.parametrize("wish", [WISH, GONE])
-def test_a_task_that_only_the_vm_tells_of_is_waited_for(wish: Wish) -> None:
-    assert step(replace(OFF, tasks=("task-9",)), wish) == Wait("task-9")
+@pytest.mark.parametrize("desired", [WISH, GONE])
+def test_a_task_that_only_the_vm_tells_of_is_waited_for(desired: DesiredVm) -> None:
+    assert step(replace(OFF, tasks=("task-9",)), desired) == AwaitTask("task-9")
 
 
 def test_a_finished_task_is_no_reason_to_wait() -> None:
     done = ("task-1", TaskState(done=True))
-    assert next_step(WISH, OFF, PROMISE, done, Past()) == SwitchOn()
+    assert next_step(WISH, OFF, PROMISE, done, History()) == PowerOn()
 
 
 def test_a_clone_whose_answer_was_lost_is_waited_for_first() -> None:
-    assert step(None, ordered=True) == Linger()
-    assert step(None, ordered=True, lingered=True) == MakeClone("")
-    assert step(OFF, ordered=True) == SwitchOn()
+    assert step(None, ordered=True) == AwaitClone()
+    assert step(None, ordered=True, clone_awaited=True) == CloneTemplate("")
+    assert step(OFF, ordered=True) == PowerOn()
 
 
 def test_a_vm_that_vanished_is_not_made_again_and_holds_nothing() -> None:
-    assert step(None, made=True) == Release()
-    assert step(None, made=True, reservation=None) == Vanished()
+    assert step(None, made=True) == ReleaseReservation()
+    assert step(None, made=True, reservation=None) == VmDeleted()
 
 
 def test_hardware_is_upgraded_before_devices_are_attached() -> None:
     old = replace(OFF, hardware_version=13, devices=())
     assert step(old) == Upgrade(17)
-    assert step(old, Wish(Requested((GroupRequest("pair"),)))) == Upgrade(17)
+    assert step(old, DesiredVm(Requested((GroupRequest("pair"),)))) == Upgrade(17)
     assert step(old, replace(WISH, hardware_version=20)) == Upgrade(20)
-    assert step(old, Wish(Requested((PROFILE,)))) == Configure((PROFILE,))
-    assert step(replace(OFF, hardware_version=21), replace(WISH, hardware_version=20)) == SwitchOn()
+    assert step(old, DesiredVm(Requested((PROFILE,)))) == Reconfigure((PROFILE,))
+    assert step(replace(OFF, hardware_version=21), replace(WISH, hardware_version=20)) == PowerOn()
 
 
 def test_all_that_is_missing_is_attached_in_one_request() -> None:
-    assert step(replace(OFF, devices=())) == Configure((CARD, PROFILE))
-    assert step(replace(OFF, devices=(HAS_PROFILE,))) == Configure((CARD,))
+    assert step(replace(OFF, devices=())) == Reconfigure((CARD, PROFILE))
+    assert step(replace(OFF, devices=(HAS_PROFILE,))) == Reconfigure((CARD,))
 
 
 def test_devices_that_nobody_asked_for_are_taken_away() -> None:
     fixed = Attached(13002, FixedBacking("0000:3b:00.0"))
     second = Attached(13003, VgpuBacking("grid_t4-8q"))
-    assert step(replace(OFF, devices=(HAS_CARD, fixed))) == Configure((PROFILE,), (fixed,))
-    assert step(replace(OFF, devices=(HAS_CARD, HAS_PROFILE, second))) == Configure((), (second,))
+    assert step(replace(OFF, devices=(HAS_CARD, fixed))) == Reconfigure((PROFILE,), (fixed,))
+    assert step(replace(OFF, devices=(HAS_CARD, HAS_PROFILE, second))) == Reconfigure((), (second,))
 
 
 def test_a_machine_that_asks_for_no_devices_keeps_those_of_its_template() -> None:
     has = replace(OFF, devices=(HAS_CARD,))
-    assert step(replace(has, memory_locked=False), Wish()) == Configure()
-    assert step(has, Wish()) == SwitchOn()
+    assert step(replace(has, memory_locked=False), DesiredVm()) == Reconfigure()
+    assert step(has, DesiredVm()) == PowerOn()
 
 
 def test_after_a_refusal_each_device_has_a_request_of_its_own() -> None:
     fixed = Attached(13002, FixedBacking("0000:3b:00.0"))
-    assert step(replace(OFF, devices=(fixed,)), one_by_one=True) == Configure((), (fixed,))
-    assert step(replace(OFF, devices=()), one_by_one=True) == Configure((CARD,))
-    assert step(replace(OFF, devices=(HAS_CARD,)), one_by_one=True) == Configure((PROFILE,))
+    assert step(replace(OFF, devices=(fixed,)), one_by_one=True) == Reconfigure((), (fixed,))
+    assert step(replace(OFF, devices=()), one_by_one=True) == Reconfigure((CARD,))
+    assert step(replace(OFF, devices=(HAS_CARD,)), one_by_one=True) == Reconfigure((PROFILE,))
 
 
 def test_memory_is_locked_before_it_is_switched_on() -> None:
-    assert step(replace(OFF, memory_locked=False)) == Configure()
-    assert step(replace(OFF, memory_locked=False, devices=()), Wish()) == SwitchOn()
+    assert step(replace(OFF, memory_locked=False)) == Reconfigure()
+    assert step(replace(OFF, memory_locked=False, devices=()), DesiredVm()) == PowerOn()
 
 
 def test_a_group_is_joined_before_it_is_switched_on() -> None:
-    wish = replace(WISH, group="gpus")
-    assert step(OFF, wish) == Join()
-    assert step(OFF, wish, joined=True) == SwitchOn()
+    desired = replace(WISH, group="gpus")
+    assert step(OFF, desired) == JoinVmGroup()
+    assert step(OFF, desired, in_vm_group=True) == PowerOn()
 
 
 def test_a_machine_that_is_on_has_devices_and_addresses() -> None:
@@ -178,45 +180,45 @@ def test_a_machine_that_lost_a_device_is_not_mended_while_it_is_on(
     addresses: tuple[str, ...],
 ) -> None:
     lost = replace(ON, devices=(HAS_PROFILE,), addresses=addresses)
-    assert step(lost) == Lost((CARD,))
-    assert step(replace(lost, on=False)) == Configure((CARD,))
+    assert step(lost) == DevicesLost((CARD,))
+    assert step(replace(lost, on=False)) == Reconfigure((CARD,))
 
 
 def test_a_machine_is_switched_off_at_once_if_that_is_wished() -> None:
-    assert step(ON, GONE) == SwitchOff()
+    assert step(ON, GONE) == PowerOff()
 
 
-@pytest.mark.parametrize("mode", [PowerOff.SOFT, PowerOff.TRY_SOFT])
-def test_a_guest_is_asked_to_shut_down_and_given_time(mode: PowerOff) -> None:
-    wish = replace(GONE, power_off=mode)
-    assert step(ON, wish) == AskGuest()
-    assert step(ON, wish, asked_guest=True) == AwaitGuest()
-    assert step(OFF, wish, asked_guest=True) == Destroy()
+@pytest.mark.parametrize("mode", [PowerOffMode.SOFT, PowerOffMode.TRY_SOFT])
+def test_a_guest_is_asked_to_shut_down_and_given_time(mode: PowerOffMode) -> None:
+    desired = replace(GONE, power_off=mode)
+    assert step(ON, desired) == ShutDownGuest()
+    assert step(ON, desired, guest_asked=True) == AwaitGuestShutdown()
+    assert step(OFF, desired, guest_asked=True) == Destroy()
 
 
 def test_only_one_of_the_soft_ways_ends_the_patience() -> None:
-    late = {"asked_guest": True, "patience": False}
-    assert step(ON, replace(GONE, power_off=PowerOff.TRY_SOFT), **late) == SwitchOff()
-    assert step(ON, replace(GONE, power_off=PowerOff.SOFT), **late) == AwaitGuest()
+    late = {"guest_asked": True, "patience": False}
+    assert step(ON, replace(GONE, power_off=PowerOffMode.TRY_SOFT), **late) == PowerOff()
+    assert step(ON, replace(GONE, power_off=PowerOffMode.SOFT), **late) == AwaitGuestShutdown()
 
 
 def test_devices_are_let_go_after_the_vm_and_the_object_last() -> None:
     assert step(OFF, GONE) == Destroy()
-    assert step(None, GONE) == Release()
-    assert step(None, GONE, reservation=None) == LetGo()
+    assert step(None, GONE) == ReleaseReservation()
+    assert step(None, GONE, reservation=None) == RemoveFinalizer()
 
 
 def test_a_clone_of_a_deleted_machine_is_given_up_or_waited_for() -> None:
-    assert next_step(GONE, None, PROMISE, RUNNING, Past()) == GiveUp("task-1")
-    assert next_step(GONE, None, PROMISE, RUNNING, Past(given_up=True)) == Wait("task-1")
-    assert next_step(GONE, OFF, PROMISE, RUNNING, Past()) == Wait("task-1")
-    assert step(None, GONE, ordered=True) == Linger()
-    assert step(None, GONE, ordered=True, lingered=True) == Release()
-    assert step(None, GONE, made=True, ordered=True) == Release()
+    assert next_step(GONE, None, PROMISE, RUNNING, History()) == CancelTask("task-1")
+    assert next_step(GONE, None, PROMISE, RUNNING, History(cancelled=True)) == AwaitTask("task-1")
+    assert next_step(GONE, OFF, PROMISE, RUNNING, History()) == AwaitTask("task-1")
+    assert step(None, GONE, ordered=True) == AwaitClone()
+    assert step(None, GONE, ordered=True, clone_awaited=True) == ReleaseReservation()
+    assert step(None, GONE, made=True, ordered=True) == ReleaseReservation()
 
 
 def test_a_guest_is_told_its_network_cards_before_it_is_switched_on_and_once() -> None:
-    wish = replace(WISH, introduced=True)
-    assert step(OFF, wish) == Introduce()
-    assert step(OFF, wish, introduced=True) == SwitchOn()
-    assert step(replace(OFF, memory_locked=False), wish) == Configure()
+    desired = replace(WISH, metadata_set=True)
+    assert step(OFF, desired) == SetGuestMetadata()
+    assert step(OFF, desired, metadata_set=True) == PowerOn()
+    assert step(replace(OFF, memory_locked=False), desired) == Reconfigure()

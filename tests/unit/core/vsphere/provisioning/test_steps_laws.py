@@ -28,29 +28,29 @@ from laneway.core.vsphere.inventory.vms import (
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import match
 from laneway.core.vsphere.provisioning.steps import (
-    AskGuest,
     AwaitAddresses,
-    Configure,
+    AwaitClone,
+    AwaitTask,
+    CancelTask,
+    CloneTemplate,
+    DesiredVm,
     Destroy,
-    GiveUp,
-    Join,
-    LetGo,
-    Linger,
-    Lost,
-    MakeClone,
-    Move,
-    Past,
+    DevicesLost,
+    History,
+    JoinVmGroup,
     PowerOff,
+    PowerOffMode,
+    PowerOn,
     Ready,
-    Release,
+    Reconfigure,
+    ReleaseReservation,
+    Relocate,
+    RemoveFinalizer,
     Reserve,
+    ShutDownGuest,
     Step,
-    SwitchOff,
-    SwitchOn,
     Upgrade,
-    Vanished,
-    Wait,
-    Wish,
+    VmDeleted,
     next_step,
 )
 from laneway.core.vsphere.spec.requests import (
@@ -121,7 +121,7 @@ class ModelVCenter:
         self.vms[ref] = VmState(ref, "one", "uid", "bios", 13, False, host or "host-9", "", devices)
         return None
 
-    def configure(self, vm: str, step: Configure) -> Fault | None:
+    def configure(self, vm: str, step: Reconfigure) -> Fault | None:
         if self.vms[vm].on:
             return Fault("InvalidPowerState", "It is on.")
         if self.refuses_many and len(step.add) > 1:
@@ -178,9 +178,9 @@ class KilledError(Exception):
 class Follower:
     """Does what the steps say; `kill` and `lose` tell what becomes of the next order."""
 
-    def __init__(self, vcenter: ModelVCenter, wish: Wish) -> None:
+    def __init__(self, vcenter: ModelVCenter, desired: DesiredVm) -> None:
         self.vcenter = vcenter
-        self.wish = wish
+        self.desired = desired
         self.reservation: Reservation | None = None
         self.task = ""
         self.made = self.ordered = False
@@ -190,8 +190,10 @@ class Follower:
 
     def forget(self) -> None:
         """What only a living process knows."""
-        self.lingered = self.one_by_one = self.joined = self.given_up = self.requested_item = False
-        self.struck: frozenset[str] = frozenset()
+        self.clone_awaited = self.one_by_one = self.in_vm_group = self.cancelled = (
+            self.requested_item
+        ) = False
+        self.excluded: frozenset[str] = frozenset()
 
     def turn(self) -> Step:
         """One look, one decision, one order at most."""
@@ -199,7 +201,7 @@ class Follower:
             return self._turn()
         except KilledError:
             self.forget()
-            return Wait("")
+            return AwaitTask("")
 
     def _turn(self) -> Step:
         vm = next(iter(self.vcenter.vms.values()), None)
@@ -212,18 +214,18 @@ class Follower:
             else:
                 self.task = ""
                 self._learn(state, vm)
-        past = Past(
+        history = History(
             made=self.made,
             ordered=self.ordered,
-            lingered=self.lingered,
+            clone_awaited=self.clone_awaited,
             one_by_one=self.one_by_one,
-            joined=self.joined,
-            struck=self.struck,
-            given_up=self.given_up,
-            asked_guest=self.requested_item,
+            in_vm_group=self.in_vm_group,
+            excluded=self.excluded,
+            cancelled=self.cancelled,
+            guest_asked=self.requested_item,
             patience=False,
         )
-        step = next_step(self.wish, vm, self.reservation, task, past)
+        step = next_step(self.desired, vm, self.reservation, task, history)
         self._do(step, vm)
         return step
 
@@ -232,40 +234,40 @@ class Follower:
         if fault and fault.type == "InvalidArgument":
             self.one_by_one = True
         if fault and fault.type == "InsufficientHostCapacityFault" and vm:
-            self.struck |= {vm.host}
+            self.excluded |= {vm.host}
 
     def _do(self, step: Step, vm: VmState | None) -> None:
         work = self._work(step, vm.ref if vm else "")
-        if isinstance(step, MakeClone):
+        if isinstance(step, CloneTemplate):
             assert not self.made
-            self.ordered, self.lingered = True, False
+            self.ordered, self.clone_awaited = True, False
             self._order("", work)
             self.ordered = not self.task
         elif vm is not None and work is not nothing:
-            surplus = match(self.wish.requested, vm.devices).surplus
-            if self.wish.requested.devices:
-                assert not (isinstance(step, SwitchOn) and surplus)
+            surplus = match(self.desired.requested, vm.devices).surplus
+            if self.desired.requested.devices:
+                assert not (isinstance(step, PowerOn) and surplus)
             self._order(vm.ref, work)
-            self.joined = self.joined or isinstance(step, Join)
+            self.in_vm_group = self.in_vm_group or isinstance(step, JoinVmGroup)
         else:
             self._without_order(step, vm.ref if vm else "")
 
     def _work(self, step: Step, ref: str) -> Callable[[], Fault | None]:
         vcenter = self.vcenter
         simple: dict[type, Callable[[], Fault | None]] = {
-            SwitchOn: lambda: vcenter.switch_on(ref),
-            SwitchOff: lambda: vcenter.change(ref, on=False),
+            PowerOn: lambda: vcenter.switch_on(ref),
+            PowerOff: lambda: vcenter.change(ref, on=False),
             Destroy: lambda: vcenter.destroy(ref),
-            Join: lambda: None,
+            JoinVmGroup: lambda: None,
         }
         match step:
-            case MakeClone(host):
+            case CloneTemplate(host):
                 return lambda: vcenter.clone(host)
-            case Move(host):
+            case Relocate(host):
                 return lambda: vcenter.change(ref, host=host)
             case Upgrade(version):
                 return lambda: vcenter.change(ref, hardware_version=version)
-            case Configure():
+            case Reconfigure():
                 return lambda: vcenter.configure(ref, step)
         return simple.get(type(step), nothing)
 
@@ -273,25 +275,25 @@ class Follower:
         vcenter = self.vcenter
         match step:
             case Reserve():
-                left = [host for host in HOSTS if host not in self.struck]
+                left = [host for host in HOSTS if host not in self.excluded]
                 self.reservation = (
                     Reservation("default/one", left[0], ()) if left else self.reservation
                 )
-            case Linger():
+            case AwaitClone():
                 while vcenter.pending:
                     vcenter.settle()
-                self.lingered = True
-            case GiveUp(task):
+                self.clone_awaited = True
+            case CancelTask(task):
                 vcenter.cancel(task)
-                self.given_up = True
-            case AskGuest():
+                self.cancelled = True
+            case ShutDownGuest():
                 vcenter.change(ref, on=False)
                 self.requested_item = True
             case AwaitAddresses():
                 vcenter.change(ref, addresses=("10.0.0.7",))
-            case Release():
+            case ReleaseReservation():
                 self.reservation = None
-            case LetGo():
+            case RemoveFinalizer():
                 self.gone = True
             case _:
                 vcenter.settle()
@@ -322,21 +324,21 @@ BACKINGS = st.sampled_from(
     [VgpuBacking("grid_t4-8q"), DynamicBacking((T4,)), FixedBacking("0000:3b:00.0")]
 )
 WISHES = st.builds(
-    Wish,
+    DesiredVm,
     requested=st.lists(ASKED, max_size=4).map(
         lambda requested_item: Requested(tuple(requested_item))
     ),
     hardware_version=st.sampled_from([0, 13, 19]),
     group=st.sampled_from(["", "gpus"]),
     placed=st.booleans(),
-    power_off=st.sampled_from(PowerOff),
+    power_off=st.sampled_from(PowerOffMode),
 )
 
 
 class Story(NamedTuple):
     """What a machine is to be, in which vCenter, and what happens after how many looks."""
 
-    wish: Wish
+    desired: DesiredVm
     template: tuple[Backing, ...]
     refusing: frozenset[str]
     drs: bool
@@ -346,7 +348,7 @@ class Story(NamedTuple):
 
 STORIES = st.builds(
     Story,
-    wish=WISHES,
+    desired=WISHES,
     template=st.lists(BACKINGS, max_size=2).map(tuple),
     refusing=st.frozensets(st.sampled_from(HOSTS), max_size=2),
     drs=st.booleans(),
@@ -366,7 +368,7 @@ def meddle(follower: Follower, event: str) -> None:
         case "settle":
             vcenter.settle()
         case "delete":
-            follower.wish = replace(follower.wish, deleted=True)
+            follower.desired = replace(follower.desired, deleted=True)
         case "detach" if vm and vm.devices:
             vcenter.change(vm.ref, devices=vm.devices[1:])
         case "switched off" if vm:
@@ -382,30 +384,32 @@ def check(follower: Follower, template: Counter[Backing]) -> None:
     vcenter = follower.vcenter
     assert len(vcenter.vms) <= 1
     for vm in vcenter.vms.values():
-        surplus = Counter(one.backing for one in match(follower.wish.requested, vm.devices).surplus)
+        surplus = Counter(
+            one.backing for one in match(follower.desired.requested, vm.devices).surplus
+        )
         assert surplus <= template, "attached more than was asked for"
-        if vm.on and follower.wish.requested.devices:
+        if vm.on and follower.desired.requested.devices:
             assert not surplus
-        if follower.wish.requested.devices:
+        if follower.desired.requested.devices:
             assert follower.reservation is not None
     assert not (follower.gone and vcenter.vms)
 
 
-@example(Story(Wish(), (), frozenset(), False, False, [(0, "killed after"), (1, "delete")]))
-@example(Story(Wish(), (), frozenset(), False, False, [(0, "answer lost"), (1, "delete")]))
+@example(Story(DesiredVm(), (), frozenset(), False, False, [(0, "killed after"), (1, "delete")]))
+@example(Story(DesiredVm(), (), frozenset(), False, False, [(0, "answer lost"), (1, "delete")]))
 @settings(max_examples=many(300))
 @given(story=STORIES)
 def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
-    wish, template = story.wish, Counter(story.template)
-    refusing = set(story.refusing) if wish.requested.devices else set()
+    desired, template = story.desired, Counter(story.template)
+    refusing = set(story.refusing) if desired.requested.devices else set()
     vcenter = ModelVCenter(story.template, refusing, story.drs)
     vcenter.refuses_many = story.many
-    follower = Follower(vcenter, wish)
+    follower = Follower(vcenter, desired)
 
     def look(times: int) -> Step | None:
         last: Step | None = None
         for _ in range(times):
-            if follower.gone or isinstance(last, Ready | Vanished | Lost):
+            if follower.gone or isinstance(last, Ready | VmDeleted | DevicesLost):
                 break
             last = follower.turn()
             check(follower, template)
@@ -418,18 +422,18 @@ def test_steps_get_there_whatever_happens_between_them(story: Story) -> None:
     follower.trouble = ""
     last = look(ENOUGH)
     vm = next(iter(vcenter.vms.values()), None)
-    if follower.wish.deleted:
+    if follower.desired.deleted:
         assert follower.gone
         assert not vcenter.pending
         assert follower.reservation is None
-    elif isinstance(last, Vanished):
+    elif isinstance(last, VmDeleted):
         assert vm is None
         assert follower.reservation is None
-    elif isinstance(last, Lost):
+    elif isinstance(last, DevicesLost):
         assert "detach" in {event for _, event in story.events}
     else:
         assert isinstance(last, Ready), last
         assert vm is not None
         assert vm.on
-        assert not match(wish.requested, vm.devices).missing
-        assert not (wish.requested.devices and match(wish.requested, vm.devices).surplus)
+        assert not match(desired.requested, vm.devices).missing
+        assert not (desired.requested.devices and match(desired.requested, vm.devices).surplus)
