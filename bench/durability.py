@@ -23,9 +23,9 @@ import msgspec
 from support.children import start
 from support.report import arguments, header, middle, ms, percentile, table
 
+from kapilite.storage.events import Key
+from kapilite.storage.store import Store
 from laneway.api import CoreNode
-from laneway.apiserver.storage.events import Key
-from laneway.apiserver.storage.store import Store
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import Resource

@@ -1,5 +1,6 @@
 #!/bin/bash
-# constraints.sh UV: resolve pyproject.toml into constraints/, one version and all its hashes a package.
+# constraints.sh UV: resolve the three pyproject.toml into constraints/, one version and all its hashes
+# a package: what Laneway needs on a cluster, what `laneway up` needs beyond that, and the rest.
 #
 # The development set is resolved first and the others are held to it, so one checkout never has two
 # versions of a package. The files name no index: pip takes the packages from wherever the machine is

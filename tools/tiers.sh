@@ -170,7 +170,7 @@ run_realapi() {
   local server=(env KUBECONFIG="$kubeconfig" LANEWAY_REALAPI=1)
   # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
   "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
-    tests/contract/api tests/contract/admission || status=$?
+    packages/kapilite/tests/contract/api packages/kapilite/tests/contract/admission || status=$?
   "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
   "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
   # These want all objects of Cluster API to themselves, so no cluster that somebody names is for them.
@@ -293,7 +293,7 @@ prepare_fuzz() {
 }
 
 run_fuzz() {
-  LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q -n 2 --timeout 600 tests/contract/fuzz
+  LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q -n 2 --timeout 600 packages/kapilite/tests/contract/fuzz
 }
 
 # ---- the tiers asked for -----------------------------------------------------

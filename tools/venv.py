@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make a virtual environment that holds exactly what is pinned, with Laneway from this checkout.
+"""Make a virtual environment that holds exactly what is pinned, with this checkout's packages.
 
     venv.py DIR REQUIREMENTS... [--unless-on-path PROGRAM REQUIREMENTS]
 
-Does nothing while neither the pins, the package's metadata nor the interpreter have changed. Every
+Does nothing while neither the pins, the packages' metadata nor the interpreter have changed. Every
 download is verified against a hash, the build backend included. It is run by the system's
 `python3`, whatever that is, so it uses no syntax or module that an old one lacks: what is wrong
 with that interpreter is said in one line rather than shown as a traceback.
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+PACKAGES = ("packages/kubebasics", "packages/kapilite", ".")
 MARKER = "laneway-inputs"
 INCOMPLETE = "incomplete\n"
 
@@ -55,7 +56,8 @@ def inputs(requirements):
     """A digest of everything that decides the content of the environment."""
     digest = hashlib.sha256()
     digest.update((sys.version + sys.base_prefix + os.getcwd()).encode())
-    for name in ["pyproject.toml", "tools/venv.py", *requirements]:
+    metadata = [os.path.join(folder, "pyproject.toml") for folder in PACKAGES]
+    for name in [*metadata, "tools/venv.py", *requirements]:
         with open(name, "rb") as stream:
             digest.update(name.encode() + stream.read())
     return digest.hexdigest() + "\n"
@@ -148,8 +150,9 @@ def make(folder, requirements, wanted):
     pip = [python, "-m", "pip", "--no-input"]
     files = [argument for name in requirements for argument in ("-r", name)]
     install([*pip, "install", "--require-hashes", "--no-deps", *files], total)
-    run([*pip, "install", "-qq", "--no-deps", "--no-build-isolation", "--editable", "."])
-    # says so if the pins no longer satisfy pyproject.toml
+    own = [argument for name in PACKAGES for argument in ("--editable", os.path.abspath(name))]
+    run([*pip, "install", "-qq", "--no-deps", "--no-build-isolation", *own])
+    # says so if the pins no longer satisfy a pyproject.toml
     run([*pip, "check", "--quiet"])
     write(marker, wanted)
 

@@ -13,10 +13,10 @@ import os
 import sys
 import time
 
-from laneway.apiserver.authn import Authenticator, User
-from laneway.apiserver.credentials import kubeconfig
-from laneway.apiserver.credentials.pki import ensure
-from laneway.apiserver.server import ApiServer
+from kapilite.authn import Authenticator, User
+from kapilite.credentials import kubeconfig
+from kapilite.credentials.pki import ensure
+from kapilite.server import ApiServer
 from support.children import orders, say
 from support.report import resident
 

@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from kapilite.credentials.pki import ensure
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.light import PCI_DEVICES, VGPUS
 from laneway.admission.world import World
 from laneway.api import CoreNode, ObjectMeta
-from laneway.apiserver.credentials.pki import ensure
 from laneway.controllers.ledger import demands, devices
 from laneway.core import names
 from laneway.core.ledger.build import LABEL_HOSTNAME, build

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kapilite.server import ApiServer
 from laneway.api import CoreNode, VGPUDevice, find_condition
 from laneway.api.registry import KINDS
-from laneway.apiserver.server import ApiServer
 from laneway.controllers import acting
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.scan import scan

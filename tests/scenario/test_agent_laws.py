@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kapilite.server import ApiServer
 from laneway.api import SRIOVGPUDevice, VGPUDevice
-from laneway.apiserver.server import ApiServer
 from laneway.controllers import acting
 from laneway.host.plans.execute import execute
 from laneway.host.plans.recover import recover

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from laneway.apiserver.authn import Authenticator, User
-from laneway.apiserver.credentials import pki
-from laneway.apiserver.server import ApiServer
+from kapilite.authn import Authenticator, User
+from kapilite.credentials import pki
+from kapilite.server import ApiServer
 
 NODES = "/api/v1/nodes"
 

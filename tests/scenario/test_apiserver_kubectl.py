@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from laneway.apiserver.server import ApiServer
+from kapilite.server import ApiServer
 
 CRD = """
 apiVersion: apiextensions.k8s.io/v1

@@ -11,8 +11,8 @@ from typing import Any
 
 import aiohttp
 
-from laneway.apiserver.credentials import pki
-from laneway.apiserver.server import ApiServer
+from kapilite.credentials import pki
+from kapilite.server import ApiServer
 
 SECONDS = 30.0
 """Far more than it takes, and far less than what waits here would."""

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from laneway.apiserver.credentials.pki import ensure
+from kapilite.credentials.pki import ensure
 from laneway.kube import connection
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig, User

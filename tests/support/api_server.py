@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from laneway.apiserver.server import ApiServer
+from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 

@@ -57,7 +57,7 @@ BUILT_IN = {
     "selfsubjectreviews": ("authentication.k8s.io/v1", "SelfSubjectReview", False),
 }
 
-_API = Path(__file__).parents[1] / "contract" / "api"
+_API = Path(__file__).parents[2] / "packages/kapilite/tests/contract/api"
 CUSTOM = yaml.safe_load_all((_API / "custom.yaml").read_text())
 CRDS = {crd["spec"]["names"]["plural"]: crd for crd in CUSTOM}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from laneway.apiserver.server import ApiServer
+from kapilite.server import ApiServer
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

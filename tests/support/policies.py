@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from laneway.apiserver.cel.checker import check
-from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
-from laneway.apiserver.cel.types import BOOL, DYN, STRING, list_of, map_of, object_of
+from kapilite.cel.checker import check
+from kapilite.cel.program import CALL_LIMIT, Budget, program
+from kapilite.cel.types import BOOL, DYN, STRING, list_of, map_of, object_of
 from support.accounts import rendered
 
 NODE_NAME = "authentication.kubernetes.io/node-name"

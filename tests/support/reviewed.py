@@ -14,10 +14,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from laneway.apiserver.authn import Authenticator, User
-from laneway.apiserver.credentials import kubeconfig
-from laneway.apiserver.credentials.pki import Pki, ensure
-from laneway.apiserver.server import ApiServer
+from kapilite.authn import Authenticator, User
+from kapilite.credentials import kubeconfig
+from kapilite.credentials.pki import Pki, ensure
+from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.config import load

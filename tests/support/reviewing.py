@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from kapilite.credentials.pki import ensure
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.review import VERSIONS
 from laneway.admission.world import World
@@ -32,7 +33,6 @@ from laneway.api import (
     VGPUDeviceStatus,
     to_builtins,
 )
-from laneway.apiserver.credentials.pki import ensure
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.store import Store

@@ -29,13 +29,13 @@ from laneway.admission.machines import number
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
+from laneway.admission.turns import Turns
 from laneway.admission.unjudged import is_guarded
 from laneway.admission.verdict import Rules, everything
 from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
 from laneway.core.phrases import quoted
-from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,13 @@ from weakref import WeakValueDictionary
 
 from aiohttp import web
 
+from kubebasics.serving.connections import peer_of
 from laneway.admission import review
 from laneway.admission.judging import OTHER, Judged, Judging
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.review import Answer, MalformedError, Question
+from laneway.admission.turns import Turns
 from laneway.admission.wording import Denial
-from laneway.serving.connections import peer_of
-from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 

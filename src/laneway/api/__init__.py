@@ -1,5 +1,6 @@
 """The objects of the API as frozen Structs, and the CRDs generated from them (`api.crds`)."""
 
+from kubebasics.timestamps import timestamp
 from laneway.api.allocation import Allocation
 from laneway.api.decoding import DecodeError, decode, to_builtins, to_json
 from laneway.api.fields import API_VERSION, GROUP, VERSION
@@ -41,7 +42,6 @@ from laneway.api.meta import (
     Status,
     find_condition,
     set_condition,
-    timestamp,
 )
 from laneway.api.network import (
     SRIOV_NETWORK_DISABLED,

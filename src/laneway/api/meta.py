@@ -10,7 +10,6 @@ that the type checker refuses a change to an object that a cache shares.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -90,11 +89,6 @@ class Status(
             },
         ),
     ] = []
-
-
-def timestamp(time: datetime) -> str:
-    """A time in UTC as Kubernetes writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def find_condition(conditions: Sequence[Condition], condition_type: str) -> Condition | None:

@@ -11,9 +11,9 @@ import sys
 
 import click
 
-from laneway.apiserver.credentials.pki import PkiError
-from laneway.apiserver.server import ListenError
-from laneway.apiserver.storage.store import StoreError
+from kapilite.credentials.pki import PkiError
+from kapilite.server import ListenError
+from kapilite.storage.store import StoreError
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.logs import configure, level_option
 from laneway.cli.source import MODELS

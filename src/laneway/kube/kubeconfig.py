@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubebasics import yaml_text
+from kubebasics.yaml_text import YamlError
 from laneway.api.decoding import without_nulls
-from laneway.core import yaml_text
-from laneway.core.yaml_text import YamlError
 from laneway.kube.cluster import EXEC_VERSIONS, Cluster, ExecPlugin, Pem, User, read_file
 from laneway.kube.errors import ConfigError
 

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from kubebasics import yaml_text
 from laneway.admission.caches import AdmissionCaches
 from laneway.api import ObjectMeta
-from laneway.core import yaml_text
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import Resource

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from laneway.serving.listening import listening
+from kubebasics.serving.listening import listening
 
 MOST = 256
 """Connections at once."""

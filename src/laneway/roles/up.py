@@ -22,14 +22,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from kapilite.authn import SYSTEM, Authenticator, User, keys
+from kapilite.authn.users import MASTERS, service_account_name
+from kapilite.credentials import kubeconfig
+from kapilite.credentials.files import write_atomically
+from kapilite.credentials.pki import Pki, ensure
+from kapilite.server import ApiServer
 from laneway.admission.machines import makers
 from laneway.api import CoreNode, VGPUDevice
-from laneway.apiserver.authn import SYSTEM, Authenticator, User, keys
-from laneway.apiserver.authn.users import MASTERS, service_account_name
-from laneway.apiserver.credentials import kubeconfig
-from laneway.apiserver.credentials.files import write_atomically
-from laneway.apiserver.credentials.pki import Pki, ensure
-from laneway.apiserver.server import ApiServer
 from laneway.controllers.metrics import MetricFamilies
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig

@@ -16,17 +16,17 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
+from kubebasics.serving.listening import listening
 from laneway.admission.access import AccessReviews
 from laneway.admission.judging import Judging
 from laneway.admission.kinds import KINDS
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.server import application
 from laneway.admission.tls import TlsFiles
+from laneway.admission.turns import Turns
 from laneway.admission.world import World
 from laneway.kube.client import Client
 from laneway.roles.health import place
-from laneway.serving.listening import listening
-from laneway.serving.turns import Turns
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kubebasics import quantity
 from laneway.api import Condition, ObjectMeta, find_condition
-from laneway.core import quantity
 from laneway.kube.pods import Container, Pod, together
 from laneway.kube.resource import Resource
 

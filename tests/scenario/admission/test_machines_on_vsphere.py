@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver.server import ApiServer
+from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.resource import Resource

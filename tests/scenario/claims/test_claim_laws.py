@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kapilite.server import ApiServer
 from laneway.api import PCIDeviceClaim, find_condition
-from laneway.apiserver.server import ApiServer
 from laneway.controllers import acting
 from laneway.controllers.claims.pci import PciClaimController
 from laneway.controllers.metrics import MetricFamilies

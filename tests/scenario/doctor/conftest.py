@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from kapilite.server import ApiServer
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
-from laneway.apiserver.server import ApiServer
 from laneway.controllers.doctor.harvester import DAEMON_SET, HOOKS, NAMESPACE
 from laneway.controllers.doctor.objects import DAEMON_SETS, WorkloadObject
 from laneway.controllers.takeover import steps

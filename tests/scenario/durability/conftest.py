@@ -24,9 +24,9 @@ HISTORY = 4_000
 # Forks a server for each line of input, so that only the first has to import; tells how it ended.
 PROGRAM = f"""
 import asyncio, os, sys
-from laneway.apiserver.authn import Authenticator, User, keys
-from laneway.apiserver.credentials.pki import ensure
-from laneway.apiserver.server import ApiServer
+from kapilite.authn import Authenticator, User, keys
+from kapilite.credentials.pki import ensure
+from kapilite.server import ApiServer
 
 async def serve(directory):
     asyncio.get_running_loop().add_reader(sys.stdin, os._exit, 1)  # the test is gone

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kapilite.authn import Authenticator, User
+from kapilite.server import ApiServer
 from laneway.api import (
     KINDS,
     PCIDeviceClaim,
@@ -16,8 +18,6 @@ from laneway.api import (
     VGPULayout,
     kind_of,
 )
-from laneway.apiserver.authn import Authenticator, User
-from laneway.apiserver.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served

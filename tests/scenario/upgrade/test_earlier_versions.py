@@ -18,9 +18,9 @@ import msgspec
 import pytest
 import yaml
 
+from kapilite.server import ApiServer
 from laneway.api.crds import crds
 from laneway.api.registry import KINDS
-from laneway.apiserver.server import ApiServer
 from support.processes import Api, Laneway
 
 EARLIER = Path(__file__).parents[2] / "data" / "earlier"

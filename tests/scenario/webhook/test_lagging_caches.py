@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from laneway.apiserver.credentials.pki import ensure
+from kapilite.credentials.pki import ensure
 from support.processes import Laneway
 from support.reviewing import WebhookInThread, claim, review, well_formed
 

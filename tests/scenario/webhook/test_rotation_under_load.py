@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kubebasics.serving import listening
 from laneway.admission import tls
 from laneway.api import VGPULayout
 from laneway.controllers.cluster.certificates import (
@@ -31,7 +32,6 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import served
 from laneway.roles.install import install_namespace
 from laneway.roles.manager import NAMESPACE
-from laneway.serving import listening
 from support.examples import first
 from support.replicas import HOOKS, Replica, Switch, bundles, configure, secret_data
 from support.reviewing import review

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kapilite.patches import patch
 from laneway.admission import review
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.judging import Judging
@@ -26,7 +27,6 @@ from laneway.api import (
     PCIDeviceStatus,
     decode,
 )
-from laneway.apiserver.patches import patch
 from laneway.core import keys
 from laneway.core.requesters import User, read, written
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED as ADMITTED

@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from prometheus_client import CollectorRegistry
 
+from kapilite.credentials.pki import Pki, ensure
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.tls import ClientAuthorityError, TlsFiles
-from laneway.apiserver.credentials.pki import Pki, ensure
 from laneway.core.certificates.rotation import LIFE, new_pair
 from laneway.core.certificates.secret import Pair
 

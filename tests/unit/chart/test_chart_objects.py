@@ -9,10 +9,10 @@ from typing import Any
 import click
 import pytest
 
+from kapilite.cel.program import CALL_LIMIT, Budget, program
 from laneway.admission.kinds import KINDS as JUDGED
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.registry import KINDS
-from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
 from laneway.cli import cli
 from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED

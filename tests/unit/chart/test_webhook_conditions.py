@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver.cel.program import CALL_LIMIT, Budget, program
+from kapilite.cel.program import CALL_LIMIT, Budget, program
 from support.chart import Object, render
 
 DEVICE = {"name": "a", "deviceName": "nvidia.com/A2"}

@@ -12,6 +12,7 @@ import click
 import pytest
 from aiohttp import web
 
+from kubebasics.serving.listening import listening
 from laneway.api import SRIOVGPUDevice, to_builtins
 from laneway.cli import fleet, interrupts
 from laneway.cli.changing import Change, Waiting, applied
@@ -19,7 +20,6 @@ from laneway.cli.connection import ask
 from laneway.cli.gpu import answer_of
 from laneway.kube.client import Client
 from laneway.kube.resource import served
-from laneway.serving.listening import listening
 
 PATH = "/apis/devices.harvesterhci.io/v1beta1/sriovgpudevices"
 

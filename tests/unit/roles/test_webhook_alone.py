@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kapilite.credentials.pki import ensure
 from laneway.admission.world import World
-from laneway.apiserver.credentials.pki import ensure
 from laneway.cli.health import host_and_port
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig

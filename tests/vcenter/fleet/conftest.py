@@ -15,9 +15,9 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kapilite.server import ApiServer
 from laneway.api import ObjectMeta
 from laneway.api.vsphere import VCenter
-from laneway.apiserver.server import ApiServer
 from laneway.kube import capv
 from laneway.kube.client import Client
 from laneway.kube.config import load

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kapilite.server import ApiServer
 from laneway.api import find_condition
 from laneway.api.vsphere import VCenter, VSphereReservation
-from laneway.apiserver.server import ApiServer
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from laneway.apiserver.server import ApiServer
+from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import AlreadyExistsError, NotFoundError

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kubebasics import quantity
 from laneway.admission.machines.devices import find, named
 from laneway.admission.users import Standing, users_of
 from laneway.admission.world import World
-from laneway.core import quantity
 from laneway.core.ledger.facts import Who
 from laneway.core.phrases import quoted
 from laneway.kube.kubevirt import DeviceRequest, InstanceSpec, Quantity, VirtualMachineSpec

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from laneway.core.certificates import making
+from kubebasics import certificates
 from laneway.core.certificates.secret import (
     AUTHORITIES,
     CERTIFICATE,
@@ -177,21 +177,21 @@ def _dropped(pair: Pair) -> Change:
 
 def new_pair(names: Sequence[str], now: datetime) -> Pair:
     """A pair with an authority of its own."""
-    ca_key, key = making.new_key(), making.new_key()
+    ca_key, key = certificates.new_key(), certificates.new_key()
     # Named apart: clients look for whom to trust by name first.
-    ca_name = making.subject(f"laneway-webhook-ca {now:%Y-%m-%dT%H:%M:%SZ}")
-    authority = making.authority(ca_name, ca_key, now, LIFE)
-    certificate = making.issued(
+    ca_name = certificates.subject(f"laneway-webhook-ca {now:%Y-%m-%dT%H:%M:%SZ}")
+    authority = certificates.authority(ca_name, ca_key, now, LIFE)
+    certificate = certificates.issued(
         authority,
         ca_key,
-        making.subject(names[0][:64]),
+        certificates.subject(names[0][:64]),
         key,
-        usage=making.SERVER,
+        usage=certificates.SERVER,
         names=names,
         now=now,
         life=LIFE,
     )
-    return Pair(certificate, making.pem(certificate), making.key_pem(key), authority)
+    return Pair(certificate, certificates.pem(certificate), certificates.key_pem(key), authority)
 
 
 def _until(pair: Pair) -> str:

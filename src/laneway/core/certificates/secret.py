@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from laneway.core.certificates import making
+from kubebasics import certificates
 
 CERTIFICATE, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
@@ -101,7 +101,7 @@ def parsed(pem: bytes, now: datetime) -> Authorities:
 
 def bundle(authorities: Iterable[x509.Certificate]) -> bytes:
     """The authorities as one text."""
-    return b"".join(making.pem(one) for one in authorities)
+    return b"".join(certificates.pem(one) for one in authorities)
 
 
 def _pair(
@@ -156,7 +156,7 @@ def _check_names(certificate: x509.Certificate, name: str, names: Sequence[str])
         )
     except _DAMAGED:
         held = set()
-    missing = [one for one in names if making.general_name(one) not in held]
+    missing = [one for one in names if certificates.general_name(one) not in held]
     if missing:
         raise UnusableError(f"{name} is not for {', '.join(missing)}", refused=True)
 

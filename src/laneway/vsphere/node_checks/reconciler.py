@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from kubebasics import quantity
 from laneway.api import Condition, ConditionStatus, find_condition, set_condition, timestamp
 from laneway.controllers.cluster.leading import Leading
-from laneway.core import quantity
 from laneway.core.vsphere.spec.parsing import read
 from laneway.core.vsphere.spec.requests import (
     GroupRequest,

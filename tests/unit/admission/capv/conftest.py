@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kapilite.patches import patch
 from laneway.admission import review
 from laneway.admission.access import AccessReviews
 from laneway.admission.capv.known import HOSTS, PROMISES
@@ -22,7 +23,6 @@ from laneway.admission.kinds import KINDS
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.world import World
 from laneway.api import VCenter
-from laneway.apiserver.patches import patch
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.resource import served

@@ -12,6 +12,8 @@ import msgspec
 import pytest
 import yaml
 
+from kapilite.patches import patch
+from kapilite.schemas import schema, validation
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.machines import mutate, pools, validate
 from laneway.admission.request import Access, Operation, Request, Requester
@@ -38,8 +40,6 @@ from laneway.api import (
     VGPUDeviceStatus,
     decode,
 )
-from laneway.apiserver.patches import patch
-from laneway.apiserver.schemas import schema, validation
 from laneway.controllers.ledger import demands, devices
 from laneway.core import names
 from laneway.core.ledger.build import build

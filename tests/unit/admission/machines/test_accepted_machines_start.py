@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kapilite.patches import patch
 from laneway.admission.machines import limits
 from laneway.admission.machines.aliases import renamed
 from laneway.api import decode
-from laneway.apiserver.patches import patch
 from laneway.core.device_plugin.answer import Denied, answer
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.device_plugin.preference import prefer

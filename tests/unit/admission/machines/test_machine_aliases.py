@@ -8,11 +8,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapilite.patches import patch
 from laneway.admission.kinds import KINDS
 from laneway.admission.machines.aliases import aliases
 from laneway.admission.request import Requester
 from laneway.admission.review import Question
-from laneway.apiserver.patches import patch
 
 NAME = "node1.example.com-000004001"
 NIC = "intel.com/NIC"

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.core.certificates import making
+from kubebasics import certificates
 from laneway.core.certificates.rotation import (
     DROP,
     LIFE,
@@ -117,7 +117,7 @@ def test_what_is_made_is_a_server_certificate_of_these_names(kept: Kept) -> None
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == NAMES
     usage = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert list(usage) == [making.SERVER]
+    assert list(usage) == [certificates.SERVER]
     assert leaf.not_valid_after_utc - START == LIFE
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.apiserver import builtin
-from laneway.apiserver.builtin.filling import fill_in
+from kapilite import builtin
+from kapilite.builtin.filling import fill_in
 from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.core.dra.device import DRIVER
 from laneway.core.dra.slices import Pool, Stored, needs_more, pool, slice_name, trial, writing

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kapilite.server import ApiServer
 from laneway.api.vsphere import VSphereReservation
-from laneway.apiserver.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError

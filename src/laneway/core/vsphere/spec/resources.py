@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from laneway.core import quantity
+from kubebasics import quantity
 
 _MHZ = 10**6
 _MIB = 2**20

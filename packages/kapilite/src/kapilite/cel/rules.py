@@ -1,0 +1,176 @@
+"""One rule of `x-kubernetes-validations`: what is wrong with it, and made ready to run.
+
+A rule is refused when its definition is created if it does not compile against its schema, so
+that what is served can also be evaluated. The texts are Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kapilite import problems as problem
+from kapilite.cel.checker import check
+from kapilite.cel.program import Program, program
+from kapilite.cel.syntax import CelSyntaxError
+from kapilite.cel.types import BOOL, STRING, Type, optional_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kapilite.cel.typed import Schema
+    from kapilite.problems import Problem
+
+RULES = "x-kubernetes-validations"
+REASONS = (
+    "FieldValueInvalid",
+    "FieldValueForbidden",
+    "FieldValueRequired",
+    "FieldValueDuplicate",
+)
+_TEXTS = ("rule", "message", "messageExpression", "reason", "fieldPath")
+
+
+class Rule(NamedTuple):
+    """A rule made ready."""
+
+    program: Program
+    text: str
+    message: str
+    """Empty: the rule itself is shown."""
+    message_program: Program | None
+    reason: str
+    field_path: str
+    """Where the problem is said to be, below the place of the rule."""
+    is_old_optional: bool
+
+    @property
+    def shown(self) -> str:
+        return self.message or self.text.strip()
+
+
+def prepared(raw: dict[str, Any], schema: Schema) -> Rule:
+    """A rule that `mistakes` let pass."""
+    expression = raw.get("messageExpression")
+    path = raw.get("fieldPath")
+    return Rule(
+        program=program(raw["rule"]),
+        text=raw["rule"],
+        message=(raw.get("message") or "").strip(),
+        message_program=program(expression) if expression else None,
+        reason=raw.get("reason") or "FieldValueInvalid",
+        field_path=normal_path(path, schema) if path else "",
+        is_old_optional=bool(raw.get("optionalOldSelf")),
+    )
+
+
+def mistakes(
+    schema: Schema, raw: dict[str, Any], path: str, kind: Type | None, *, lost_at: str
+) -> Iterator[Problem]:
+    """What keeps a rule from being evaluated on values of this type.
+
+    `lost_at` is the place from which on an old value cannot be found again.
+    """
+    wrong = list(_shape(schema, raw, path))
+    yield from wrong
+    if wrong:
+        return
+    if kind is None:
+        preserve = str(bool(schema.get("x-kubernetes-preserve-unknown-fields"))).lower()
+        why = (
+            "rule declared on schema that does not support validation rules type: "
+            f"'{schema.get('type', '')}' x-kubernetes-preserve-unknown-fields: '{preserve}'"
+        )
+        yield problem.invalid(f"{path}.rule", raw["rule"], why)
+        return
+    old = optional_of(kind) if raw.get("optionalOldSelf") else kind
+    variables = {"self": kind, "oldSelf": old}
+    wrong = list(_compiles(f"{path}.rule", raw["rule"], variables, BOOL))
+    yield from wrong
+    if raw.get("messageExpression"):
+        field = f"{path}.messageExpression"
+        yield from _compiles(field, raw["messageExpression"], variables, STRING)
+    if wrong:
+        return
+    uses_old = program(raw["rule"]).uses_old
+    if uses_old and lost_at and not raw.get("optionalOldSelf"):
+        why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {lost_at}"
+        yield problem.invalid(f"{path}.rule", raw["rule"], why)
+    if raw.get("optionalOldSelf") is not None and not uses_old:
+        why = "may not be set if oldSelf is not used in rule"
+        yield problem.invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], why)
+
+
+def _shape(schema: Schema, raw: dict[str, Any], path: str) -> Iterator[Problem]:
+    for name, value in raw.items():
+        if name == "optionalOldSelf":
+            if value is not None and not isinstance(value, bool):
+                yield problem.invalid(f"{path}.{name}", value, "must be a boolean")
+        elif name not in _TEXTS:
+            yield problem.invalid(f"{path}.{name}", value, "unknown field")
+        elif value is not None and not isinstance(value, str):
+            yield problem.invalid(f"{path}.{name}", value, "must be a string")
+    texts = {name: raw[name] for name in _TEXTS if isinstance(raw.get(name), str) and raw[name]}
+    if not texts.get("rule", "").strip():
+        yield problem.required(f"{path}.rule", "rule is not specified")
+    yield from _messages(texts, path)
+    if texts.get("reason", REASONS[0]) not in REASONS:
+        yield problem.not_supported(f"{path}.reason", texts["reason"], REASONS)
+    if "fieldPath" in texts:
+        try:
+            normal_path(texts["fieldPath"], schema)
+        except ValueError as error:
+            why = f"fieldPath must be a valid path: {error}"
+            yield problem.invalid(f"{path}.fieldPath", texts["fieldPath"], why)
+
+
+def _messages(texts: dict[str, str], path: str) -> Iterator[Problem]:
+    message = texts.get("message")
+    if message is not None and not message.strip():
+        yield problem.invalid(f"{path}.message", message, "message must be non-empty if specified")
+    if message is not None and "\n" in message.strip():
+        yield problem.invalid(f"{path}.message", message, "message must not contain line breaks")
+    if "\n" in texts.get("rule", "").strip() and not message and "messageExpression" not in texts:
+        why = "message must be specified if rule contains line breaks"
+        yield problem.required(f"{path}.message", why)
+    if not texts.get("messageExpression", "x").strip():
+        why = "messageExpression must be non-empty if specified"
+        yield problem.required(f"{path}.messageExpression", why)
+
+
+def _compiles(field: str, text: str, variables: dict[str, Type], wanted: Type) -> Iterator[Problem]:
+    try:
+        found = check(text, program(text).tree, variables)
+    except CelSyntaxError as error:
+        yield problem.invalid(field, text, f"compilation failed: {error}")
+        return
+    if found != wanted:
+        what = "messageExpression" if wanted == STRING else "cel expression"
+        yield problem.invalid(field, text, f"{what} must evaluate to a {wanted}")
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def normal_path(path: str, schema: Schema) -> str:
+    """`.spec.x['a.b']` as error messages write paths; ValueError where the schema has no such."""
+    at, found = 0, ""
+    while at < len(path):
+        match = _STEP.match(path, at)
+        if match is None:
+            raise ValueError(f"expected [ or . but got: {path[at:]}")
+        name = match[1] or re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), match[2])
+        properties, extra = schema.get("properties"), schema.get("additionalProperties")
+        if properties is not None:
+            if name not in properties:
+                raise ValueError("does not refer to a valid field")
+            schema = properties[name]
+            found += f".{name}"
+        elif isinstance(extra, dict):
+            schema = extra
+            found += f"[{name}]"
+        else:
+            raise ValueError("does not refer to a valid field")
+        at = match.end()
+    return found.removeprefix(".")

@@ -1,0 +1,1 @@
+"""What a Kubernetes API server and its clients have in common."""

@@ -1,0 +1,1 @@
+"""What every guarded port has in common, whoever connects to it."""

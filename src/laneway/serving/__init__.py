@@ -1,1 +1,0 @@
-"""What every port of Laneway has in common, whoever connects to it."""

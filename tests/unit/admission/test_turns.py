@@ -1,0 +1,63 @@
+"""Who asks for much waits behind his own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway.admission.turns import Turns
+
+Who = tuple[str, str]
+
+
+class Office:
+    """Where turns are taken; keeps who had one."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.had: list[Who] = []
+
+    async def visit(self, peer: str, user: str = "") -> None:
+        async with self.turns.turn(peer, user):
+            self.had.append((peer, user))
+
+    def queue(self, *whos: Who) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.visit(*who)) for who in whos]
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+async def test_peers_and_their_users_take_turns(office: Office) -> None:
+    hostile = [("1.1.1.1", "mallory")] * 3
+    async with asyncio.timeout(10), office.turns.turn("first"):
+        tasks = office.queue(
+            *hostile, ("1.1.1.1", "bob"), ("1.1.1.1", "bob"), ("2.2.2.2", ""), ("2.2.2.2", "")
+        )
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    mallory, bob, other = ("1.1.1.1", "mallory"), ("1.1.1.1", "bob"), ("2.2.2.2", "")
+    assert office.had == [mallory, other, bob, other, mallory, bob, mallory]
+
+
+async def test_who_goes_away_holds_nobody_up(office: Office) -> None:
+    async with asyncio.timeout(10):
+        async with office.turns.turn("first"):
+            waiting, chosen, last = office.queue(("a", ""), ("b", ""), ("c", ""))
+            await asyncio.sleep(0)
+            waiting.cancel()
+        chosen.cancel()  # It is its turn, and it does not know yet.
+        await last
+    assert office.had == [("c", "")]
+    async with asyncio.timeout(10), office.turns.turn("a"):
+        pass
+
+
+async def test_a_turn_that_fails_is_over(office: Office) -> None:
+    with pytest.raises(ValueError, match="defect"):
+        async with office.turns.turn("a"):
+            raise ValueError("defect")
+    await asyncio.wait_for(office.visit("b"), 10)
