@@ -14,12 +14,12 @@ from laneway.api.vsphere import VCenter
 from laneway.cli.labels import natural
 from laneway.cli.table import Row, Section
 from laneway.controllers.ledger.vsphere import type_of
-from laneway.core.vsphere.inventory.hosts import Board, Device, Host
+from laneway.core.vsphere.inventory.hosts import Device, Host, SharedGpu
 from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains
-from laneway.core.vsphere.placement.domain import why_closed
-from laneway.core.vsphere.placement.free import Shelf, owed, shelf
+from laneway.core.vsphere.placement.domain import unavailable_because
+from laneway.core.vsphere.placement.free import FreeDevices, free_on_host, owed
 from laneway.core.vsphere.placement.reservation import Reservation, by_host
-from laneway.core.vsphere.placement.vgpu_fit import still_fits
+from laneway.core.vsphere.placement.vgpu_fit import vgpus_left
 from laneway.core.vsphere.spec.requests import Requested
 
 DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
@@ -73,7 +73,7 @@ def devices(site: Site) -> Iterator[Section]:
     for cluster, hosts in groupby(site.shown(), key=_cluster):
         for host in hosts:
             reservations = list(kept.get(host.ref, ()))
-            why = why_closed(host, Requested())
+            why = unavailable_because(host, Requested())
             skipped = f" ({why}: nothing on it is given out)" if why else ""
             title = f"{cluster}, host {host.name}{skipped}"
             yield Section(title, tuple(_rows(site, host, reservations)))
@@ -81,17 +81,17 @@ def devices(site: Site) -> Iterator[Section]:
 
 def _rows(site: Site, host: Host, reservations: list[Reservation]) -> Iterator[Row]:
     reserved_for = _promised(host, reservations)
-    free = shelf(host, reservations)
+    free = free_on_host(host, reservations)
     for device in sorted(host.devices, key=lambda one: one.id):
         users = _users(site, device, reserved_for)
         mode = PASSTHROUGH if device.active else f"{PASSTHROUGH}, not active"
         yield Row((device.id, device.name or _ids(device), mode, device.label, users))
-    for board in sorted(host.boards, key=lambda one: one.id):
-        mode = f"{_SHARED}, {board.mode}" if board.mode else _SHARED
+    for gpu in sorted(host.shared_gpus, key=lambda one: one.id):
+        mode = f"{_SHARED}, {gpu.mode}" if gpu.mode else _SHARED
         if not host.shared_direct:
             mode += ", not by default"
-        used = _board_users(site, board, reserved_for)
-        yield Row((board.id, board.name, mode, "", used), tuple(_board_notes(board, free)))
+        used = _gpu_users(site, gpu, reserved_for)
+        yield Row((gpu.id, gpu.name, mode, "", used), tuple(_gpu_notes(gpu, free)))
     for group in sorted(host.device_groups, key=lambda one: one.name):
         parts = ", ".join(part.name for part in group.parts)
         yield Row((group.name, group.description or parts, "device group", "", ""))
@@ -102,7 +102,7 @@ def _ids(device: Device) -> str:
 
 
 def _promised(host: Host, reservations: list[Reservation]) -> dict[str, Counter[tuple[str, str]]]:
-    """Machines and profiles by the device or board that is kept for them."""
+    """Machines and profiles by the device or GPU that is kept for them."""
     found: dict[str, Counter[tuple[str, str]]] = {}
     for reservation in reservations:
         for unit, at in owed(host, reservation):
@@ -117,28 +117,28 @@ def _users(site: Site, device: Device, reserved_for: dict[str, Counter[tuple[str
     return ", ".join(names)
 
 
-def _board_users(
-    site: Site, board: Board, reserved_for: dict[str, Counter[tuple[str, str]]]
+def _gpu_users(
+    site: Site, gpu: SharedGpu, reserved_for: dict[str, Counter[tuple[str, str]]]
 ) -> str:
-    tally = Counter((site.who(user.vm), user.profile or "?") for user in board.users)
+    tally = Counter((site.who(user.vm), user.profile or "?") for user in gpu.users)
     names = [f"{who}: {count} x {profile}" for (who, profile), count in sorted(tally.items())]
     names += [
         f"{machine}: {count} x {profile} (reserved)"
-        for (machine, profile), count in sorted(reserved_for.get(board.id, Counter()).items())
+        for (machine, profile), count in sorted(reserved_for.get(gpu.id, Counter()).items())
     ]
     return ", ".join(names)
 
 
-def room(board: Board, free: Shelf) -> dict[str, int]:
-    """How many more vGPUs of each profile a board takes."""
+def room(gpu: SharedGpu, free: FreeDevices) -> dict[str, int]:
+    """How many more vGPUs of each profile a GPU takes."""
     load = next(
-        load for one, load in zip(free.boards, free.loads, strict=True) if one.id == board.id
+        load for one, load in zip(free.shared_gpus, free.loads, strict=True) if one.id == gpu.id
     )
-    return {one.name: still_fits(board, load, one.name) for one in board.profiles}
+    return {one.name: vgpus_left(gpu, load, one.name) for one in gpu.profiles}
 
 
-def _board_notes(board: Board, free: Shelf) -> Iterator[str]:
-    fits = {name: count for name, count in room(board, free).items() if count}
+def _gpu_notes(gpu: SharedGpu, free: FreeDevices) -> Iterator[str]:
+    fits = {name: count for name, count in room(gpu, free).items() if count}
     names = sorted(fits, key=natural)
     if names:
         each = " (each for itself)" if len(names) > 1 else ""
@@ -209,7 +209,7 @@ def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
 
 
 def _plain_host(site: Site, host: Host, reservations: list[Reservation]) -> dict[str, Any]:
-    reserved_for, free = _promised(host, reservations), shelf(host, reservations)
+    reserved_for, free = _promised(host, reservations), free_on_host(host, reservations)
     return {
         "host": host.name,
         "ref": host.ref,
@@ -242,6 +242,6 @@ def _plain_host(site: Site, host: Host, reservations: list[Reservation]) -> dict
                 ],
                 "free": room(one, free),
             }
-            for one in host.boards
+            for one in host.shared_gpus
         ],
     }

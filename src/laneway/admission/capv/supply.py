@@ -23,7 +23,7 @@ from laneway.core.refusals.vsphere import is_terminal
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.capacity import fits
 from laneway.core.vsphere.placement.domain import ANYWHERE, Domain
-from laneway.core.vsphere.placement.placing import place
+from laneway.core.vsphere.placement.placing import choose_host
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSphereCluster
@@ -80,7 +80,7 @@ class Supply(NamedTuple):
         """Why there is no place for one machine; None where there is, or nothing is known."""
         last: Refusal | None = None
         for site in self.sites:
-            found = place(site.hosts, requested, site.reservations, domain=self.domain)
+            found = choose_host(site.hosts, requested, site.reservations, domain=self.domain)
             if isinstance(found, Reservation):
                 return None
             last = found if last is None or not is_terminal(found) else last
@@ -111,9 +111,9 @@ def _without(site: Site, machines: Collection[str]) -> Site:
             devices=tuple(
                 replace(one, holder="") if one.holder in vms else one for one in host.devices
             ),
-            boards=tuple(
+            shared_gpus=tuple(
                 replace(one, users=tuple(user for user in one.users if user.vm not in vms))
-                for one in host.boards
+                for one in host.shared_gpus
             ),
         )
         for host in site.hosts

@@ -28,13 +28,13 @@ from laneway.api.vsphere import (
 )
 from laneway.core import names
 from laneway.core.vsphere.inventory.hosts import (
-    Board,
-    BoardUser,
     Device,
     DeviceGroup,
     GroupPart,
     Host,
     Profile,
+    SharedGpu,
+    VgpuUser,
 )
 from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
@@ -90,7 +90,7 @@ def host_of(host: VSphereHost) -> Host:
         maintenance=told.maintenance,
         shared_direct=told.shared_direct,
         devices=tuple(map(_device_of, told.devices)),
-        boards=tuple(map(_board_of, told.boards)),
+        shared_gpus=tuple(map(_gpu_of, told.boards)),
         device_groups=tuple(map(_group_of, told.device_groups)),
     )
 
@@ -109,8 +109,8 @@ def _device_of(told: HostDevice) -> Device:
     )
 
 
-def _board_of(told: HostBoard) -> Board:
-    return Board(
+def _gpu_of(told: HostBoard) -> SharedGpu:
+    return SharedGpu(
         id=told.id,
         name=told.name,
         memory_gib=told.memory_gib,
@@ -119,7 +119,7 @@ def _board_of(told: HostBoard) -> Board:
             Profile(one.name, one.memory_gib, one.mig, one.compute, one.migrates)
             for one in told.profiles
         ),
-        users=tuple(BoardUser(one.vm, one.profile) for one in told.users),
+        users=tuple(VgpuUser(one.vm, one.profile) for one in told.users),
     )
 
 
@@ -186,7 +186,7 @@ def status_of(host: Host) -> VSphereHostStatus:
                 ],
                 users=[HostBoardUser(vm=user.vm, profile=user.profile) for user in one.users],
             )
-            for one in host.boards
+            for one in host.shared_gpus
         ],
         device_groups=[
             HostDeviceGroup(

@@ -164,4 +164,4 @@ class CapvVms(Leading[Key]):
 def users_of(host: Host) -> set[str]:
     """The VMs that are on with devices of a host."""
     found = {device.holder for device in host.devices if device.holder}
-    return found | {user.vm for board in host.boards for user in board.users}
+    return found | {user.vm for gpu in host.shared_gpus for user in gpu.users}

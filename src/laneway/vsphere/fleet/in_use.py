@@ -31,7 +31,7 @@ def _places(attached: Attached, vm: str, host: Host | None) -> tuple[str, ...]:
         case DynamicBacking(assigned=str(assigned)) if assigned:
             return (assigned,)
         case VgpuBacking(profile) if host is not None:
-            users = ((board.id, user) for board in host.boards for user in board.users)
+            users = ((gpu.id, user) for gpu in host.shared_gpus for user in gpu.users)
             return tuple(at for at, user in users if (user.vm, user.profile) == (vm, profile))[:1]
         case _:
             return ()
@@ -41,6 +41,6 @@ def is_on(vm: str, hosts: Iterable[Host]) -> bool:
     """Whether a host tells of a VM as one that is on with devices."""
     return bool(vm) and any(
         any(device.holder == vm for device in host.devices)
-        or any(user.vm == vm for board in host.boards for user in board.users)
+        or any(user.vm == vm for gpu in host.shared_gpus for user in gpu.users)
         for host in hosts
     )

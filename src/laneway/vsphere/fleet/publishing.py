@@ -174,10 +174,10 @@ class Publishing(Leading[Page]):
 
 def has_devices(host: Host) -> bool:
     """Whether a host has anything that a machine could ask for."""
-    return bool(host.devices or host.boards or host.device_groups)
+    return bool(host.devices or host.shared_gpus or host.device_groups)
 
 
 def gpus_of(host: Host) -> int:
     """How many GPUs a host has, whole ones and shared ones."""
     whole = {one.id for one in host.devices if one.display}
-    return len(whole | {one.id for one in host.boards})
+    return len(whole | {one.id for one in host.shared_gpus})

@@ -27,7 +27,7 @@ from laneway.core.refusals.vsphere import PoolUnclear
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Fault, VmState
 from laneway.core.vsphere.placement.domain import Domain
-from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.placing import choose_host, still_fits
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.provisioning.matching import parts_of
 from laneway.core.vsphere.spec.requests import Requested
@@ -135,7 +135,7 @@ class Reservations(Leading[Key]):
             ):
                 if own.host not in excluded and is_on(own.vm, hosts):
                     return own
-                if holds(hosts, own, given, domain=domain, excluded=excluded):
+                if still_fits(hosts, own, given, domain=domain, excluded=excluded):
                     return own
             try:
                 domain = await self._narrowed(vm, name, domain)
@@ -147,14 +147,14 @@ class Reservations(Leading[Key]):
             if name in self._stirred:
                 await self._rehouse(name, hosts, but=machine)
             given = self._given(name)
-            found = place(
+            found = choose_host(
                 hosts, requested, given, domain=domain, excluded=excluded, machine=machine
             )
             if own is not None and isinstance(found, Refusal):
                 await self._write(vm, name, Reservation(machine, "", ()))
                 # What became free meanwhile has woken nobody: this machine did not wait yet.
                 hosts, given = self._hosts(name), self._given(name)
-                found = place(
+                found = choose_host(
                     hosts, requested, given, domain=domain, excluded=excluded, machine=machine
                 )
             if isinstance(found, Reservation):
@@ -196,7 +196,7 @@ class Reservations(Leading[Key]):
             if vm is None or not is_owned(one, vm) or is_on(reservation.vm, hosts):
                 continue
             domain = domain_of(vm, self._caches)
-            if holds(hosts, reservation, self._given(name), domain=domain):
+            if still_fits(hosts, reservation, self._given(name), domain=domain):
                 continue
             try:
                 domain = await self._narrowed(vm, name, domain)
@@ -208,7 +208,7 @@ class Reservations(Leading[Key]):
             requested = Requested(
                 tuple(allocation.request for allocation in reservation.allocations)
             )
-            found = place(hosts, requested, given, domain=domain, machine=reservation.machine)
+            found = choose_host(hosts, requested, given, domain=domain, machine=reservation.machine)
             if isinstance(found, Reservation):
                 moved = Reservation(
                     reservation.machine, found.host, found.allocations, reservation.vm

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.core.vsphere.inventory.hosts import Board, BoardUser, Device, Host, Profile
+from laneway.core.vsphere.inventory.hosts import Device, Host, Profile, SharedGpu, VgpuUser
 from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.config_targets import Target
 from laneway.vsphere.vcenter.escaping import unescaped
@@ -32,7 +32,7 @@ _OFFERABLE = ("shared", "direct")
 _LABEL = "hardwareLabel"
 _DISPLAY = 0x03
 _PLUMBING = (0x06, 0x08)
-"""PCI base classes of bridges and of parts of the board, most of what a host tells."""
+"""PCI base classes of bridges and of parts of the GPU, most of what a host tells."""
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2,3}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
 
@@ -85,7 +85,7 @@ class Facts(msgspec.Struct, gc=False):
         _TAKE[path](self, value)
 
     def users(self) -> set[str]:
-        """VMs on its boards."""
+        """VMs on its GPUs."""
         return {vm for card in self.cards if card.type == SHARED_DIRECT for vm in card.vms}
 
     def offers(self) -> tuple[object, ...]:
@@ -231,10 +231,12 @@ class Around(NamedTuple):
 def assembled(
     facts: Facts, around: Around, target: Target, vgpus: Mapping[str, Sequence[str]]
 ) -> Host:
-    """`vgpus`: the profiles of each VM that uses a board."""
-    boards = [_board(facts, card, target) for card in facts.cards if card.type == SHARED_DIRECT]
+    """`vgpus`: the profiles of each VM that uses a GPU."""
+    shared_gpus = [
+        _shared_gpu(facts, card, target) for card in facts.cards if card.type == SHARED_DIRECT
+    ]
     using = {card.id: card.vms for card in facts.cards}
-    users = _users({board.id: using[board.id] for board in boards}, boards, vgpus)
+    users = _users({gpu.id: using[gpu.id] for gpu in shared_gpus}, shared_gpus, vgpus)
     return Host(
         ref=facts.ref,
         name=facts.name,
@@ -247,7 +249,7 @@ def assembled(
         maintenance=facts.maintenance,
         shared_direct=facts.default_type == SHARED_DIRECT,
         devices=_devices(facts),
-        boards=tuple(msgspec.structs.replace(board, users=users[board.id]) for board in boards),
+        shared_gpus=tuple(msgspec.structs.replace(gpu, users=users[gpu.id]) for gpu in shared_gpus),
         device_groups=target.groups,
     )
 
@@ -273,7 +275,7 @@ def _devices(facts: Facts) -> tuple[Device, ...]:
     )
 
 
-def _board(facts: Facts, card: Card, target: Target) -> Board:
+def _shared_gpu(facts: Facts, card: Card, target: Target) -> SharedGpu:
     slot = facts.slots.get(card.id)
     kind = (slot.ids.device, slot.ids.vendor) if slot else None
     here = {
@@ -285,43 +287,45 @@ def _board(facts: Facts, card: Card, target: Target) -> Board:
     for name in facts.profiles:
         told = target.profiles.get(name)
         if told is None:
-            # Before 7.0.3 profiles are names only, and any board of the host may be meant.
+            # Before 7.0.3 profiles are names only, and any GPU of the host may be meant.
             profiles.append(Profile(name, 0, migrates=name in facts.migrating))
         elif kind in told.kinds or not told.kinds & here:
             profiles.append(
                 Profile(name, told.memory_gib, told.mig, told.compute, name in facts.migrating)
             )
     largest = target.largest.get(kind, 0) if kind else 0
-    return Board(card.id, card.name, max(card.memory_gib, largest), card.mode, tuple(profiles))
+    return SharedGpu(card.id, card.name, max(card.memory_gib, largest), card.mode, tuple(profiles))
 
 
 def _users(
-    using: Mapping[str, Sequence[str]], boards: Sequence[Board], vgpus: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[BoardUser, ...]]:
-    """Which board carries which vGPU of a VM.
+    using: Mapping[str, Sequence[str]],
+    shared_gpus: Sequence[SharedGpu],
+    vgpus: Mapping[str, Sequence[str]],
+) -> dict[str, tuple[VgpuUser, ...]]:
+    """Which GPU carries which vGPU of a VM.
 
-    A board names the VMs on it, not their vGPUs. A VM on several boards has at least one vGPU on
+    A GPU names the VMs on it, not their vGPUs. A VM on several GPUs has at least one vGPU on
     each; the others are taken to be where the least is used. What no profile is known of counts as
     a vGPU of none.
     """
-    users: dict[str, list[BoardUser]] = {board.id: [] for board in boards}
+    users: dict[str, list[VgpuUser]] = {gpu.id: [] for gpu in shared_gpus}
     used: Counter[str] = Counter()
-    sizes = {one.name: one.memory_gib for board in boards for one in board.profiles}
-    offers = {board.id: {one.name for one in board.profiles} for board in boards}
+    sizes = {one.name: one.memory_gib for gpu in shared_gpus for one in gpu.profiles}
+    offers = {gpu.id: {one.name for one in gpu.profiles} for gpu in shared_gpus}
     boards_of = Counter(vm for vms in using.values() for vm in dict.fromkeys(vms))
     for vm in sorted(boards_of, key=lambda each: (boards_of[each], each)):
         left = sorted(vgpus.get(vm, ()), key=lambda name: -sizes.get(name, 0))
-        on = [board for board, vms in using.items() if vm in vms]
-        for board in on:
-            profile = next((name for name in left if name in offers[board]), "")
+        on = [gpu for gpu, vms in using.items() if vm in vms]
+        for gpu in on:
+            profile = next((name for name in left if name in offers[gpu]), "")
             profile = profile or (left or [""])[0]
             if profile:
                 left.remove(profile)
-            users[board].append(BoardUser(vm, profile))
-            used[board] += sizes.get(profile, 0) or 1
+            users[gpu].append(VgpuUser(vm, profile))
+            used[gpu] += sizes.get(profile, 0) or 1
         for profile in left:
-            fitting = [board for board in on if profile in offers[board]] or on
-            board = min(fitting, key=lambda each: used[each])
-            users[board].append(BoardUser(vm, profile))
-            used[board] += sizes.get(profile, 0) or 1
-    return {board: tuple(of) for board, of in users.items()}
+            fitting = [gpu for gpu in on if profile in offers[gpu]] or on
+            gpu = min(fitting, key=lambda each: used[each])
+            users[gpu].append(VgpuUser(vm, profile))
+            used[gpu] += sizes.get(profile, 0) or 1
+    return {gpu: tuple(of) for gpu, of in users.items()}

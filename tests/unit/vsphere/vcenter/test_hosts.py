@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.vsphere.inventory.hosts import BoardUser, DeviceGroup, GroupPart, Host
+from laneway.core.vsphere.inventory.hosts import DeviceGroup, GroupPart, Host, VgpuUser
 from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.vcenter.config_targets import NOTHING, Target, target_of
 from laneway.vsphere.vcenter.hosts import Around, Facts, assembled
@@ -172,7 +172,7 @@ def test_a_board_has_the_profiles_of_its_own_kind() -> None:
         ],
     )
     shown = host(told_facts, target)
-    a16, a100 = shown.boards
+    a16, a100 = shown.shared_gpus
     assert [(one.name, one.memory_gib, one.migrates) for one in a16.profiles] == [
         ("a16-16c", 16, True),
         ("mystery", 0, False),
@@ -188,8 +188,8 @@ def test_a_board_has_the_profiles_of_its_own_kind() -> None:
 
 
 def test_a_vm_that_nobody_may_read_uses_its_board_all_the_same() -> None:
-    (board,) = host(facts(**{"config.graphicsInfo": [card(GPU, ["vm-1"])]})).boards
-    assert board.users == (BoardUser("vm-1", ""),)
+    (gpu,) = host(facts(**{"config.graphicsInfo": [card(GPU, ["vm-1"])]})).shared_gpus
+    assert gpu.users == (VgpuUser("vm-1", ""),)
 
 
 def test_vgpus_on_several_boards_are_each_on_one() -> None:
@@ -199,9 +199,9 @@ def test_vgpus_on_several_boards_are_each_on_one() -> None:
             "config.sharedPassthruGpuTypes": ["p"],
         }
     )
-    one, other = host(shared, vm_1=("p", "p", "p"), vm_2=("p",)).boards
+    one, other = host(shared, vm_1=("p", "p", "p"), vm_2=("p",)).shared_gpus
     assert sorted([len(one.users), len(other.users)]) == [2, 2]
-    assert sum(user.vm == "vm-1" for board in (one, other) for user in board.users) == 3
+    assert sum(user.vm == "vm-1" for gpu in (one, other) for user in gpu.users) == 3
 
 
 @given(
@@ -212,24 +212,24 @@ def test_vgpus_on_several_boards_are_each_on_one() -> None:
     ),
 )
 def test_no_vgpu_is_lost_or_told_twice(
-    boards: list[list[str]], vgpus: dict[str, list[str]]
+    shared_gpus: list[list[str]], vgpus: dict[str, list[str]]
 ) -> None:
     shared = facts(
         **{
             "config.graphicsInfo": [
-                card(f"0000:{at:02x}:00.0", on) for at, on in enumerate(boards)
+                card(f"0000:{at:02x}:00.0", on) for at, on in enumerate(shared_gpus)
             ],
             "config.sharedPassthruGpuTypes": ["p", "q"],
         }
     )
-    shown = host(shared, **vgpus).boards
-    for board, on in zip(shown, boards, strict=True):
-        assert {user.vm for user in board.users} == set(on)
-    for vm in {vm for on in boards for vm in on}:
-        mine = [user.profile for board in shown for user in board.users if user.vm == vm]
+    shown = host(shared, **vgpus).shared_gpus
+    for gpu, on in zip(shown, shared_gpus, strict=True):
+        assert {user.vm for user in gpu.users} == set(on)
+    for vm in {vm for on in shared_gpus for vm in on}:
+        mine = [user.profile for gpu in shown for user in gpu.users if user.vm == vm]
         known = vgpus.get(vm.replace("-", "_"), [])
         assert sorted(name for name in mine if name) == sorted(known)
-        assert mine.count("") == max(0, sum(vm in on for on in boards) - len(known))
+        assert mine.count("") == max(0, sum(vm in on for on in shared_gpus) - len(known))
 
 
 def test_device_groups_come_in_every_form() -> None:

@@ -38,8 +38,8 @@ def _of(request: DeviceRequest, hosts: Sequence[Host]) -> int | None:
         case PassthroughRequest(allowed):
             kinds = {_is_gpu(ids, hosts) for ids in allowed}
             return int(kinds.pop()) if len(kinds) == 1 else None
-    offered = (group for host in hosts for group in host.device_groups)
-    return next((_in_group(one, hosts) for one in offered if one.name == request.name), None)
+    vgpu_size = (group for host in hosts for group in host.device_groups)
+    return next((_in_group(one, hosts) for one in vgpu_size if one.name == request.name), None)
 
 
 def _in_group(group: DeviceGroup, hosts: Sequence[Host]) -> int:

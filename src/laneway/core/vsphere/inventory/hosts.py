@@ -1,6 +1,6 @@
 """What the hosts of a vCenter have, as its property collector tells it.
 
-These are facts only: what is free follows from them and from what was promised (`room`).
+These are facts only: what is free follows from them and from what was promised (`fit_on_host`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from laneway.core.vsphere.spec.requests import PciIds
 SAME_SIZE = "sameSize"
 MIXED_SIZE = "mixedSize"
 MULTI_INSTANCE = "multiInstanceGpu"
-"""Modes of a board (`graphicsInfo.vgpuMode`, 8.0.3); an older vCenter tells none: same size."""
+"""Modes of a GPU (`graphicsInfo.vgpuMode`, 8.0.3); an older vCenter tells none: same size."""
 
 
 class Device(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class Device(msgspec.Struct, frozen=True, gc=False):
     """The VM (`vm-42`) that is on with it."""
 
 
-class BoardUser(msgspec.Struct, frozen=True, gc=False):
+class VgpuUser(msgspec.Struct, frozen=True, gc=False):
     """One vGPU of a VM that is on."""
 
     vm: str
@@ -52,7 +52,7 @@ class Profile(msgspec.Struct, frozen=True, gc=False):
     """A vGPU of it can move by vMotion."""
 
 
-class Board(msgspec.Struct, frozen=True, gc=False):
+class SharedGpu(msgspec.Struct, frozen=True, gc=False):
     """A GPU that vGPUs share (`graphicsInfo` of type sharedDirect)."""
 
     id: str
@@ -60,7 +60,7 @@ class Board(msgspec.Struct, frozen=True, gc=False):
     memory_gib: int
     mode: str = ""
     profiles: tuple[Profile, ...] = ()
-    users: tuple[BoardUser, ...] = ()
+    users: tuple[VgpuUser, ...] = ()
 
 
 class GroupPart(msgspec.Struct, frozen=True, gc=False):
@@ -104,5 +104,5 @@ class Host(msgspec.Struct, frozen=True, gc=False):
     shared_direct: bool = True
     """`hostDefaultGraphicsType` is sharedDirect, without which no vGPU starts."""
     devices: tuple[Device, ...] = ()
-    boards: tuple[Board, ...] = ()
+    shared_gpus: tuple[SharedGpu, ...] = ()
     device_groups: tuple[DeviceGroup, ...] = ()

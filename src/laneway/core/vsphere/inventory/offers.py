@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.placement.vgpu_fit import offered
+from laneway.core.vsphere.placement.vgpu_fit import vgpu_size
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -15,7 +15,7 @@ from laneway.core.vsphere.spec.requests import (
 )
 
 
-def on_offer(hosts: Iterable[Host]) -> dict[DeviceRequest, str]:
+def offered_by(hosts: Iterable[Host]) -> dict[DeviceRequest, str]:
     """Devices, then vGPUs, then groups, each with the name of what it is, used up or not."""
     devices: dict[tuple[int, int, str], str] = {}
     vgpus: dict[str, str] = {}
@@ -24,10 +24,10 @@ def on_offer(hosts: Iterable[Host]) -> dict[DeviceRequest, str]:
         for device in host.devices:
             if device.active:
                 devices.setdefault((*device.ids[:2], device.label), device.name)
-        for board in host.boards:
-            for profile in board.profiles:
-                if profile.name not in vgpus and offered(board, profile.name) is not None:
-                    vgpus[profile.name] = board.name
+        for gpu in host.shared_gpus:
+            for profile in gpu.profiles:
+                if profile.name not in vgpus and vgpu_size(gpu, profile.name) is not None:
+                    vgpus[profile.name] = gpu.name
         for group in host.device_groups:
             groups.setdefault(group.name, group.description)
     found: dict[DeviceRequest, str] = {

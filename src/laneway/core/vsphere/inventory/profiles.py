@@ -1,8 +1,8 @@
 """What is known of a vGPU profile by the name that vCenter has for it, `grid_a100-4-20c`.
 
 vCenter writes a name in lower case and without blanks. Whether `grid` or `nvidia` stands first is
-no matter. But of boards whose own names have blanks, `nvidia_rtx_pro_6000_blackwell_dc-4q`, the
-whole is read: the last word is that of other boards as well.
+no matter. But of GPUs whose own names have blanks, `nvidia_rtx_pro_6000_blackwell_dc-4q`, the
+whole is read: the last word is that of other GPUs as well.
 """
 
 from __future__ import annotations

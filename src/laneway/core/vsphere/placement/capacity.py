@@ -12,13 +12,13 @@ import msgspec
 
 from laneway.core.refusals.vsphere import Supply
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.inventory.offers import on_offer
-from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, why_closed
-from laneway.core.vsphere.placement.free import serves, shelf
-from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.inventory.offers import offered_by
+from laneway.core.vsphere.placement.domain import ANYWHERE, Domain, unavailable_because
+from laneway.core.vsphere.placement.free import free_on_host, serves
+from laneway.core.vsphere.placement.host_fit import fit_on_host
 from laneway.core.vsphere.placement.reservation import Reservation, by_host
 from laneway.core.vsphere.placement.supply import stocks, supply
-from laneway.core.vsphere.placement.vgpu_fit import still_fits
+from laneway.core.vsphere.placement.vgpu_fit import vgpus_left
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -35,7 +35,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     request: DeviceRequest
     name: str
-    """Of the device or board, `Tesla T4`."""
+    """Of the device or GPU, `Tesla T4`."""
     supply: Supply
 
 
@@ -51,7 +51,9 @@ class Capacity(msgspec.Struct, frozen=True):
 
 def domains(hosts: Sequence[Host]) -> tuple[Domain, ...]:
     """The clusters of these hosts."""
-    return tuple(Domain(*pair) for pair in sorted({(one.datacenter, one.cluster) for one in hosts}))
+    return tuple(
+        Domain(*assign) for assign in sorted({(one.datacenter, one.cluster) for one in hosts})
+    )
 
 
 def capacity(
@@ -60,7 +62,7 @@ def capacity(
     """All that can be asked for in a domain. `hosts`: all that the vCenter has."""
     kept = by_host(hosts, reservations)
     mine = sorted((host for host in hosts if domain.has(host)), key=lambda host: host.name)
-    offer = on_offer(mine)
+    offer = offered_by(mine)
     there = stocks(mine, kept)
     return Capacity(
         domain=domain,
@@ -70,14 +72,16 @@ def capacity(
             for request, name in offer.items()
         ),
         skipped=tuple(
-            (host.name, why) for host in mine if (why := why_closed(host, _here(host, offer)))
+            (host.name, why)
+            for host in mine
+            if (why := unavailable_because(host, _here(host, offer)))
         ),
     )
 
 
 def _here(host: Host, offer: Collection[DeviceRequest]) -> Requested:
-    """All that can be asked for; of a host without boards its graphics do not matter."""
-    return Requested(tuple(offer)) if host.boards else Requested()
+    """All that can be asked for; of a host without GPUs its graphics do not matter."""
+    return Requested(tuple(offer)) if host.shared_gpus else Requested()
 
 
 def fits(
@@ -94,7 +98,7 @@ def fits(
     kept = by_host(hosts, reservations)
     total = 0
     for host in hosts:
-        if domain.has(host) and not why_closed(host, requested):
+        if domain.has(host) and not unavailable_because(host, requested):
             total += _on_host(host, requested, list(kept.get(host.ref, ())), limit - total)
             if total >= limit:
                 return limit
@@ -105,19 +109,21 @@ def _on_host(host: Host, requested: Requested, reservations: list[Reservation], 
     first, count = requested.devices[0], len(requested.devices)
     if set(requested.devices) == {first} and not isinstance(first, GroupRequest):
         vgpus = isinstance(first, VgpuRequest)
-        free = shelf(host, reservations, devices=not vgpus, vgpus=vgpus)
+        free = free_on_host(host, reservations, devices=not vgpus, vgpus=vgpus)
         if isinstance(first, VgpuRequest):
-            boards = zip(free.boards, free.loads, strict=True)
-            each = (still_fits(board, load, first.profile) for board, load in boards)
+            shared_gpus = zip(free.shared_gpus, free.loads, strict=True)
+            each = (vgpus_left(gpu, load, first.profile) for gpu, load in shared_gpus)
             return sum(each) // count
         if not free.waiting:
             return sum(serves(device, first) for device in free.devices) // count
     there = 0
-    beside = list(reservations)
-    while there < limit and (found := room(host, requested, beside)) is not None:
-        beside.append(Reservation("", host.ref, found.allocations))
+    taken = list(reservations)
+    while there < limit and (found := fit_on_host(host, requested, taken)) is not None:
+        taken.append(Reservation("", host.ref, found.allocations))
         there += 1
     # One after the other they may have been put so that room is wasted.
-    while there < limit and room(host, Requested(requested.devices * (there + 1)), reservations):
+    while there < limit and fit_on_host(
+        host, Requested(requested.devices * (there + 1)), reservations
+    ):
         there += 1
     return there

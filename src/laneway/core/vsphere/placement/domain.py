@@ -45,7 +45,7 @@ def _is(request: str, name: str) -> bool:
     return request in _ANY or request == name or request.rpartition("/")[2] == name
 
 
-def why_closed(host: Host, requested: Requested, excluded: Collection[str] = ()) -> str:
+def unavailable_because(host: Host, requested: Requested, excluded: Collection[str] = ()) -> str:
     """Why nothing may be promised on a host now; empty: nothing speaks against it."""
     if not host.connected:
         return "not connected"

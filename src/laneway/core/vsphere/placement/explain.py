@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from laneway.core.refusals import DeviceNotOffered, HostsTooSmall, NoHostInDomain, NoRoom, Refusal
 from laneway.core.vgpu.profiles import MIB_PER_GIB
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.inventory.offers import ids_shown, on_offer, shown
-from laneway.core.vsphere.placement.domain import Domain, why_closed
+from laneway.core.vsphere.inventory.offers import ids_shown, offered_by, shown
+from laneway.core.vsphere.placement.domain import Domain, unavailable_because
 from laneway.core.vsphere.placement.free import serves
-from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.placement.host_fit import fit_on_host
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.placement.supply import Stock, stocks, supply
-from laneway.core.vsphere.placement.vgpu_fit import offered, other_size
+from laneway.core.vsphere.placement.vgpu_fit import other_size, vgpu_size
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -33,7 +33,7 @@ _HOSTS = 3
 """So many hosts are looked at closely."""
 
 
-def why_not(
+def explain_refusal(
     hosts: Sequence[Host],
     requested: Requested,
     kept: Mapping[str, Sequence[Reservation]],
@@ -44,7 +44,7 @@ def why_not(
     """Why there is no room for a machine, given that there is none."""
     mine = [host for host in hosts if domain.has(host)]
     if not mine:
-        clusters = {host.cluster for host in hosts if host.devices or host.boards}
+        clusters = {host.cluster for host in hosts if host.devices or host.shared_gpus}
         return NoHostInDomain(str(domain), tuple(sorted(clusters)))
     counts = Counter(requested.devices)
     for request in counts:
@@ -54,14 +54,16 @@ def why_not(
                 shown(request), str(domain), _offers(mine, request), tuple(nearly)
             )
     empty = [emptied(host) for host in mine]
-    if not any(room(host, requested, ()) for host in empty):
+    if not any(fit_on_host(host, requested, ()) for host in empty):
         return HostsTooSmall(
             tuple((shown(request), count) for request, count in counts.items()),
             str(domain),
             _largest(empty, counts),
         )
     there = stocks(mine, kept)
-    closed = {host.ref: why for host in mine if (why := why_closed(host, requested, excluded))}
+    closed = {
+        host.ref: why for host in mine if (why := unavailable_because(host, requested, excluded))
+    }
     return NoRoom(
         str(domain),
         tuple(
@@ -78,16 +80,14 @@ def why_not(
 
 
 def _other_sizes(there: Sequence[Stock], counts: Collection[DeviceRequest]) -> Iterator[str]:
-    """The boards that have memory enough, and vGPUs of another size."""
+    """The GPUs that have memory enough, and vGPUs of another size."""
     for host, free, _, _ in there:
-        for board, load in zip(free.boards, free.loads, strict=True):
+        for gpu, load in zip(free.shared_gpus, free.loads, strict=True):
             sizes = (
-                other_size(board, load, one.profile)
-                for one in counts
-                if isinstance(one, VgpuRequest)
+                other_size(gpu, load, one.profile) for one in counts if isinstance(one, VgpuRequest)
             )
             if mib := next(filter(None, sizes), 0):
-                yield f"{board.id} of {host.name} has vGPUs of {mib / MIB_PER_GIB:g} GiB"
+                yield f"{gpu.id} of {host.name} has vGPUs of {mib / MIB_PER_GIB:g} GiB"
 
 
 def emptied(host: Host) -> Host:
@@ -95,13 +95,13 @@ def emptied(host: Host) -> Host:
     return replace(
         host,
         devices=tuple(replace(one, holder="") for one in host.devices),
-        boards=tuple(replace(one, users=()) for one in host.boards),
+        shared_gpus=tuple(replace(one, users=()) for one in host.shared_gpus),
     )
 
 
 def _offers(hosts: Sequence[Host], request: DeviceRequest) -> tuple[str, ...]:
     """What there is of the sort that is asked for; if there is none, whatever there is."""
-    there = on_offer(hosts)
+    there = offered_by(hosts)
     alike = [shown(one) for one in there if isinstance(one, type(request))]
     return tuple(alike or map(shown, there))
 
@@ -110,7 +110,7 @@ def _has(host: Host, request: DeviceRequest) -> bool:
     if isinstance(request, GroupRequest):
         return any(one.name == request.name for one in host.device_groups)
     if isinstance(request, VgpuRequest):
-        return any(offered(board, request.profile) for board in host.boards)
+        return any(vgpu_size(gpu, request.profile) for gpu in host.shared_gpus)
     return any(one.active and serves(one, request) for one in host.devices)
 
 
@@ -120,9 +120,9 @@ def _nearly(hosts: Sequence[Host], request: DeviceRequest) -> list[str]:
     for host in hosts:
         if isinstance(request, VgpuRequest):
             found += [
-                f"board {board.id} of {host.name} has that profile, and is in mode {board.mode}"
-                for board in host.boards
-                if any(one.name == request.profile for one in board.profiles)
+                f"board {gpu.id} of {host.name} has that profile, and is in mode {gpu.mode}"
+                for gpu in host.shared_gpus
+                if any(one.name == request.profile for one in gpu.profiles)
             ]
         elif isinstance(request, PassthroughRequest):
             found += [

@@ -11,10 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from laneway.core.vsphere.inventory.hosts import Board, Device, GroupPart, Host
-from laneway.core.vsphere.placement.pairing import pair
+from laneway.core.vsphere.inventory.hosts import Device, GroupPart, Host, SharedGpu
+from laneway.core.vsphere.placement.pairing import assign
 from laneway.core.vsphere.placement.reservation import Reservation
-from laneway.core.vsphere.placement.vgpu_fit import Load, carried, limits, offered, put
+from laneway.core.vsphere.placement.vgpu_fit import (
+    Load,
+    add_vgpu,
+    capacity_of,
+    current_load,
+    vgpu_size,
+)
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -27,15 +33,15 @@ Unit: TypeAlias = VgpuRequest | PassthroughRequest
 """One device. A group is asked for by name and is several of these."""
 
 
-class Shelf(NamedTuple):
+class FreeDevices(NamedTuple):
     """What is free on a host."""
 
     devices: tuple[Device, ...]
     waiting: tuple[PassthroughRequest, ...]
     """Devices that are promised and whose place somebody else took."""
-    boards: tuple[Board, ...]
+    shared_gpus: tuple[SharedGpu, ...]
     loads: tuple[Load, ...]
-    """Of the boards, with what is promised on them."""
+    """Of the GPUs, with what is promised on them."""
 
 
 def is_one_of(allowed: Sequence[PciIds], ids: PciIds) -> bool:
@@ -70,9 +76,9 @@ def _unit(part: GroupPart) -> Unit | None:
     return PassthroughRequest((part.ids,), part.label) if part.ids is not None else None
 
 
-def shelf(
+def free_on_host(
     host: Host, reservations: Iterable[Reservation], *, devices: bool = True, vgpus: bool = True
-) -> Shelf:
+) -> FreeDevices:
     """What is free on a host beside its VMs that are on and these promises.
 
     Only whole devices or only vGPUs are looked at where the others do not matter.
@@ -80,8 +86,8 @@ def shelf(
     free: dict[str, Device] = {}
     if devices:
         free = {one.id: one for one in host.devices if one.active and not one.holder}
-    boards = {one.id: one for one in host.boards} if vgpus else {}
-    loads = {at: carried(one) for at, one in boards.items()}
+    shared_gpus = {one.id: one for one in host.shared_gpus} if vgpus else {}
+    loads = {at: current_load(one) for at, one in shared_gpus.items()}
     adrift: list[VgpuRequest] = []
     waiting: list[PassthroughRequest] = []
     for reservation in reservations:
@@ -91,22 +97,22 @@ def shelf(
             if isinstance(unit, PassthroughRequest):
                 if devices and free.pop(at, None) is None:
                     waiting.append(unit)
-            elif vgpus and not _put(unit, boards.get(at), loads):
+            elif vgpus and not _put(unit, shared_gpus.get(at), loads):
                 adrift.append(unit)
     for unit in adrift:
-        any(_put(unit, board, loads) for board in boards.values())
-    return Shelf(
-        tuple(free.values()), tuple(waiting), tuple(boards.values()), tuple(loads.values())
+        any(_put(unit, gpu, loads) for gpu in shared_gpus.values())
+    return FreeDevices(
+        tuple(free.values()), tuple(waiting), tuple(shared_gpus.values()), tuple(loads.values())
     )
 
 
-def _put(unit: VgpuRequest, board: Board | None, loads: dict[str, Load]) -> bool:
-    """Put a vGPU on a board if it has room."""
-    if board is None or (size := offered(board, unit.profile)) is None:
+def _put(unit: VgpuRequest, gpu: SharedGpu | None, loads: dict[str, Load]) -> bool:
+    """Put a vGPU on a GPU if it has room."""
+    if gpu is None or (size := vgpu_size(gpu, unit.profile)) is None:
         return False
-    load = put(limits(board), board.mode, loads[board.id], size)
+    load = add_vgpu(capacity_of(gpu), gpu.mode, loads[gpu.id], size)
     if load is not None:
-        loads[board.id] = load
+        loads[gpu.id] = load
     return load is not None
 
 
@@ -117,7 +123,7 @@ def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
         return units
     had = [one for one in host.devices if one.holder == reservation.vm]
     vgpus = Counter(
-        user.profile for one in host.boards for user in one.users if user.vm == reservation.vm
+        user.profile for one in host.shared_gpus for user in one.users if user.vm == reservation.vm
     )
     if not had and not vgpus:
         return units
@@ -126,7 +132,7 @@ def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
         if isinstance(unit, PassthroughRequest):
             fit = [at for at, one in enumerate(had) if one.id == named or serves(one, unit)]
             wishes[index] = sorted(fit, key=lambda at: had[at].id != named)
-    there = set(pair(wishes))
+    there = set(assign(wishes))
     for index, (unit, _) in enumerate(units):
         if isinstance(unit, VgpuRequest):
             # A vGPU of a VM that may not be read has no profile, and is one of those promised.

@@ -1,4 +1,4 @@
-"""Putting vGPUs on boards: every way is tried before they count as not fitting.
+"""Putting vGPUs on GPUs: every way is tried before they count as not fitting.
 
 Most hosts of a fleet are alike, so what was worked out for one is kept for the next. Where there
 are too many ways to try, which takes an odd mixture of many vGPUs, a search ends without a result
@@ -10,35 +10,35 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from laneway.core.vsphere.placement.vgpu_fit import Load, Size, most, put
+from laneway.core.vsphere.placement.vgpu_fit import Load, Size, add_vgpu, max_vgpus
 
 _TRIES = 2_000
-"""So many times a vGPU is put on a board, beside once for each."""
+"""So many times a vGPU is put on a GPU, beside once for each."""
 
 
 class Place(NamedTuple):
-    """A board as far as it matters here."""
+    """A GPU as far as it matters here."""
 
     limit: Load
     mode: str
     sizes: tuple[Size | None, ...]
-    """What a vGPU of each profile that is asked for takes; None: the board does not support it."""
+    """What a vGPU of each profile that is asked for takes; None: the GPU does not support it."""
 
 
 class Packed(NamedTuple):
-    """vGPUs on boards."""
+    """vGPUs on GPUs."""
 
-    boards: tuple[int, ...]
-    """The board of each vGPU, in the order of the profiles."""
+    shared_gpus: tuple[int, ...]
+    """The GPU of each vGPU, in the order of the profiles."""
     loads: tuple[Load, ...]
-    """What the boards carry then."""
+    """What the GPUs carry then."""
 
 
 @lru_cache(maxsize=1024)
 def pack(
     places: tuple[Place, ...], loads: tuple[Load, ...], counts: tuple[int, ...]
 ) -> Packed | None:
-    """Boards for so many vGPUs of each profile beside what the boards carry, or None.
+    """Boards for so many vGPUs of each profile beside what the GPUs carry, or None.
 
     Those profiles should come first that take most, as they fit into the fewest places.
     """
@@ -46,7 +46,7 @@ def pack(
         return None
     line = [profile for profile, count in enumerate(counts) for _ in range(count)]
     # Boards that are alike and carry alike are one and the same here.
-    kinds = [places.index(place) for place in places]
+    kinds = [places.index(choose_host) for choose_host in places]
     failed: set[tuple[int, tuple[tuple[int, Load], ...]]] = set()
     chosen: list[int] = []
     tries = _TRIES + len(line)
@@ -60,19 +60,19 @@ def pack(
         if (at, situation) in failed:
             return None
         tried: set[tuple[int, Load]] = set()
-        for board in _order(places, loads):
-            size = places[board].sizes[line[at]]
-            alike = (kinds[board], loads[board])
+        for gpu in _order(places, loads):
+            size = places[gpu].sizes[line[at]]
+            alike = (kinds[gpu], loads[gpu])
             if size is None or alike in tried:
                 continue
             tried.add(alike)
             if not tries:
                 return None
             tries -= 1
-            load = put(places[board].limit, places[board].mode, loads[board], size)
+            load = add_vgpu(places[gpu].limit, places[gpu].mode, loads[gpu], size)
             if load is not None:
-                chosen.append(board)
-                found = go((*loads[:board], load, *loads[board + 1 :]))
+                chosen.append(gpu)
+                found = go((*loads[:gpu], load, *loads[gpu + 1 :]))
                 if found is not None:
                     return found
                 chosen.pop()
@@ -86,9 +86,9 @@ def pack(
 def _alone(places: tuple[Place, ...], loads: tuple[Load, ...], profile: int) -> int:
     """How many of one profile would fit if nothing else were asked for."""
     return sum(
-        most(place.limit, place.mode, load, size)
-        for place, load in zip(places, loads, strict=True)
-        if (size := place.sizes[profile]) is not None
+        max_vgpus(choose_host.limit, choose_host.mode, load, size)
+        for choose_host, load in zip(places, loads, strict=True)
+        if (size := choose_host.sizes[profile]) is not None
     )
 
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 _NOTHING: Mapping[int, int] = {}
 
 
-def pair(wishes: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING) -> dict[int, int]:
+def assign(
+    wishes: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING
+) -> dict[int, int]:
     """The thing of every wish that can be served.
 
     `wishes`: what would do for each, the best first. `held`: the result of an earlier call, whose

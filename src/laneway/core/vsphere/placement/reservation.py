@@ -15,7 +15,7 @@ class DeviceAllocation(msgspec.Struct, frozen=True):
 
     request: DeviceRequest
     devices: tuple[str, ...]
-    """Ids of the devices or boards on the host; more than one for a device group."""
+    """Ids of the devices or GPUs on the host; more than one for a device group."""
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -42,8 +42,8 @@ def by_host(
         for device in host.devices:
             if device.holder:
                 homes.setdefault(device.holder, set()).add(host.ref)
-        for board in host.boards:
-            for user in board.users:
+        for gpu in host.shared_gpus:
+            for user in gpu.users:
                 homes.setdefault(user.vm, set()).add(host.ref)
     found: dict[str, list[Reservation]] = {}
     for reservation in sorted(reservations, key=_name):

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from laneway.core.refusals.vsphere import Supply
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.offers import shown
-from laneway.core.vsphere.placement.domain import why_closed
-from laneway.core.vsphere.placement.free import Shelf, Unit, owed, serves, shelf
-from laneway.core.vsphere.placement.host_fit import room
+from laneway.core.vsphere.placement.domain import unavailable_because
+from laneway.core.vsphere.placement.free import FreeDevices, Unit, free_on_host, owed, serves
+from laneway.core.vsphere.placement.host_fit import fit_on_host
 from laneway.core.vsphere.placement.reservation import Reservation
-from laneway.core.vsphere.placement.vgpu_fit import Load, offered, still_fits
+from laneway.core.vsphere.placement.vgpu_fit import Load, vgpu_size, vgpus_left
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -27,7 +27,7 @@ class Stock(NamedTuple):
     """A host, and what of it is free and promised."""
 
     host: Host
-    free: Shelf
+    free: FreeDevices
     reservations: Sequence[Reservation]
     owed: Sequence[tuple[str, Unit, str]]
     """What is kept for machines that are not on: the machine, what, and on which device."""
@@ -39,7 +39,7 @@ def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Reservation]]) -> 
     for host in hosts:
         reservations = kept.get(host.ref, ())
         owed_there = [(one.machine, *unit) for one in reservations for unit in owed(host, one)]
-        found.append(Stock(host, shelf(host, reservations), reservations, owed_there))
+        found.append(Stock(host, free_on_host(host, reservations), reservations, owed_there))
     return found
 
 
@@ -54,7 +54,7 @@ def supply(
     """What there is of one thing. Of hosts that are closed it is part of the total alone.
 
     `exactly`: devices with a label are not counted where none is asked for, nor whoever has another
-    profile on a board that would do.
+    profile on a GPU that would do.
     """
     machines = {one.vm: one.machine for stock in there for one in stock.reservations if one.vm}
     total = free = 0
@@ -68,7 +68,7 @@ def supply(
         for vm in of_host.users:
             in_use[f"{machines[vm]} ({vm})" if vm in machines else vm] += 1
         reserved_for.update(of_host.machines)
-        if not why_closed(stock.host, Requested((request,)), excluded):
+        if not unavailable_because(stock.host, Requested((request,)), excluded):
             free += of_host.free
     return Supply(shown(request), count, total, free, _most(in_use), _most(reserved_for))
 
@@ -105,7 +105,7 @@ def _groups(stock: Stock, request: GroupRequest) -> _Part:
         for one in stock.reservations
         if any(allocation.request == request for allocation in one.allocations)
     ]
-    has_room = room(stock.host, Requested((request,)), stock.reservations) is not None
+    has_room = fit_on_host(stock.host, Requested((request,)), stock.reservations) is not None
     return _Part(1, int(has_room), (), machines)
 
 
@@ -126,23 +126,25 @@ def _devices(stock: Stock, request: PassthroughRequest, exactly: bool) -> _Part:
 
 def _vgpus(stock: Stock, request: VgpuRequest, exactly: bool) -> _Part:
     name = request.profile
-    boards = {
-        board.id: (board, load)
-        for board, load in zip(stock.free.boards, stock.free.loads, strict=True)
-        if offered(board, name) is not None
+    shared_gpus = {
+        gpu.id: (gpu, load)
+        for gpu, load in zip(stock.free.shared_gpus, stock.free.loads, strict=True)
+        if vgpu_size(gpu, name) is not None
     }
     return _Part(
-        sum(still_fits(board, Load(), name) for board, _ in boards.values()),
-        sum(still_fits(board, load, name) for board, load in boards.values()),
+        sum(vgpus_left(gpu, Load(), name) for gpu, _ in shared_gpus.values()),
+        sum(vgpus_left(gpu, load, name) for gpu, load in shared_gpus.values()),
         [
             user.vm
-            for board, _ in boards.values()
-            for user in board.users
+            for gpu, _ in shared_gpus.values()
+            for user in gpu.users
             if user.profile == name or not exactly
         ],
         [
             machine
             for machine, unit, at in stock.owed
-            if at in boards and isinstance(unit, VgpuRequest) and (unit == request or not exactly)
+            if at in shared_gpus
+            and isinstance(unit, VgpuRequest)
+            and (unit == request or not exactly)
         ],
     )

@@ -1,11 +1,11 @@
-"""What a board takes: vGPUs of one size, of several sizes, or of MIG, by the mode that it is in.
+"""What a GPU takes: vGPUs of one size, of several sizes, or of MIG, by the mode that it is in.
 
 vCenter tells sizes in whole GiB, and none before 7.0.3; then the profile's name says the size. A
-board's memory is told without what the card keeps for itself, so that the largest profile can look
-too large for it: a board has room for each profile that it supports. Of what nobody knows the size,
-the board is taken to be full.
+GPU's memory is told without what the card keeps for itself, so that the largest profile can look
+too large for it: a GPU has room for each profile that it supports. Of what nobody knows the size,
+the GPU is taken to be full.
 
-Where vGPUs sit on a board vCenter does not tell. So in mixed sizes each takes as much as the places
+Where vGPUs sit on a GPU vCenter does not tell. So in mixed sizes each takes as much as the places
 that the driver has for its size leave to it. Of MIG each takes a GPU instance, or one of the places
 in one: those of one size share instances, where a card can share them, and no others do.
 """
@@ -24,8 +24,8 @@ from laneway.core.vsphere.inventory.hosts import (
     MIXED_SIZE,
     MULTI_INSTANCE,
     SAME_SIZE,
-    Board,
     Profile,
+    SharedGpu,
 )
 from laneway.core.vsphere.inventory.profiles import named
 
@@ -39,24 +39,24 @@ _MEDIA = "ME"
 
 
 class Size(NamedTuple):
-    """What one vGPU takes of its board, or the GPU instance that it needs."""
+    """What one vGPU takes of its GPU, or the GPU instance that it needs."""
 
     mib: int
     """0: nobody knows."""
     framebuffer: int
-    """MiB; equal on a board in same-size mode."""
+    """MiB; equal on a GPU in same-size mode."""
     slices: int = 0
     """Parts of compute; 0 for a time-sliced vGPU."""
     shared_by: int = 1
     """So many of them have one GPU instance together."""
     media: bool = False
     """It needs the media engines that only one vGPU of a card can have."""
-    most: int = MOST_TIME_SLICED
-    """So many vGPUs can be on a board that has such a one."""
+    max_per_gpu: int = MOST_TIME_SLICED
+    """So many vGPUs can be on a GPU that has such a one."""
 
 
 class Load(NamedTuple):
-    """What a board carries."""
+    """What a GPU carries."""
 
     mib: int = 0
     vgpus: int = 0
@@ -72,55 +72,55 @@ class Load(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """What a board can carry."""
+    """What a GPU can carry."""
 
     limit: Load
     sizes: Mapping[str, Size]
     """By profile."""
 
 
-def offered(board: Board, name: str) -> Size | None:
-    """What a vGPU of a profile takes on a board that supports it, in the mode that it is in."""
-    return _table(board).sizes.get(name)
+def vgpu_size(gpu: SharedGpu, name: str) -> Size | None:
+    """What a vGPU of a profile takes on a GPU that supports it, in the mode that it is in."""
+    return _table(gpu).sizes.get(name)
 
 
-def limits(board: Board) -> Load:
-    """What an empty board takes in all."""
-    return _table(board).limit
+def capacity_of(gpu: SharedGpu) -> Load:
+    """What an empty GPU takes in all."""
+    return _table(gpu).limit
 
 
-def carried(board: Board) -> Load:
-    """What the VMs that are on have of a board."""
+def current_load(gpu: SharedGpu) -> Load:
+    """What the VMs that are on have of a GPU."""
     load = Load()
-    for user in board.users:
-        size = offered(board, user.profile) or _by_name(user.profile)
+    for user in gpu.users:
+        size = vgpu_size(gpu, user.profile) or _by_name(user.profile)
         if not size.mib:
             return load._replace(full=True)
-        load = _beside(load, size) or _sum(load, size)
+        load = _in_shared_instance(load, size) or _sum(load, size)
     return load
 
 
-def still_fits(board: Board, load: Load, name: str) -> int:
-    """How many vGPUs of a profile a board takes beside what it carries."""
-    size = offered(board, name)
-    return 0 if size is None else most(limits(board), board.mode, load, size)
+def vgpus_left(gpu: SharedGpu, load: Load, name: str) -> int:
+    """How many vGPUs of a profile a GPU takes beside what it carries."""
+    size = vgpu_size(gpu, name)
+    return 0 if size is None else max_vgpus(capacity_of(gpu), gpu.mode, load, size)
 
 
 @lru_cache(maxsize=4096)
-def most(limit: Load, mode: str, load: Load, size: Size) -> int:
+def max_vgpus(limit: Load, mode: str, load: Load, size: Size) -> int:
     """How many vGPUs of one size fit beside a load."""
     count = 0
-    while (more := put(limit, mode, load, size)) is not None:
+    while (more := add_vgpu(limit, mode, load, size)) is not None:
         load, count = more, count + 1
     return count
 
 
-def put(limit: Load, mode: str, load: Load, size: Size) -> Load | None:
-    """What a board carries with one more vGPU; None: it has no room."""
-    if load.full or load.vgpus >= size.most:
+def add_vgpu(limit: Load, mode: str, load: Load, size: Size) -> Load | None:
+    """What a GPU carries with one more vGPU; None: it has no room."""
+    if load.full or load.vgpus >= size.max_per_gpu:
         return None
-    if load.places and (beside := _beside(load, size)) is not None:
-        return beside
+    if load.places and (shared := _in_shared_instance(load, size)) is not None:
+        return shared
     if load.mib + size.mib > limit.mib:
         return None
     if not size.mib:
@@ -135,20 +135,20 @@ def put(limit: Load, mode: str, load: Load, size: Size) -> Load | None:
     return _sum(load, size)
 
 
-def other_size(board: Board, load: Load, name: str) -> int:
-    """MiB of the vGPUs on a board that has memory for one of a profile, but not of that size.
+def other_size(gpu: SharedGpu, load: Load, name: str) -> int:
+    """MiB of the vGPUs on a GPU that has memory for one of a profile, but not of that size.
 
     0: that is not what is in the way.
     """
-    size = offered(board, name)
-    if size is None or put(limits(board), board.mode, load, size) is not None:
+    size = vgpu_size(gpu, name)
+    if size is None or add_vgpu(capacity_of(gpu), gpu.mode, load, size) is not None:
         return 0
     alike = load._replace(framebuffer=size.framebuffer)
-    fits = put(limits(board), board.mode, alike, size) is not None
+    fits = add_vgpu(capacity_of(gpu), gpu.mode, alike, size) is not None
     return load.framebuffer if fits else 0
 
 
-def _beside(load: Load, size: Size) -> Load | None:
+def _in_shared_instance(load: Load, size: Size) -> Load | None:
     """With one more vGPU in a GPU instance that others have already; None: it needs its own."""
     for slices, framebuffer, free in load.places:
         if (slices, framebuffer) == (size.slices, size.framebuffer):
@@ -178,34 +178,34 @@ def _places(load: Load, size: Size, free: int) -> tuple[tuple[int, int, int], ..
     return tuple(sorted([*others, *([(size.slices, size.framebuffer, free)] if free else [])]))
 
 
-# ------------------------------------------------------------------------------- what is on offer
+# ------------------------------------------------------------------------------- what is offered
 
 _Key = tuple[Sequence[Profile], int, str]
 _tables: dict[int, tuple[_Key, _Table]] = {}
 _TABLES = 16384
 
 
-def _table(board: Board) -> _Table:
+def _table(gpu: SharedGpu) -> _Table:
     """Made once for as long as the very same list of profiles is told: to compare lists is slow."""
-    key = (board.profiles, board.memory_gib, board.mode)
-    known = _tables.get(id(board.profiles))
-    if known is not None and known[0][0] is board.profiles and known[0][1:] == key[1:]:
+    key = (gpu.profiles, gpu.memory_gib, gpu.mode)
+    known = _tables.get(id(gpu.profiles))
+    if known is not None and known[0][0] is gpu.profiles and known[0][1:] == key[1:]:
         return known[1]
     if len(_tables) >= _TABLES:
         _tables.clear()
     # The list is kept with it, so no other gets its id.
-    table = _made(board)
-    _tables[id(board.profiles)] = key, table
+    table = _made(gpu)
+    _tables[id(gpu.profiles)] = key, table
     return table
 
 
-def _made(board: Board) -> _Table:
-    known = {one.name: named(one.name) for one in board.profiles}
-    framebuffers = {one.name: _framebuffer(one) for one in board.profiles}
-    mib = max([board.memory_gib * MIB_PER_GIB, *framebuffers.values()])
+def _made(gpu: SharedGpu) -> _Table:
+    known = {one.name: named(one.name) for one in gpu.profiles}
+    framebuffers = {one.name: _framebuffer(one) for one in gpu.profiles}
+    mib = max([gpu.memory_gib * MIB_PER_GIB, *framebuffers.values()])
     instances = {
         one.name: _compute(known[one.name])
-        for one in board.profiles
+        for one in gpu.profiles
         if one.mig or _is_mig(known[one.name])
     }
     whole = [part for name, part in instances.items() if part > 1 and framebuffers[name] >= mib]
@@ -215,7 +215,7 @@ def _made(board: Board) -> _Table:
         said = known[name]
         maximum = (said and said.maximum) or 0
         if name in instances:
-            if board.mode in (SAME_SIZE, MIXED_SIZE):
+            if gpu.mode in (SAME_SIZE, MIXED_SIZE):
                 continue
             # Names round sizes.
             part = min(framebuffer, mib // maximum) if maximum > 1 else framebuffer
@@ -228,12 +228,12 @@ def _made(board: Board) -> _Table:
                 _has_media(said),
                 _MOST_IN_INSTANCES,
             )
-        elif board.mode == MIXED_SIZE:
+        elif gpu.mode == MIXED_SIZE:
             places = len(said.ids) if said else 0
             part = max(framebuffer, mib // places) if places else framebuffer
             sizes[name] = Size(part, framebuffer)
-        elif board.mode != MULTI_INSTANCE:
-            sizes[name] = Size(framebuffer, framebuffer, most=maximum or MOST_TIME_SLICED)
+        elif gpu.mode != MULTI_INSTANCE:
+            sizes[name] = Size(framebuffer, framebuffer, max_per_gpu=maximum or MOST_TIME_SLICED)
     return _Table(Load(mib, slices=slices), sizes)
 
 
@@ -259,7 +259,7 @@ def _framebuffer(profile: Profile) -> int:
 
 
 def _by_name(name: str) -> Size:
-    """What a vGPU takes whose profile the board does not list."""
+    """What a vGPU takes whose profile the GPU does not list."""
     known = named(name)
     if known is None:
         return Size(0, 0)

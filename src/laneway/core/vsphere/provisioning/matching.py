@@ -14,7 +14,7 @@ import msgspec
 
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Attached, DynamicBacking, VgpuBacking
-from laneway.core.vsphere.placement.pairing import pair
+from laneway.core.vsphere.placement.pairing import assign
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -44,10 +44,10 @@ def parts_of(requested: Requested, hosts: Iterable[Host]) -> Mapping[str, int]:
     named = {one.name for one in requested.devices if isinstance(one, GroupRequest)}
     if not named:
         return {}
-    offered = [group for host in hosts for group in host.device_groups if group.name in named]
+    vgpu_size = [group for host in hosts for group in host.device_groups if group.name in named]
     return {
-        name: min(len(group.parts) for group in offered if group.name == name)
-        for name in {group.name for group in offered}
+        name: min(len(group.parts) for group in vgpu_size if group.name == name)
+        for name in {group.name for group in vgpu_size}
     }
 
 
@@ -65,7 +65,7 @@ def match(
             at for at, one in enumerate(firsts) if serves(one, request) and len(units[at]) >= size
         ]
         narrow[index] = [at for at in wide[index] if not _kept_for_others(firsts[at], request)]
-    found = pair(wide, pair(narrow))
+    found = assign(wide, assign(narrow))
     used = {device.key for at in found.values() for device in units[at]}
     return Match(
         allocations=_by_item(found, firsts, len(requested.devices)),

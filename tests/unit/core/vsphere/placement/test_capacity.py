@@ -8,17 +8,17 @@ from msgspec.structs import replace
 
 from laneway.core.vsphere.inventory.hosts import (
     MIXED_SIZE,
-    Board,
-    BoardUser,
     Device,
     DeviceGroup,
     GroupPart,
     Host,
     Profile,
+    SharedGpu,
+    VgpuUser,
 )
 from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains, fits
 from laneway.core.vsphere.placement.domain import Domain
-from laneway.core.vsphere.placement.placing import place
+from laneway.core.vsphere.placement.placing import choose_host
 from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     GroupRequest,
@@ -40,13 +40,13 @@ def host(name: str, *labels: str, users: tuple[tuple[str, ...], ...] = ()) -> Ho
         "DC0",
         f"cluster-{name[0]}",
         devices=tuple(Device(f"0000:0{at}:00.0", T4, "T4", one) for at, one in enumerate(labels)),
-        boards=tuple(
-            Board(
+        shared_gpus=tuple(
+            SharedGpu(
                 f"0000:8{at}:00.0",
                 "T4",
                 16,
                 profiles=PROFILES,
-                users=tuple(BoardUser(f"vm-{number}", one) for number, one in enumerate(there)),
+                users=tuple(VgpuUser(f"vm-{number}", one) for number, one in enumerate(there)),
             )
             for at, there in enumerate(users)
         ),
@@ -132,9 +132,9 @@ def test_what_is_put_badly_one_after_the_other_is_put_together() -> None:
     there = Host(
         "host-1",
         "esx-1",
-        boards=(
-            Board("0000:80:00.0", "", 8, MIXED_SIZE, (four, two)),
-            Board("0000:81:00.0", "", 16, MIXED_SIZE, (four,)),
+        shared_gpus=(
+            SharedGpu("0000:80:00.0", "", 8, MIXED_SIZE, (four, two)),
+            SharedGpu("0000:81:00.0", "", 16, MIXED_SIZE, (four,)),
         ),
     )
     assert fits([there], Requested((VgpuRequest("four"), VgpuRequest("two"))), ()) == 4
@@ -149,12 +149,12 @@ def test_as_many_are_placed_as_fit(cards, others, count) -> None:
     hosts = [host(f"a{at}", *[""] * number) for at, number in enumerate(cards)]
     given: list[Reservation] = []
     for number, size in enumerate(others):
-        found = place(hosts, Requested((CARD,) * size), given, machine=f"default/o{number}")
+        found = choose_host(hosts, Requested((CARD,) * size), given, machine=f"default/o{number}")
         given += [found] if isinstance(found, Reservation) else []
     requested = Requested((CARD,) * count)
     expected, placed = fits(hosts, requested, given), 0
     while isinstance(
-        found := place(hosts, requested, given, machine=f"default/{placed}"), Reservation
+        found := choose_host(hosts, requested, given, machine=f"default/{placed}"), Reservation
     ):
         given.append(found)
         placed += 1

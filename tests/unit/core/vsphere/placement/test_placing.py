@@ -11,16 +11,16 @@ from laneway.core.refusals import DeviceNotOffered, HostsTooSmall, NoHostInDomai
 from laneway.core.refusals.vsphere import is_terminal
 from laneway.core.vsphere.inventory.hosts import (
     MULTI_INSTANCE,
-    Board,
-    BoardUser,
     Device,
     DeviceGroup,
     GroupPart,
     Host,
     Profile,
+    SharedGpu,
+    VgpuUser,
 )
 from laneway.core.vsphere.placement.domain import Domain
-from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.placing import choose_host, still_fits
 from laneway.core.vsphere.placement.reservation import DeviceAllocation, Reservation
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -49,21 +49,21 @@ def cards(name: str, *labels: str, ids: PciIds = T4) -> Host:
     return Host(f"host-{name}", f"esx-{name}", "DC0", "gpu", "domain-c7", devices=devices)
 
 
-def shared(name: str, *boards: Sequence[str]) -> Host:
+def shared(name: str, *shared_gpus: Sequence[str]) -> Host:
     """A host with a board for each list of the profiles that VMs have of it."""
     there = tuple(
-        Board(
+        SharedGpu(
             f"0000:8{at}:00.0",
             "Tesla T4",
             15,
             profiles=PROFILES,
             users=tuple(
-                BoardUser(f"vm-{name}{at}{number}", profile) for number, profile in enumerate(users)
+                VgpuUser(f"vm-{name}{at}{number}", profile) for number, profile in enumerate(users)
             ),
         )
-        for at, users in enumerate(boards)
+        for at, users in enumerate(shared_gpus)
     )
-    return Host(f"host-{name}", f"esx-{name}", "DC0", "gpu", "domain-c7", boards=there)
+    return Host(f"host-{name}", f"esx-{name}", "DC0", "gpu", "domain-c7", shared_gpus=there)
 
 
 def with_holder(host: Host, at: int, vm: str) -> Host:
@@ -79,7 +79,7 @@ def wants(*requested_item: DeviceRequest) -> Requested:
 def placed(
     hosts: Sequence[Host], *requested_item: DeviceRequest, reservations: Sequence[Reservation] = ()
 ) -> Reservation:
-    found = place(hosts, Requested(requested_item), reservations, machine="default/new")
+    found = choose_host(hosts, Requested(requested_item), reservations, machine="default/new")
     assert isinstance(found, Reservation), found.words
     return found
 
@@ -87,7 +87,7 @@ def placed(
 def refused(
     hosts: Sequence[Host], *requested_item: DeviceRequest, reservations: Sequence[Reservation] = ()
 ) -> Refusal:
-    found = place(hosts, Requested(requested_item), reservations, machine="default/new")
+    found = choose_host(hosts, Requested(requested_item), reservations, machine="default/new")
     assert isinstance(found, Refusal)
     return found
 
@@ -149,8 +149,8 @@ def test_gpus_and_the_network_card_are_of_one_host() -> None:
         cards("c", "", ""), devices=(*cards("c", "", "").devices, Device("0000:c1:00.0", NIC))
     )
     requested = Requested((CARD, CARD, RDMA), peer_to_peer=True)
-    assert isinstance(place(apart, requested, ()), HostsTooSmall)
-    found = place([*apart, together], requested, ())
+    assert isinstance(choose_host(apart, requested, ()), HostsTooSmall)
+    found = choose_host([*apart, together], requested, ())
     assert isinstance(found, Reservation)
     assert found.host == "host-c"
 
@@ -204,10 +204,10 @@ def test_who_lost_his_place_to_another_still_has_one_kept_for_him() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"))
     host = with_holder(cards("a", "", ""), 0, "vm-stranger")
     assert isinstance(refused([host], CARD, reservations=[kept]), NoRoom)
-    assert holds([host], kept, [kept])
-    board = shared("b", ["grid_t4-16q"], [])
+    assert still_fits([host], kept, [kept])
+    gpu = shared("b", ["grid_t4-16q"], [])
     waiting = given("default/b", "host-b", (Q16, "0000:80:00.0"))
-    assert isinstance(refused([board], Q4, reservations=[waiting]), NoRoom)
+    assert isinstance(refused([gpu], Q4, reservations=[waiting]), NoRoom)
 
 
 def test_what_a_vm_that_is_on_does_not_have_yet_stays_promised() -> None:
@@ -242,17 +242,17 @@ def test_a_host_that_is_closed_is_skipped_and_named(change: dict[str, bool], why
     found = refused([closed, open_], Q16)
     assert isinstance(found, NoRoom)
     assert f"Not considered: esx-a ({why})." in found.words
-    assert not holds([closed], given("default/a", "host-a", (Q16, "0000:80:00.0")), ())
+    assert not still_fits([closed], given("default/a", "host-a", (Q16, "0000:80:00.0")), ())
     if "shared_direct" in change:
         assert placed([replace(cards("c", ""), **change)], CARD)
 
 
 def test_a_struck_host_is_not_tried_again() -> None:
     hosts = [cards("a", ""), cards("b", "")]
-    found = place(hosts, wants(CARD), (), excluded={"host-a"})
+    found = choose_host(hosts, wants(CARD), (), excluded={"host-a"})
     assert isinstance(found, Reservation)
     assert found.host == "host-b"
-    none = place(hosts, wants(CARD), (), excluded={"host-a", "host-b"})
+    none = choose_host(hosts, wants(CARD), (), excluded={"host-a", "host-b"})
     assert isinstance(none, NoRoom)
     assert "esx-a, esx-b (vCenter could not make or start the machine there)" in none.words
 
@@ -264,9 +264,9 @@ def test_only_hosts_of_the_failure_domain_are_taken() -> None:
         Domain("/DC0", "/DC0/host/gpu"),
         Domain("*", "domain-c7"),
     ):
-        assert isinstance(place([here], wants(CARD), (), domain=domain), Reservation)
+        assert isinstance(choose_host([here], wants(CARD), (), domain=domain), Reservation)
     for domain in (Domain("DC1"), Domain("DC0", "other"), Domain("DC0", "gpu", "rack-2")):
-        found = place([here], wants(CARD), (), domain=domain)
+        found = choose_host([here], wants(CARD), (), domain=domain)
         assert isinstance(found, NoHostInDomain)
         assert is_terminal(found)
         assert "Clusters whose hosts have: gpu." in found.words
@@ -335,7 +335,7 @@ def test_what_there_is_instead_is_said() -> None:
 
 def test_the_cluster_that_has_it_is_named() -> None:
     here, there = cards("a", ""), replace(shared("b", []), cluster="graphics")
-    found = place([here, there], wants(Q16), (), domain=Domain("DC0", "gpu"))
+    found = choose_host([here, there], wants(Q16), (), domain=Domain("DC0", "gpu"))
     assert isinstance(found, DeviceNotOffered)
     assert found.words == (
         "No host in cluster gpu of datacenter DC0 offers grid_t4-16q. But cluster graphics of "
@@ -351,7 +351,7 @@ def test_what_would_do_but_for_its_state_is_said() -> None:
     silver = refused([cards("b", "silver", "")], GOLD)
     assert "0000:00:00.0 of esx-b is 10de:1eb8 and labelled silver" in silver.words
     divided = shared("c", [])
-    divided = replace(divided, boards=(replace(divided.boards[0], mode=MULTI_INSTANCE),))
+    divided = replace(divided, shared_gpus=(replace(divided.shared_gpus[0], mode=MULTI_INSTANCE),))
     assert f"in mode {MULTI_INSTANCE}" in refused([divided], Q16).words
 
 

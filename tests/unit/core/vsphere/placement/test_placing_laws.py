@@ -18,16 +18,16 @@ from laneway.core.vsphere.inventory.hosts import (
     MIXED_SIZE,
     MULTI_INSTANCE,
     SAME_SIZE,
-    Board,
-    BoardUser,
     Device,
     DeviceGroup,
     GroupPart,
     Host,
     Profile,
+    SharedGpu,
+    VgpuUser,
 )
 from laneway.core.vsphere.placement.capacity import fits
-from laneway.core.vsphere.placement.placing import holds, place
+from laneway.core.vsphere.placement.placing import choose_host, still_fits
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -63,24 +63,24 @@ WISHES = st.lists(ASKED, min_size=1, max_size=3).map(lambda devices: Requested(t
 # ------------------------------------------------------------------------- the rules, once more
 
 
-def is_carried(board: Board, names: Sequence[str]) -> bool:
+def is_carried(gpu: SharedGpu, names: Sequence[str]) -> bool:
     """Whether a board can carry vGPUs of these profiles together."""
-    if not set(names) <= {one.name for one in board.profiles}:
+    if not set(names) <= {one.name for one in gpu.profiles}:
         return False
     profiles = [PROFILES[name] for name in names]
-    if sum(one.memory_gib for one in profiles) > board.memory_gib:
+    if sum(one.memory_gib for one in profiles) > gpu.memory_gib:
         return False
     kinds = {one.mig for one in profiles}
-    if len(kinds) > 1 or (kinds == {True} and board.mode in (SAME_SIZE, MIXED_SIZE)):
+    if len(kinds) > 1 or (kinds == {True} and gpu.mode in (SAME_SIZE, MIXED_SIZE)):
         return False
-    if kinds == {False} and board.mode == MULTI_INSTANCE:
+    if kinds == {False} and gpu.mode == MULTI_INSTANCE:
         return False
     sizes = {one.memory_gib for one in profiles}
-    return kinds == {True} or board.mode == MIXED_SIZE or len(sizes) <= 1
+    return kinds == {True} or gpu.mode == MIXED_SIZE or len(sizes) <= 1
 
 
-def on_board(board: Board) -> list[str]:
-    return [user.profile for user in board.users]
+def on_board(gpu: SharedGpu) -> list[str]:
+    return [user.profile for user in gpu.users]
 
 
 def parts(
@@ -115,7 +115,7 @@ def ways(
     choices = [
         [one.id for one in free if would_do(one, unit)]
         if isinstance(unit, PassthroughRequest)
-        else [one.id for one in host.boards]
+        else [one.id for one in host.shared_gpus]
         for unit in units
     ]
     for way in product(*choices):
@@ -124,7 +124,7 @@ def ways(
             taken.setdefault(at, []).append(unit)
         if all(len(taken.get(one.id, ())) <= 1 for one in free) and all(
             is_carried(one, on_board(one) + [unit.profile for unit in taken.get(one.id, ())])
-            for one in host.boards
+            for one in host.shared_gpus
         ):
             yield taken
 
@@ -133,8 +133,8 @@ def ways(
 
 
 @st.composite
-def boards(draw: st.DrawFn, number: int) -> Board:
-    board = Board(
+def shared_gpus(draw: st.DrawFn, number: int) -> SharedGpu:
+    gpu = SharedGpu(
         f"0000:8{number}:00.0",
         "",
         draw(st.sampled_from([8, 16])),
@@ -142,13 +142,11 @@ def boards(draw: st.DrawFn, number: int) -> Board:
         tuple(PROFILES[name] for name in sorted(draw(st.sets(st.sampled_from(sorted(PROFILES)))))),
     )
     for at in range(draw(st.integers(0, 2))):
-        names = [
-            one.name for one in board.profiles if is_carried(board, [*on_board(board), one.name])
-        ]
+        names = [one.name for one in gpu.profiles if is_carried(gpu, [*on_board(gpu), one.name])]
         if names:
-            user = BoardUser(f"vm-9{number}{at}", draw(st.sampled_from(names)))
-            board = replace(board, users=(*board.users, user))
-    return board
+            user = VgpuUser(f"vm-9{number}{at}", draw(st.sampled_from(names)))
+            gpu = replace(gpu, users=(*gpu.users, user))
+    return gpu
 
 
 @st.composite
@@ -166,7 +164,7 @@ def hosts(draw: st.DrawFn, number: int = 0) -> Host:
             )
             for at in range(draw(st.integers(0, 4)))
         ),
-        boards=tuple(draw(boards(at)) for at in range(draw(st.integers(0, 2)))),
+        shared_gpus=tuple(draw(shared_gpus(at)) for at in range(draw(st.integers(0, 2)))),
         device_groups=tuple(draw(st.sampled_from([(), GROUPS]))),
     )
 
@@ -190,7 +188,7 @@ def check(fleet: Sequence[Host], reservations: Sequence[Reservation]) -> None:
             for unit, at in zip(units, allocation.devices, strict=True):
                 given.setdefault(at, []).append(unit)
         by_id = {one.id: one for one in host.devices}
-        board_of = {one.id: one for one in host.boards}
+        board_of = {one.id: one for one in host.shared_gpus}
         for at, units in given.items():
             if at in by_id:
                 (unit,) = units
@@ -208,7 +206,7 @@ def reserve_all(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Rese
     """As much as can be promised, one machine after the other."""
     given: list[Reservation] = []
     for number, requested in enumerate(wishes):
-        found = place(fleet, requested, given, machine=f"default/m{number}")
+        found = choose_host(fleet, requested, given, machine=f"default/m{number}")
         if isinstance(found, Reservation):
             given.append(found)
     return given
@@ -219,7 +217,7 @@ def reserve_all(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Rese
 
 @given(FLEETS, WISHES)
 def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, requested) -> None:
-    found = place(fleet, requested, (), machine="default/m")
+    found = choose_host(fleet, requested, (), machine="default/m")
     exists = any(next(ways(host, requested), None) is not None for host in fleet)
     assert isinstance(found, Reservation) == exists
     if isinstance(found, Reservation):
@@ -228,11 +226,13 @@ def test_a_machine_is_placed_exactly_if_some_way_of_placing_it_exists(fleet, req
 
 
 @given(
-    st.tuples(*map(boards, range(3))).map(lambda there: Host("host-0", "esx-0", boards=there)),
+    st.tuples(*map(shared_gpus, range(3))).map(
+        lambda there: Host("host-0", "esx-0", shared_gpus=there)
+    ),
     st.lists(VGPUS, min_size=1, max_size=5).map(lambda devices: Requested(tuple(devices))),
 )
 def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, requested) -> None:
-    found = place([host], requested, (), machine="default/m")
+    found = choose_host([host], requested, (), machine="default/m")
     exists = next(ways(host, requested), None) is not None
     assert isinstance(found, Reservation) == exists
     if isinstance(found, Reservation):
@@ -244,16 +244,16 @@ def test_nothing_is_promised_twice(fleet, wishes) -> None:
     given = reserve_all(fleet, wishes)
     check(fleet, given)
     for one in given:
-        assert holds(fleet, one, given)
+        assert still_fits(fleet, one, given)
 
 
 @given(FLEETS, st.lists(WISHES, max_size=5), WISHES, st.data())
 def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, requested, data) -> None:
     given = reserve_all(fleet, wishes)
-    if isinstance(place(fleet, requested, given), Reservation) and given:
+    if isinstance(choose_host(fleet, requested, given), Reservation) and given:
         gone = data.draw(st.sampled_from(given))
         assert isinstance(
-            place(fleet, requested, [one for one in given if one != gone]), Reservation
+            choose_host(fleet, requested, [one for one in given if one != gone]), Reservation
         )
 
 
@@ -263,7 +263,7 @@ def test_the_order_of_the_facts_does_not_matter(fleet, wishes, requested, random
     other, others = list(fleet), list(given)
     random.shuffle(other)
     random.shuffle(others)
-    one, two = place(fleet, requested, given), place(other, requested, others)
+    one, two = choose_host(fleet, requested, given), choose_host(other, requested, others)
     assert type(one) is type(two)
     if isinstance(one, Reservation):
         assert one == two
@@ -271,18 +271,18 @@ def test_the_order_of_the_facts_does_not_matter(fleet, wishes, requested, random
 
 @given(FLEETS, st.lists(WISHES, max_size=4), WISHES)
 def test_a_refusal_is_terminal_exactly_if_no_waiting_helps(fleet, wishes, requested) -> None:
-    found = place(fleet, requested, reserve_all(fleet, wishes))
+    found = choose_host(fleet, requested, reserve_all(fleet, wishes))
     if isinstance(found, Reservation):
         return
     empty = [
         replace(
             host,
             devices=tuple(replace(one, holder="") for one in host.devices),
-            boards=tuple(replace(one, users=()) for one in host.boards),
+            shared_gpus=tuple(replace(one, users=()) for one in host.shared_gpus),
         )
         for host in fleet
     ]
-    assert is_terminal(found) != isinstance(place(empty, requested, ()), Reservation)
+    assert is_terminal(found) != isinstance(choose_host(empty, requested, ()), Reservation)
     assert found.words.isprintable()
 
 
@@ -298,7 +298,7 @@ def test_as_many_machines_fit_as_can_be_put_together(host, requested) -> None:
 
 @given(hosts(), st.lists(DEVICES, min_size=1, max_size=4))
 def test_no_label_is_taken_by_who_did_not_ask_for_it_unless_it_must_be(host, devices) -> None:
-    found = place([host], Requested(tuple(devices)), ())
+    found = choose_host([host], Requested(tuple(devices)), ())
     if not isinstance(found, Reservation):
         return
     labels = {one.id: one.label for one in host.devices}
@@ -334,7 +334,7 @@ def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions,
         on = set(holders.values())
         if action == "ask" and machine not in given:
             requested = Requested((PassthroughRequest((A,)),) * (1 + turn % 2))
-            found = place(fleet(), requested, list(given.values()), machine=machine)
+            found = choose_host(fleet(), requested, list(given.values()), machine=machine)
             if isinstance(found, Reservation):
                 given[machine] = replace(found, vm=f"vm-{number}")
         elif machine in given and action == "start" and given[machine].vm not in on:
