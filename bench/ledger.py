@@ -41,7 +41,7 @@ def cluster(nodes: int, gpus: int, machines: int, luck: random.Random) -> Facts:
     demands = []
     start = datetime(2026, 1, 1, tzinfo=UTC)
     for number in range(machines):
-        who = Who(WhoKind.MACHINE, "default", f"vm-{number:05d}")
+        who = Who(WhoKind.VM, "default", f"vm-{number:05d}")
         phase = luck.choices(list(Phase), (7, 1, 2))[0]
         node = luck.choice(names)
         resource = luck.choice(PROFILES)

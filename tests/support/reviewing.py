@@ -221,7 +221,7 @@ def claim(name: str = "node1-000001000", **spec: str) -> dict[str, Any]:
     }
 
 
-def machine(name: str = "vm", *devices: Mapping[str, str], **spec: Any) -> dict[str, Any]:
+def make_vm(name: str = "vm", *devices: Mapping[str, str], **spec: Any) -> dict[str, Any]:
     domain = {"devices": {"hostDevices": list(devices)}}
     return {
         "apiVersion": "kubevirt.io/v1",
@@ -252,7 +252,7 @@ def samples() -> Iterator[tuple[str, str, dict[str, Any]]]:
     layout = {"metadata": {"name": "l"}, "spec": {"gpus": [{"count": 1, "vgpus": [{"count": 2}]}]}}
     yield GROUP, "vgpulayouts", layout
     device = {"name": "node1-000001000", "deviceName": "nvidia.com/A2"}
-    vm = machine("vm", device)
+    vm = make_vm("vm", device)
     yield "kubevirt.io", "virtualmachines", vm
     yield "kubevirt.io", "virtualmachineinstances", vm | {"spec": vm["spec"]["template"]["spec"]}
     yield "kubevirt.io", "virtualmachineinstancereplicasets", vm
@@ -267,9 +267,9 @@ def samples() -> Iterator[tuple[str, str, dict[str, Any]]]:
     template = {"template": {"spec": spec}}
     yield infrastructure, "vspheremachinetemplates", clustered | {"spec": template}
     ref = {"apiGroup": infrastructure, "kind": "VSphereMachineTemplate", "name": "m"}
-    machines = {"replicas": 3, "template": {"spec": {"infrastructureRef": ref}}}
+    vms = {"replicas": 3, "template": {"spec": {"infrastructureRef": ref}}}
     for resource in ("machinedeployments", "machinesets"):
-        yield "cluster.x-k8s.io", resource, clustered | {"spec": machines}
+        yield "cluster.x-k8s.io", resource, clustered | {"spec": vms}
     control = {"replicas": 3, "machineTemplate": {"spec": {"infrastructureRef": ref}}}
     group, resource = "controlplane.cluster.x-k8s.io", "kubeadmcontrolplanes"
     yield group, resource, clustered | {"spec": control}

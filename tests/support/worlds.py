@@ -1,4 +1,4 @@
-"""A whole cluster with simulated nodes, on which virtual machines run and have devices open.
+"""A whole cluster with simulated nodes, on which VMs run and have devices open.
 
 `World` is what `laneway up --simulate` runs, in one event loop, with what a test does to it: kill
 an agent, restart a kubelet, boot a node, have a guest shut down.
@@ -29,7 +29,7 @@ from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.sim.spec import build, parse_spec
 from laneway.simcluster.kubevirt.controller import KubeVirt
 from laneway.simcluster.kubevirt.manifest import pod_name
-from laneway.simcluster.kubevirt.objects import INSTANCES, MACHINES, Instance, Machine
+from laneway.simcluster.kubevirt.objects import INSTANCES, VMS, Instance, Vm
 from laneway.simcluster.node import NodeKubelet
 from laneway.simcluster.objects import NODES, Node
 from laneway.simcluster.runtime import Runtime
@@ -194,7 +194,7 @@ class World:
 
     async def clean(self) -> None:
         """Leave a server that others use as it was found, whatever state things are in."""
-        for resource in (MACHINES, INSTANCES, PODS):
+        for resource in (VMS, INSTANCES, PODS):
             pages = self.client.list(resource, NAMESPACE)
             for obj in [resource.decode(item) async for page in pages for item in page.items]:
                 name = obj.metadata.name
@@ -300,7 +300,7 @@ class World:
         """Who has what, by the word of the node's kubelet."""
         return await PodResources(node.kubelet_folder).owners()
 
-    # ------------------------------------------------------------------------ virtual machines
+    # ------------------------------------------------------------------------ VMs
 
     async def make_vm(
         self,
@@ -311,8 +311,8 @@ class World:
         node: str = "",
         strategy: str = "Always",
         hostname: str = "",
-    ) -> Machine:
-        """A virtual machine that asks for these resources."""
+    ) -> Vm:
+        """A VM that asks for these resources."""
         devices = {
             "hostDevices": [{"name": f"d{n}", "deviceName": r} for n, r in enumerate(host_devices)],
             "gpus": [{"name": f"g{n}", "deviceName": r} for n, r in enumerate(gpus)],
@@ -325,35 +325,35 @@ class World:
         if hostname:
             spec["hostname"] = hostname
         body = {
-            "apiVersion": MACHINES.api_version,
-            "kind": MACHINES.kind,
+            "apiVersion": VMS.api_version,
+            "kind": VMS.kind,
             "metadata": {"name": name},
             "spec": {"runStrategy": strategy, "template": {"spec": spec}},
         }
-        return await self.client.create(MACHINES, body, NAMESPACE)
+        return await self.client.create(VMS, body, NAMESPACE)
 
-    async def status(self, name: str, *wanted: str) -> Machine:
-        """Wait until a machine's printable status is one of these."""
+    async def status(self, name: str, *wanted: str) -> Vm:
+        """Wait until a VM's printable status is one of these."""
 
-        def holds(one: Machine | None) -> bool:
+        def holds(one: Vm | None) -> bool:
             return one is not None and one.status.printable_status in wanted
 
-        return await self.until(MACHINES, name, holds, NAMESPACE)
+        return await self.until(VMS, name, holds, NAMESPACE)
 
     async def running(self, name: str) -> Instance:
-        """Wait until a machine runs; its instance."""
+        """Wait until a VM runs; its instance."""
         await self.status(name, "Running")
         return await self.client.get(INSTANCES, name, NAMESPACE)
 
     async def unschedulable(self, name: str) -> str:
-        """Wait until a machine fits nowhere; the scheduler's words."""
+        """Wait until a VM fits nowhere; the scheduler's words."""
         await self.status(name, "ErrorUnschedulable")
         instance = await self.client.get(INSTANCES, name, NAMESPACE)
         [condition] = [one for one in instance.status.conditions if one.type == "PodScheduled"]
         return condition.message
 
     async def not_permitted(self, name: str, resource: str) -> None:
-        """Wait until a machine asks for what KubeVirt does not permit."""
+        """Wait until a VM asks for what KubeVirt does not permit."""
         words = f"HostDevice {resource} is not permitted in permittedHostDevices configuration"
 
         def holds(one: Instance | None) -> bool:
@@ -362,29 +362,29 @@ class World:
         await self.until(INSTANCES, name, holds, NAMESPACE)
 
     async def run_vm(self, name: str, *, on: bool) -> None:
-        """Wish a machine on or off."""
+        """Wish a VM on or off."""
         body = {"spec": {"runStrategy": "Always" if on else "Halted"}}
-        await self.client.patch(MACHINES, name, body, NAMESPACE)
+        await self.client.patch(VMS, name, body, NAMESPACE)
 
     async def stop_vm(self, name: str) -> None:
-        """Stop a machine, and wait until its instance is gone."""
+        """Stop a VM, and wait until its instance is gone."""
         await self.run_vm(name, on=False)
         await self.until(INSTANCES, name, lambda one: one is None, NAMESPACE)
         await self.status(name, "Stopped")
 
     async def delete_vm(self, name: str) -> None:
-        """Delete a machine, and wait until it is gone and with it all that it had."""
-        await self.client.delete(MACHINES, name, NAMESPACE)
-        await self.until(MACHINES, name, lambda one: one is None, NAMESPACE)
+        """Delete a VM, and wait until it is gone and with it all that it had."""
+        await self.client.delete(VMS, name, NAMESPACE)
+        await self.until(VMS, name, lambda one: one is None, NAMESPACE)
 
     async def pod(self, vm: str) -> Pod:
-        """The pod that runs a machine."""
+        """The pod that runs a VM."""
         pages = self.client.list(PODS, NAMESPACE, label_selector=f"vm.kubevirt.io/name={vm}")
         [pod] = [PODS.decode(item) async for page in pages for item in page.items]
         return pod
 
     async def pod_of(self, vm: str) -> Pod:
-        """The pod that is to run a machine, once it is bound to a node."""
+        """The pod that is to run a VM, once it is bound to a node."""
         instance = await self.until(
             INSTANCES,
             vm,
@@ -399,7 +399,7 @@ class World:
         )
 
     async def opened(self, vm: str) -> list[str]:
-        """The devices that a running machine has open, by the last part of their path."""
+        """The devices that a running VM has open, by the last part of their path."""
         pod = await self.pod(vm)
         workload = self.nodes[pod.spec.node_name].runtime.get(pod.metadata.uid)
         assert workload is not None

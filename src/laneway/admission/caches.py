@@ -81,7 +81,7 @@ class Informers:
     layouts: Informer[VGPULayout]
     usb_devices: Informer[USBDevice]
     usb_claims: Informer[USBDeviceClaim]
-    machines: Informer[VirtualMachine]
+    vms: Informer[VirtualMachine]
     instances: Informer[VirtualMachineInstance]
     installations: Informer[KubeVirt]
     pods: Informer[Pod]
@@ -115,7 +115,7 @@ class Informers:
             layouts=informer("layouts", served(VGPULayout)),
             usb_devices=informer("usb_devices", served(USBDevice)),
             usb_claims=informer("usb_claims", served(USBDeviceClaim)),
-            machines=informer("machines", VIRTUAL_MACHINES),
+            vms=informer("vms", VIRTUAL_MACHINES),
             instances=informer("instances", INSTANCES),
             installations=informer("installations", KUBEVIRTS),
             pods=informer("pods", PODS),
@@ -185,7 +185,7 @@ def _ledger(source: LedgerSource) -> Ledger | None:
 
 
 _PERHAPS = (
-    *("machines", "instances", "installations"),
+    *("vms", "instances", "installations"),
     *("vcenters", "vsphere_hosts", "vsphere_promises", "vsphere_templates", "vsphere_clusters"),
     *("vsphere_zones", "vsphere_domains"),
     *("cluster_machines", "cluster_sets", "cluster_deployments", "cluster_control_planes"),

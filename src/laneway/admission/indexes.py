@@ -119,7 +119,7 @@ def _devices(obj: VirtualMachine | VirtualMachineInstance) -> Iterable[Hashable]
 
 
 def _gpu_node(pod: Pod) -> Iterable[Hashable]:
-    """Virtual machines have vGPUs, or GPUs of which the device plugin for containers knows not."""
+    """Virtual VMs have vGPUs, or GPUs of which the device plugin for containers knows not."""
     if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return ()
     limits = (
@@ -136,7 +136,7 @@ def _some(text: str) -> Iterable[Hashable]:
 
 _CLAIM: Mapping[str, Indexer[Any]] = {NODE: _wished_node, RESOURCE: _resource, COMING: _coming}
 _WISHED: Mapping[str, Indexer[Any]] = {NODE: _wished_node}
-_MACHINE: Mapping[str, Indexer[Any]] = {DEVICE_NAME: _devices}
+_VM: Mapping[str, Indexer[Any]] = {DEVICE_NAME: _devices}
 
 INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
     "nodes": {},
@@ -155,8 +155,8 @@ INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
     "layouts": {},
     "usb_devices": {NODE: _seen_node, RESOURCE: _resource},
     "usb_claims": {NODE: _seen_node, RESOURCE: _resource, COMING: _coming},
-    "machines": _MACHINE,
-    "instances": _MACHINE,
+    "vms": _VM,
+    "instances": _VM,
     "pods": {GPU_NODE: _gpu_node},
     "vsphere_hosts": {VCENTER: of_vcenter},
     "vsphere_promises": {VCENTER: of_vcenter},

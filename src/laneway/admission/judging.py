@@ -2,7 +2,7 @@
 
 Every question gets an answer, whatever is wrong with it. What cannot be read or judged is refused
 where the kind is Laneway's, because nothing but Laneway reads such an object, and where it asks for
-devices (`unjudged`). Anything else is allowed with a warning: a virtual machine must not depend on
+devices (`unjudged`). Anything else is allowed with a warning: a VM must not depend on
 what Laneway makes of it. An exception out of a rule is a defect, and treated the same way; its
 traceback goes to the log.
 
@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from laneway.admission.access import AccessReviews
-from laneway.admission.machines import number
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
 from laneway.admission.turns import Turns
 from laneway.admission.unjudged import is_guarded
 from laneway.admission.verdict import Rules, everything
+from laneway.admission.vms import number
 from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode

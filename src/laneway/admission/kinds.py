@@ -16,9 +16,6 @@ from laneway.admission.capv import objects, sets
 from laneway.admission.capv import rules as capv
 from laneway.admission.capv.mutate import mutation
 from laneway.admission.judging import Change, Kind, Kinds, Mutate, read_request
-from laneway.admission.machines import aliases, pools, validate
-from laneway.admission.machines.mutate import mutate as mutate_machine
-from laneway.admission.machines.operations import at
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Question
 from laneway.admission.rules import (
@@ -34,6 +31,9 @@ from laneway.admission.rules import (
     vgpus,
 )
 from laneway.admission.verdict import Judge, Rules
+from laneway.admission.vms import aliases, pools, validate
+from laneway.admission.vms.mutate import mutate as mutate_vm
+from laneway.admission.vms.operations import at
 from laneway.admission.world import World
 from laneway.api import (
     CoreNode,
@@ -77,13 +77,13 @@ def _typed(cls: type[Any], mutate: Callable[[Request[Any]], _Operations]) -> Mut
     return mutated
 
 
-def _machine(question: Question, world: World) -> Change:
-    """Virtual machines have hundreds of fields that are not ours, so they stay JSON."""
+def _vm(question: Question, world: World) -> Change:
+    """Virtual VMs have hundreds of fields that are not ours, so they stay JSON."""
     new = _plain(question.object)
     if new is None:
         raise DecodeError("VirtualMachine: there is no object in the review")
     features = features_of(world.installations)
-    return Change(*mutate_machine(new, _plain(question.old_object), world, features=features))
+    return Change(*mutate_vm(new, _plain(question.old_object), world, features=features))
 
 
 def _noting(where: Sequence[str], template: Sequence[str], mutate: Mutate | None = None) -> Mutate:
@@ -145,7 +145,7 @@ def _clustered(where: objects.Where, rules: Rules) -> Kind:
 
 
 def _set(resource: Resource[Any], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
-    """A kind that has machines, and what says how many."""
+    """A kind that has VMs, and what says how many."""
     group, plural, cls = resource.group, resource.plural, resource.type
     rules = Rules(judge, knows=sets.knows)
     return {
@@ -177,7 +177,7 @@ _FOREIGN = {
     (GROUP, "virtualmachines"): _foreign(
         VirtualMachine,
         Rules(validate.judge, validate.asks, validate.knows),
-        _noting(_META, ("spec", "template"), _machine),
+        _noting(_META, ("spec", "template"), _vm),
     ),
     (GROUP, "virtualmachineinstances"): _foreign(
         VirtualMachineInstance,

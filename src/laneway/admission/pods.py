@@ -23,11 +23,11 @@ import msgspec
 
 from laneway.admission import recording
 from laneway.admission.judging import Change, read_request
-from laneway.admission.machines.devices import counted, is_known
-from laneway.admission.machines.owners import Askers, pool_rights, refused_pool
 from laneway.admission.request import Access, Operation, Request
 from laneway.admission.review import Question
 from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
+from laneway.admission.vms.devices import counted, is_known
+from laneway.admission.vms.owners import Askers, pool_rights, refused_pool
 from laneway.admission.world import World
 from laneway.controllers.ledger.demands import limits_of
 from laneway.controllers.ledger.objects import Pod

@@ -1,9 +1,9 @@
 """On whose behalf devices are asked for: noted where it is known, believed where it is not.
 
 KubeVirt's controller makes instances and their pods in its own name, and a kubelet asks for devices
-in nobody's. So whoever writes a machine is noted on it (`core.requesters`); the note goes from a
-pool to its machines, from a machine to its instance and from there to the pod, each time taken from
-the object that is known, not from what the new one says. A machine that was stored while nobody
+in nobody's. So whoever writes a VM is noted on it (`core.requesters`); the note goes from a
+pool to its VMs, from a VM to its instance and from there to the pod, each time taken from
+the object that is known, not from what the new one says. A VM that was stored while nobody
 judged it has no note, and its instance is nobody's.
 
 Machines from before there were notes bear the mark that admission had looked at their devices. They
@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.admission.machines import makers
-from laneway.admission.machines.claimed import pool_of, user_of
-from laneway.admission.machines.devices import added, named
-from laneway.admission.machines.operations import Operation, at, put, remove
 from laneway.admission.request import Request, Requester
+from laneway.admission.vms import makers
+from laneway.admission.vms.claimed import pool_of, user_of
+from laneway.admission.vms.devices import added, named
+from laneway.admission.vms.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import ObjectMeta
 from laneway.controllers.claims.whose import EVERYBODY
@@ -44,7 +44,7 @@ def user(requester: Requester) -> User:
 
 
 class Asking(NamedTuple):
-    """The part of a machine, a pool or a replica set that is about devices."""
+    """The part of a VM, a pool or a replica set that is about devices."""
 
     devices: Devices
     metadata: ObjectMeta
@@ -132,7 +132,7 @@ def known(devices: Devices, annotations: _Annotations, world: World) -> tuple[Us
 
 
 def is_started(request: Request[VirtualMachineInstance], world: World) -> bool:
-    """Whether KubeVirt says that an instance is of a machine."""
+    """Whether KubeVirt says that an instance is of a VM."""
     return makers.is_kubevirt(request.requester, world) and any(
         owner.kind == "VirtualMachine" and owner.controller
         for owner in request.object.metadata.owner_references
@@ -140,14 +140,14 @@ def is_started(request: Request[VirtualMachineInstance], world: World) -> bool:
 
 
 def starter(request: Request[VirtualMachineInstance], world: World) -> VirtualMachine | None:
-    """The machine that an instance is of, if KubeVirt says so and the machine is known."""
+    """The VM that an instance is of, if KubeVirt says so and the VM is known."""
     if not makers.is_kubevirt(request.requester, world):
         return None
     for owner in request.object.metadata.owner_references:
         if owner.kind == "VirtualMachine" and owner.controller:
-            machine = world.machines.get(owner.name, request.namespace)
-            if machine is not None and machine.metadata.uid == owner.uid:
-                return machine
+            vm = world.vms.get(owner.name, request.namespace)
+            if vm is not None and vm.metadata.uid == owner.uid:
+                return vm
     return None
 
 
@@ -160,10 +160,10 @@ def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple
         return read(new.metadata.annotations)  # From the replica set, where it was looked at.
     if not makers.is_kubevirt(request.requester, world):
         return (user(request.requester),)
-    machine = starter(request, world)
-    if machine is None:
+    vm = starter(request, world)
+    if vm is None:
         return ()
-    return known(machine.spec.template.spec.domain.devices, machine.metadata.annotations, world)
+    return known(vm.spec.template.spec.domain.devices, vm.metadata.annotations, world)
 
 
 def instance_of(request: Request[Any], world: World) -> tuple[bool, VirtualMachineInstance | None]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from laneway.admission.machines import number
-from laneway.admission.machines.operations import at
+from laneway.admission.vms import number
+from laneway.admission.vms.operations import at
 from laneway.core import keys
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 

@@ -3,12 +3,12 @@
 Somebody is a user of a device when one of these says so:
 
 - its claim or VGPUDevice: the kubelet gave it to a pod;
-- a virtual machine, or an instance of one, that calls one of its devices by this name. Whether it
+- a VM, or an instance of one, that calls one of its devices by this name. Whether it
   runs does not matter: one that never ran would wait for ever without it;
-- the allocation annotation of a virtual machine. Of one that is stopped that is its reservation,
-  and holds for what the machine still asks for.
+- the allocation annotation of a VM. Of one that is stopped that is its reservation,
+  and holds for what the VM still asks for.
 
-A stopped machine that is being deleted uses nothing any more. A device that a virtual machine would
+A stopped VM that is being deleted uses nothing any more. A device that a VM would
 get by the name of its resource alone belongs to nobody before it is started.
 """
 
@@ -48,11 +48,11 @@ def _uses(world: World, name: str) -> Iterator[Use]:
         yield Use(owner, Standing.RUNS)
     for instance in world.instances.by(DEVICE_NAME, name):
         if instance.status.phase not in _ENDED:
-            yield Use(_machine(instance), Standing.RUNS)
-    for machine in world.machines.by(DEVICE_NAME, name):
-        standing = _standing(world, machine, name)
+            yield Use(_vm(instance), Standing.RUNS)
+    for vm in world.vms.by(DEVICE_NAME, name):
+        standing = _standing(world, vm, name)
         if standing is not None:
-            yield Use(_machine(machine), standing)
+            yield Use(_vm(vm), standing)
 
 
 def _owners(world: World, name: str) -> Iterator[Who]:
@@ -62,22 +62,22 @@ def _owners(world: World, name: str) -> Iterator[Who]:
         if given is None:
             continue
         if given.virtual_machine:
-            yield Who(WhoKind.MACHINE, given.namespace, given.virtual_machine)
+            yield Who(WhoKind.VM, given.namespace, given.virtual_machine)
         else:
             yield Who(WhoKind.POD, given.namespace, given.pod)
 
 
-def _standing(world: World, machine: VirtualMachine, name: str) -> Standing | None:
-    """How a machine that the index found stands to the device."""
-    devices = machine.spec.template.spec.domain.devices
+def _standing(world: World, vm: VirtualMachine, name: str) -> Standing | None:
+    """How a VM that the index found stands to the device."""
+    devices = vm.spec.template.spec.domain.devices
     named = any(one.name == name for one in (*devices.host_devices, *devices.gpus))
-    recorded = _recorded(machine)
-    key = key_of(machine)
+    recorded = _recorded(vm)
+    key = key_of(vm)
     instance = world.instances.get(key.name, key.namespace)
     if instance is not None and instance.status.phase not in _ENDED:
         # What it runs with may differ from what it names, which counts once it is stopped.
         return Standing.RUNS if any(one.name == name for one in recorded) else _pending(named)
-    if machine.metadata.deletion_timestamp:
+    if vm.metadata.deletion_timestamp:
         return None
     left = allocation.still_asked_for(recorded, _requests(devices))
     if any(one.name == name for one in left):
@@ -89,12 +89,10 @@ def _pending(named: bool) -> Standing | None:
     return Standing.NEVER_STARTED if named else None
 
 
-def _recorded(machine: VirtualMachine) -> list[allocation.Held]:
+def _recorded(vm: VirtualMachine) -> list[allocation.Held]:
     """The devices of its annotation; one that a hand has spoilt says nothing."""
     try:
-        return allocation.devices_of(
-            machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
-        )
+        return allocation.devices_of(vm.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, ""))
     except ValueError:
         return []
 
@@ -104,6 +102,6 @@ def _requests(devices: Devices) -> list[allocation.Request]:
     return [allocation.Request(one.name, one.device_name) for one in asked if one.device_name]
 
 
-def _machine(obj: VirtualMachine | VirtualMachineInstance) -> Who:
+def _vm(obj: VirtualMachine | VirtualMachineInstance) -> Who:
     key = key_of(obj)
-    return Who(WhoKind.MACHINE, key.namespace, key.name)
+    return Who(WhoKind.VM, key.namespace, key.name)

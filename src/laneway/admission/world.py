@@ -47,7 +47,7 @@ RESOURCE = "resource"
 """Index of devices by the resource name that they are asked for by."""
 FRAMEWORK = "framework"
 """Index of VGPUDevices by resource name and framework, of those in `FRAMEWORKS`: tens of thousands
-may go by one resource, and whether they are all made alike is asked of every machine."""
+may go by one resource, and whether they are all made alike is asked of every VM."""
 GPU_NODE = "GPU node"
 """Index of pods by the node whose GPUs they have as containers have them."""
 GROUP = "group"
@@ -55,10 +55,10 @@ GROUP = "group"
 PARENT = "parent"
 """Index of PCIDevices and VGPUDevices by the name of the SRIOVGPUDevice that they belong to."""
 COMING = "coming"
-"""Index of claims by whether it is a matter of moments until machines can have their devices; holds
+"""Index of claims by whether it is a matter of moments until VMs can have their devices; holds
 those alone of which that is so."""
 DEVICE_NAME = "device name"
-"""Index of virtual machines by the names (`hostDevices[].name`, `gpus[].name`, and those in the
+"""Index of VMs by the names (`hostDevices[].name`, `gpus[].name`, and those in the
 allocation annotation) of the devices that they speak of."""
 
 
@@ -76,7 +76,7 @@ class World:
     layouts: Store[VGPULayout] = field(default_factory=Store)
     usb_devices: Store[USBDevice] = field(default_factory=Store)
     usb_claims: Store[USBDeviceClaim] = field(default_factory=Store)
-    machines: Store[VirtualMachine] = field(default_factory=Store)
+    vms: Store[VirtualMachine] = field(default_factory=Store)
     instances: Store[VirtualMachineInstance] = field(default_factory=Store)
     pods: Store[Pod] = field(default_factory=Store)
     installations: Store[KubeVirt] = field(default_factory=Store)
@@ -92,9 +92,9 @@ class World:
     cluster_sets: Store[MachineSet] = field(default_factory=Store)
     cluster_deployments: Store[MachineDeployment] = field(default_factory=Store)
     cluster_control_planes: Store[KubeadmControlPlane] = field(default_factory=Store)
-    """Machines of Cluster API, and their sets."""
+    """VMs of Cluster API, and their sets."""
     vsphere_refuses: bool = False
-    """Whether machines are refused for which their vCenter has no devices, or only warned of."""
+    """Whether VMs are refused for which their vCenter has no devices, or only warned of."""
     ledger: Callable[[], Ledger | None] = lambda: None
     """Who has what and what is free, as of now; None while that is not known."""
     trusted: frozenset[str] = frozenset()

@@ -104,7 +104,7 @@ def capacity(
     nodes: tuple[str, ...],
     devices: bool,
     output: str,
-    machines: int | None,
+    vms: int | None,
     labels: dict[str, str],
     replacing: tuple[str, ...],
     surge: int,
@@ -121,7 +121,7 @@ def capacity(
     profile may be written short, A2-2Q. With --replacing, only what the new VMs request beyond the
     old ones counts.
     """
-    asking = (machines, labels, replacing, surge, unavailable)
+    asking = (vms, labels, replacing, surge, unavailable)
     if not wanted and any(asking):
         raise click.UsageError(
             "--machines, --selector, --replacing, --surge and --unavailable belong to a question: "
@@ -138,10 +138,10 @@ def capacity(
     if not wanted:
         _show(ledger, nodes, output, devices=devices)
         return 0
-    old = question.machines(ledger, replacing)
+    old = question.vms(ledger, replacing)
     request = Request(
         resources=question.in_full(wanted, ledger.homes),
-        machines=machines or len(old) or 1,
+        vms=vms or len(old) or 1,
         nodes=nodes,
         selector=labels,
         replacing=old,

@@ -17,7 +17,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request, selected
 
 MOST = 100_000
-"""Machines, or devices of one machine, that can be asked about."""
+"""Machines, or devices of one VM, that can be asked about."""
 
 _WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)")
@@ -73,7 +73,7 @@ def _resource(name: str, known: Sequence[str]) -> str:
     )
 
 
-def machines(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
+def vms(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
     """Who `NAMESPACE/NAME` or `NAMESPACE/KEY=VALUE` means. Raises Failure."""
     found: list[Who] = []
     for value in values:
@@ -83,9 +83,9 @@ def machines(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
         if "=" in name:
             key, _, wanted = name.partition("=")
             chosen = selected(ledger, namespace, {key: wanted})
-            meant = tuple(who for who in chosen if who.kind is WhoKind.MACHINE)
+            meant = tuple(who for who in chosen if who.kind is WhoKind.VM)
         else:
-            who = Who(WhoKind.MACHINE, namespace, name)
+            who = Who(WhoKind.VM, namespace, name)
             meant = (who,) if who in ledger.demands else ()
         if not meant:
             raise Failure(
@@ -101,7 +101,7 @@ def told(request: Request, answer: Answer) -> list[str]:
     lines += [f"  {refusal.reason}: {refusal.words}" for refusal in answer.refusals]
     if answer.kept:
         stay = "stays as it is" if answer.kept == 1 else "stay as they are"
-        lines.append(f"  {answer.kept} of {answer.machines} {stay}")
+        lines.append(f"  {answer.kept} of {answer.vms} {stay}")
     if answer.room:
         lines.append(f"  room on {_room(answer)}")
     lines += [
@@ -113,17 +113,17 @@ def told(request: Request, answer: Answer) -> list[str]:
 
 def _short(request: Request, answer: Answer) -> str:
     each = ", ".join(f"{count} x {name}" for name, count in sorted(request.resources.items()))
-    every = "each " if answer.machines != 1 else ""
-    asked = f"{_machines(answer.machines)} {every}with {each}"
+    every = "each " if answer.vms != 1 else ""
+    asked = f"{_vms(answer.vms)} {every}with {each}"
     if answer.yes:
         return f"Yes: there is room for {asked}."
     able = answer.kept + answer.started
-    if answer.machines == 1:
+    if answer.vms == 1:
         return f"No: there is no room for {asked}."
     return f"No: of {asked} there is room for {able}."
 
 
-def _machines(count: int) -> str:
+def _vms(count: int) -> str:
     return f"{count} VM{'s' if count != 1 else ''}"
 
 
@@ -143,7 +143,7 @@ def plain(request: Request, answer: Answer) -> dict[str, Any]:
     return {
         "answer": answer.yes,
         "resources": dict(request.resources),
-        "machines": answer.machines,
+        "machines": answer.vms,
         "kept": answer.kept,
         "started": answer.started,
         "room": dict(answer.room),

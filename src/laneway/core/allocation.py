@@ -1,10 +1,10 @@
-"""The record on a virtual machine of the devices that it has, in Harvester's form.
+"""The record on a VM of the devices that it has, in Harvester's form.
 
 `{"gpus":{RESOURCE:[NAME]},"hostdevices":{RESOURCE:[NAME]}}`, both parts sorted and without doubles,
 empty ones left out. Mediated devices stand under `gpus` by the name of their VGPUDevice, all other
 devices under `hostdevices` by that of their PCIDevice or USBDevice.
 
-The record of a machine that is stopped is its reservation.
+The record of a VM that is stopped is its reservation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part(StrEnum):
 
 
 class Held(NamedTuple):
-    """One device of a virtual machine."""
+    """One device of a VM."""
 
     part: Part
     resource: str
@@ -66,15 +66,15 @@ def devices_of(text: str) -> list[Held]:
 
 
 class Request(NamedTuple):
-    """One device that a virtual machine asks for."""
+    """One device that a VM asks for."""
 
     name: str
-    """What the machine calls it: with Harvester's own clients, the name of a device."""
+    """What the VM calls it: with Harvester's own clients, the name of a device."""
     resource: str
 
 
 def still_asked_for(devices: Collection[Held], requests: Sequence[Request]) -> list[Held]:
-    """What is left of a reservation when a stopped machine asks for this.
+    """What is left of a reservation when a stopped VM asks for this.
 
     Of each resource as many as it asks for, those first that it calls by their names.
     """

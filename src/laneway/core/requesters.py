@@ -15,7 +15,7 @@ import msgspec
 from laneway.core import keys
 
 MOST = 8
-"""So many users may have given one machine devices, one after the other."""
+"""So many users may have given one VM devices, one after the other."""
 
 
 class User(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 Both controllers keep the same objects, so that there is nothing to convert: what matters is that
 only one of them runs, that the one that begins finds everything as it expects, and that nobody
-touches a device that a machine has. Everything that speaks against it, or that a person should know
+touches a device that a VM has. Everything that speaks against it, or that a person should know
 beforehand, is a finding; a problem keeps the takeover from being begun.
 """
 
@@ -35,8 +35,8 @@ class ClaimFact(msgspec.Struct, frozen=True, kw_only=True):
     """Its PCIDevice is its first owner, by which Harvester's controller finds the device."""
 
 
-class MachineFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A virtual machine that has devices, or names some."""
+class VmFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A VM that has devices, or names some."""
 
     name: str
     runs: bool
@@ -50,7 +50,7 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[ClaimFact, ...] = ()
     waiting: tuple[str, ...] = ()
     """Wishes, by object, that nobody has carried out yet; those of claims are not among them."""
-    machines: tuple[MachineFact, ...] = ()
+    vms: tuple[VmFact, ...] = ()
     permitted: int = 0
     """Entries among KubeVirt's permitted devices that an external plugin serves."""
     adopted: int = 0
@@ -177,7 +177,7 @@ def _definitions(facts: TakeoverFacts) -> Iterator[Finding]:
 
 
 def _in_use(facts: TakeoverFacts) -> Iterator[Finding]:
-    for one in facts.machines:
+    for one in facts.vms:
         state = "runs" if one.runs else "is stopped"
         yield ok("InUse", f"{one.name} {state} and has {few(one.devices)}: not touched")
 
@@ -280,7 +280,7 @@ def _unknown(facts: TakeoverFacts) -> Iterator[Finding]:
 
 
 def _decides(one: Unreadable) -> bool:
-    """Whether an object tells if a machine loses its device: a claim, or a part of Laneway."""
+    """Whether an object tells if a VM loses its device: a claim, or a part of Laneway."""
     claim = one.resource.startswith("pcideviceclaims.")
     return claim or one.name.rpartition("/")[2] in (AGENT, MANAGER, WEBHOOK)
 

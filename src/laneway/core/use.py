@@ -22,7 +22,7 @@ class Use(NamedTuple):
     """One user of a device."""
 
     who: Who
-    """A virtual machine, or a pod that runs none."""
+    """A VM, or a pod that runs none."""
     standing: Standing
 
 

@@ -10,7 +10,7 @@ class Workload(NamedTuple):
 
     namespace: str
     pod: str
-    machine: str = ""
+    vm: str = ""
     """Empty for a pod that runs none."""
 
     def __str__(self) -> str:
@@ -26,10 +26,10 @@ def process_words(pid: int, command: str, workload: Workload | None) -> str:
 
 
 def _words(workload: Workload, process: str) -> str:
-    namespace, pod, machine = workload
+    namespace, pod, vm = workload
     names = [f"pod {namespace}/{pod}"] if pod else []
-    if machine:
-        names.insert(0, f"VM {namespace}/{machine}")
+    if vm:
+        names.insert(0, f"VM {namespace}/{vm}")
     if process:
         names.append(process)
     first, *rest = names or [""]

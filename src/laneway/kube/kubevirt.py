@@ -1,6 +1,6 @@
 """KubeVirt's objects, as far as Laneway reads them.
 
-Only devices and what decides about running are decoded; a virtual machine has hundreds of other
+Only devices and what decides about running are decoded; a VM has hundreds of other
 fields, all of them its user's.
 """
 
@@ -17,7 +17,7 @@ from laneway.core.permitted import List, Lists
 from laneway.kube.resource import Resource
 
 LABEL_VM = "vm.kubevirt.io/name"
-"""On a virt-launcher pod: the hostname of its guest, which need not be the machine's name."""
+"""On a virt-launcher pod: the hostname of its guest, which need not be the VM's name."""
 ANNOTATION_DOMAIN = "kubevirt.io/domain"
 """On a virt-launcher pod: the name of the VirtualMachineInstance."""
 LABEL_CREATED_BY = "kubevirt.io/created-by"
@@ -93,7 +93,7 @@ class DomainResources(_Part, frozen=True, kw_only=True):
 
 
 class Domain(_Part, frozen=True, kw_only=True):
-    """The machine itself."""
+    """The VM itself."""
 
     devices: Devices = Devices()
     memory: Memory = Memory()
@@ -101,7 +101,7 @@ class Domain(_Part, frozen=True, kw_only=True):
 
 
 class InstanceSpec(_Part, frozen=True, kw_only=True):
-    """What a virtual machine instance is to be."""
+    """What a VM instance is to be."""
 
     domain: Domain = Domain()
     node_selector: Mapping[str, str] = {}
@@ -109,13 +109,13 @@ class InstanceSpec(_Part, frozen=True, kw_only=True):
 
 
 class Template(_Part, frozen=True, kw_only=True):
-    """What instances of a virtual machine look like."""
+    """What instances of a VM look like."""
 
     spec: InstanceSpec = InstanceSpec()
 
 
 class Matcher(_Part, frozen=True, kw_only=True):
-    """What fills in a part of a virtual machine when it starts."""
+    """What fills in a part of a VM when it starts."""
 
     name: str = ""
 
@@ -140,7 +140,7 @@ class VirtualMachineStatus(_Part, frozen=True, kw_only=True):
 
 
 class VirtualMachine(_Part, frozen=True, kw_only=True):
-    """A virtual machine, running or stopped."""
+    """A VM, running or stopped."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VirtualMachineSpec = VirtualMachineSpec()
@@ -156,7 +156,7 @@ class InstanceStatus(_Part, frozen=True, kw_only=True):
 
 
 class VirtualMachineInstance(_Part, frozen=True, kw_only=True):
-    """A virtual machine that runs, or is about to."""
+    """A VM that runs, or is about to."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: InstanceSpec = InstanceSpec()
@@ -170,7 +170,7 @@ class LabelSelector(_Part, frozen=True, kw_only=True):
 
 
 class PoolTemplate(_Part, frozen=True, kw_only=True):
-    """What the machines of a pool look like."""
+    """What the VMs of a pool look like."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VirtualMachineSpec = VirtualMachineSpec()
@@ -186,7 +186,7 @@ class PoolSpec(_Part, frozen=True, kw_only=True):
 
 
 class VirtualMachinePool(_Part, frozen=True, kw_only=True):
-    """Virtual machines that are all alike."""
+    """Virtual VMs that are all alike."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PoolSpec = PoolSpec()
@@ -215,7 +215,7 @@ class VirtualMachineInstanceReplicaSet(_Part, frozen=True, kw_only=True):
 
 
 class PermittedHostDevices(_Part, frozen=True, kw_only=True):
-    """What virtual machines may ask for at all. Its entries belong to many and stay as they are."""
+    """What VMs may ask for at all. Its entries belong to many and stay as they are."""
 
     pci_host_devices: Sequence[Any] = ()
     mediated_devices: Sequence[Any] = ()
@@ -285,8 +285,8 @@ def features_of(installations: Iterable[KubeVirt]) -> Features:
     return Features(reserved_overhead=GATE_RESERVED_OVERHEAD in on)
 
 
-def machine_of(pod: ObjectMeta) -> str:
-    """The virtual machine that a pod runs; empty for a pod that runs none."""
+def vm_of(pod: ObjectMeta) -> str:
+    """The VM that a pod runs; empty for a pod that runs none."""
     if LABEL_CREATED_BY not in pod.labels:
         return ""
     for one in pod.owner_references:

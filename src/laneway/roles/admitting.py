@@ -1,4 +1,4 @@
-"""The webhook on one machine: it runs beside the API server and is registered by its URL.
+"""The webhook on one VM: it runs beside the API server and is registered by its URL.
 
 What it is asked about is what the manifests say; only where it is and how long it may take differ.
 The address is another in every run, and the configurations would outlive the process in the

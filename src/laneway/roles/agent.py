@@ -64,7 +64,7 @@ from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
-from laneway.kube.kubevirt import machine_of
+from laneway.kube.kubevirt import vm_of
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 
@@ -306,7 +306,7 @@ class Agent:
         for pod in self._pods.store:
             metadata = pod.metadata
             if metadata.uid == uid:
-                return Workload(metadata.namespace, metadata.name, machine_of(metadata))
+                return Workload(metadata.namespace, metadata.name, vm_of(metadata))
         return None
 
     def _of_node(self, cls: type[T]) -> Informer[T]:

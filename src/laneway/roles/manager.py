@@ -82,7 +82,7 @@ class Manager:
         """`certificates`: make and change that of the webhook in the same namespace.
 
         `vsphere`: look after the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
-        look at the nodes of its machines, too, and add vectors there by `check_image`.
+        look at the nodes of its VMs, too, and add vectors there by `check_image`.
         """
         self.ready = asyncio.Event()
         """Everything that decisions need is known."""
@@ -92,7 +92,7 @@ class Manager:
         self.ledger = LedgerSource(self.caches)
         self._metrics = ManagerMetrics(registry)
         registry.register(LedgerCollector(self._told, lambda: self.ledger.build_seconds))
-        registry.register(UncheckedCollector(self.caches.machines, lambda: self.leading))
+        registry.register(UncheckedCollector(self.caches.vms, lambda: self.leading))
         self._recorder = EventRecorder(client, MANAGER)
         self._election = Election(
             client, namespace, LEASE, identity or own_identity(), timing=timing, clock=clock

@@ -28,7 +28,7 @@ from kapilite.credentials import kubeconfig
 from kapilite.credentials.files import write_atomically
 from kapilite.credentials.pki import Pki, ensure
 from kapilite.server import ApiServer
-from laneway.admission.machines import makers
+from laneway.admission.vms import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
 from laneway.kube.client import Client

@@ -84,7 +84,7 @@ def make_claim() -> Any:
     return claim
 
 
-def machine(name: str, strategy: str, **devices: list[dict[str, str]]) -> dict[str, Any]:
+def vm(name: str, strategy: str, **devices: list[dict[str, str]]) -> dict[str, Any]:
     spec = {
         "domain": {
             "devices": devices,
@@ -101,11 +101,11 @@ def machine(name: str, strategy: str, **devices: list[dict[str, str]]) -> dict[s
 
 
 @pytest.fixture
-def make_machine() -> Any:
+def make_vm() -> Any:
     """Makes one; `hosts` and `gpus` are pairs of what it calls a device and the resource."""
 
     def make(name: str, strategy: str = "Halted", hosts: Any = (), gpus: Any = ()) -> Any:
-        return machine(name, strategy, hostDevices=entries(hosts), gpus=entries(gpus))
+        return vm(name, strategy, hostDevices=entries(hosts), gpus=entries(gpus))
 
     def entries(pairs: Any) -> Any:
         return [{"name": called, "deviceName": resource} for called, resource in pairs]

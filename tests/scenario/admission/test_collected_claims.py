@@ -17,11 +17,11 @@ NIC = "node1-000004001"
 I350 = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
 
 
-async def test_a_claim_goes_with_its_owner_but_not_from_under_a_machine(
+async def test_a_claim_goes_with_its_owner_but_not_from_under_a_vm(
     world: World,
     admin: Kubectl,
     make_claim: Any,
-    make_machine: Any,
+    make_vm: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "laneway.admission.judging")
@@ -35,7 +35,7 @@ async def test_a_claim_goes_with_its_owner_but_not_from_under_a_machine(
     claim["metadata"]["ownerReferences"] = [reference]
     await alice.apply(claim)
     await world.until(served(PCIDeviceClaim), NIC, lambda one: one.status.passthrough_enabled)
-    await alice.apply(make_machine("desk", "Always", hosts=[(NIC, I350)]))
+    await alice.apply(make_vm("desk", "Always", hosts=[(NIC, I350)]))
     await world.running("desk")
 
     await admin.ok("delete", "namespace", "project")

@@ -29,13 +29,13 @@ def layout(profile: str, count: int) -> dict[str, Any]:
     }
 
 
-async def test_a_layout_takes_no_device_that_a_machine_at_rest_names(
-    world: World, admin: Kubectl, make_machine: Any, monkeypatch: pytest.MonkeyPatch
+async def test_a_layout_takes_no_device_that_a_vm_at_rest_names(
+    world: World, admin: Kubectl, make_vm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller, "RETRY_SECONDS", 0.2)
     await world.add("node1", "a2")
     await world.vgpu(VGPU, "NVIDIA A2-8Q")
-    await admin.apply(make_machine("desk", gpus=[(VGPU, SMALL)]))
+    await admin.apply(make_vm("desk", gpus=[(VGPU, SMALL)]))
     await admin.apply(layout("NVIDIA A2-2Q", 4))
 
     def refused(one: Any) -> bool:

@@ -98,13 +98,13 @@ async def test_a_dry_run_shows_what_would_be_and_writes_nothing(
 
 @pytest.mark.slow
 async def test_a_claim_that_somebody_has_or_names(
-    world: World, admin: Kubectl, make_claim: Any, make_machine: Any
+    world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:
     await world.add("node1", "a2")
     await admin.apply(make_claim(NIC, "0000:04:00.1"))
     await world.until(served(PCIDeviceClaim), NIC, is_ready)
     used = f"pcideviceclaim {NIC} is already in use with VM default/desk"
-    await admin.apply(make_machine("desk", hosts=[(NIC, I350)]))
+    await admin.apply(make_vm("desk", hosts=[(NIC, I350)]))
     assert used in await admin.refused("delete", "pcideviceclaim", NIC)
     await world.run_vm("desk", on=True)
     await world.running("desk")
@@ -117,7 +117,7 @@ async def test_a_claim_that_somebody_has_or_names(
 
 @pytest.mark.slow
 async def test_usb_devices_and_their_controller(
-    world: World, admin: Kubectl, make_claim: Any, make_machine: Any
+    world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:
     alice = admin.as_("alice")
     await world.add("node1", "a2")
@@ -137,7 +137,7 @@ async def test_usb_devices_and_their_controller(
     assert STICK in said
     said = await admin.refused("delete", "usbdevice", STICK)
     assert f"usbdevice {STICK} is still in use" in said
-    await alice.apply(make_machine("desk", hosts=[(STICK, found.status.resource_name)]))
+    await alice.apply(make_vm("desk", hosts=[(STICK, found.status.resource_name)]))
     said = await alice.refused("delete", "usbdeviceclaim", STICK)
     assert f"usbdeviceclaim {STICK} is still in use by VM default/desk" in said
     await world.delete_vm("desk")
@@ -146,13 +146,13 @@ async def test_usb_devices_and_their_controller(
 
 @pytest.mark.slow
 async def test_objects_of_a_node_that_is_gone_may_go(
-    world: World, admin: Kubectl, make_claim: Any, make_machine: Any
+    world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:
     alice, bob = admin.as_("alice"), admin.as_("bob")
     node = await world.add("node1", "a2")
     await alice.apply(make_claim(NIC, "0000:04:00.1"))
     await world.until(served(PCIDeviceClaim), NIC, is_ready)
-    await alice.apply(make_machine("desk", hosts=[(NIC, I350)]))
+    await alice.apply(make_vm("desk", hosts=[(NIC, I350)]))
     assert "in use" in await admin.refused("delete", "pcideviceclaim", NIC)
     await world.kill_agent(node)
     await world.stop_kubelet(node)

@@ -17,7 +17,7 @@ CARD = "node1-eno2"
 A100 = "node1-000017000"
 
 
-async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_machine: Any) -> None:
+async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_vm: Any) -> None:
     await world.add("node1", "a2")
     said = await admin.not_patched("vgpudevice", VGPU, enabled=True)
     assert f"VGPUTypeName cannot be empty for vGPU device {VGPU}" in said
@@ -32,14 +32,14 @@ async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_machine: A
     said = await admin.not_patched("sriovgpudevice", GPU, enabled=False)
     assert VGPU in said
 
-    await admin.apply(make_machine("desk", "Always", gpus=[("screen", advertised)]))
+    await admin.apply(make_vm("desk", "Always", gpus=[("screen", advertised)]))
     await world.running("desk")
     in_use = f"device {VGPU} is in use with VM default/desk"
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     assert in_use in await admin.not_patched("vgpudevice", VGPU, enabled=False)
     assert in_use in await admin.refused("delete", "vgpudevice", VGPU)
     assert in_use in await admin.not_patched("sriovgpudevice", GPU, enabled=False)
-    # Its last device is kept for a machine that is stopped, too.
+    # Its last device is kept for a VM that is stopped, too.
     await world.stop_vm("desk")
     assert in_use in await admin.not_patched("vgpudevice", VGPU, enabled=False)
     await world.delete_vm("desk")

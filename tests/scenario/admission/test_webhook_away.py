@@ -1,4 +1,4 @@
-"""The webhook dies while machines start and nodes come: what goes on, and what waits for it."""
+"""The webhook dies while VMs start and nodes come: what goes on, and what waits for it."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ async def away(client: Client) -> AsyncIterator[None]:
 
 
 async def test_what_asks_for_no_device_goes_on_and_everything_else_waits(
-    world: World, cluster: Any, admin: Kubectl, make_machine: Any, make_claim: Any
+    world: World, cluster: Any, admin: Kubectl, make_vm: Any, make_claim: Any
 ) -> None:
     await world.add("node1", "a2-vfio")
     await world.vgpu(VGPU, "NVIDIA A2-8Q")
-    desk = make_machine("desk", "Always", gpus=[("screen", SMALL)])
+    desk = make_vm("desk", "Always", gpus=[("screen", SMALL)])
     async with away(cluster.client):
-        # A machine without devices must not depend on Laneway's health.
-        await admin.ok("create", "-f", "-", stdin=_json(make_machine("plain", "Always")))
+        # A VM without devices must not depend on Laneway's health.
+        await admin.ok("create", "-f", "-", stdin=_json(make_vm("plain", "Always")))
         await world.running("plain")
         # With devices it would be stored without anybody having asked whose they are.
         assert "failed calling webhook" in await admin.not_applied(desk)

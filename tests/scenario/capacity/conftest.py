@@ -1,4 +1,4 @@
-"""Devices, virtual machines and pods that nobody looks after: objects as a test writes them."""
+"""Devices, VMs and pods that nobody looks after: objects as a test writes them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Objects:
         await self.put(served(CoreNode), name, metadata={"labels": labels}, spec=spec)
 
     async def vgpus(self, node: str, count: int, owner: str = "") -> None:
-        """Mediated devices; `owner` is a machine that has all of them."""
+        """Mediated devices; `owner` is a VM that has all of them."""
         for number in range(count):
             allocation = {"namespace": NAMESPACE, "pod": f"{owner}-x", "virtualMachine": owner}
             await self.put(

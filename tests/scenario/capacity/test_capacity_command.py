@@ -79,7 +79,7 @@ async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> 
     assert (short["name"], short["missing"]) == ("waits", {objects.small: 1})
 
 
-async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name(
+async def test_a_device_of_a_stopped_vm_is_refused_to_another_with_its_name(
     objects: Any, laneway: Laneway
 ) -> None:
     await objects.node("n1")
@@ -94,7 +94,7 @@ async def test_a_device_of_a_stopped_machine_is_refused_to_another_with_its_name
     assert done.err == ""
 
 
-async def test_the_stopped_machine_itself_may_start(objects: Any, laneway: Laneway) -> None:
+async def test_the_stopped_vm_itself_may_start(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 1)
     await objects.vm("rests", [objects.small])

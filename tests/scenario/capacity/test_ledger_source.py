@@ -93,7 +93,7 @@ async def test_who_cannot_wait_sees_what_the_caches_know(objects: Any, watch: An
     caches = watched.source._caches
     await objects.vm("rests", [objects.small])
     async with asyncio.timeout(SECONDS):
-        while caches.machines.store.get("rests", "default") is None:  # noqa: ASYNC110 - fills a cache
+        while caches.vms.store.get("rests", "default") is None:  # noqa: ASYNC110 - fills a cache
             await asyncio.sleep(0)
     assert small(watched.source.fresh(), objects).reserved == 1
     assert watched.source.ledger is watched.source.fresh()

@@ -22,7 +22,7 @@ from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError, UnreachableError
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED, KUBEVIRTS, VIRTUAL_MACHINES, mark_of
 from laneway.kube.resource import Resource, served
-from laneway.simcluster.kubevirt.objects import MACHINES
+from laneway.simcluster.kubevirt.objects import VMS
 from support.commands import Laneway
 from support.examples import first
 from support.worlds import World
@@ -64,7 +64,7 @@ async def test_a_running_machine_never_notices(
     await world.make_vm("vm1", host_devices=[NIC])
     await world.running("vm1")
     await world.until(
-        MACHINES,
+        VMS,
         "vm1",
         lambda one: bool(one.metadata.annotations.get(keys.ANNOTATION_ALLOCATION)),
         "default",

@@ -1,4 +1,4 @@
-"""Every virtual machine carries the record of its devices, and a stopped one its reservation."""
+"""Every VM carries the record of its devices, and a stopped one its reservation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = {"namespace": "default", "pod": "virt-launcher-desk-x", "virtualMachine":
 
 
 class Machine:
-    """One virtual machine, as its user and KubeVirt write it."""
+    """One VM, as its user and KubeVirt write it."""
 
     def __init__(self, world: Any, name: str = "desk") -> None:
         self.world = world
@@ -149,7 +149,7 @@ async def test_the_users_spec_and_other_annotations_are_not_touched(
     assert instance.metadata.finalizers in ([], ())
 
 
-async def test_a_stopped_machine_keeps_what_it_had_and_gets_another_record_when_it_runs(
+async def test_a_stopped_vm_keeps_what_it_had_and_gets_another_record_when_it_runs(
     world: Any, desk: Machine
 ) -> None:
     manager = await world.manager()
@@ -172,9 +172,7 @@ async def test_a_stopped_machine_keeps_what_it_had_and_gets_another_record_when_
     await desk.until({"hostdevices": {A2: ["node2-000008000"]}})
 
 
-async def test_what_a_stopped_machine_no_longer_asks_for_is_taken_off(
-    world: Any, desk: Machine
-) -> None:
+async def test_what_a_stopped_vm_no_longer_asks_for_is_taken_off(world: Any, desk: Machine) -> None:
     await world.manager()
     had = {"hostdevices": {A2: ["node1-000008000", "node1-000009000"], STICK: ["stick"]}}
     await desk.made(A2, A2, STICK, annotations={KEY: msgspec.json.encode(had).decode()})
@@ -184,7 +182,7 @@ async def test_what_a_stopped_machine_no_longer_asks_for_is_taken_off(
     await desk.until(None)
 
 
-async def test_what_a_stopped_machine_asks_for_by_name_as_well_is_added(
+async def test_what_a_stopped_vm_asks_for_by_name_as_well_is_added(
     world: Any, desk: Machine
 ) -> None:
     await world.manager()
@@ -203,7 +201,7 @@ async def test_what_a_stopped_machine_asks_for_by_name_as_well_is_added(
     await desk.until({"hostdevices": {A2: [first, second]}})
 
 
-async def test_a_machine_that_runs_is_edited_without_any_change(world: Any, desk: Machine) -> None:
+async def test_a_vm_that_runs_is_edited_without_any_change(world: Any, desk: Machine) -> None:
     manager = await world.manager()
     had = {"hostdevices": {A2: ["node1-000008000"]}}
     await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
@@ -214,7 +212,7 @@ async def test_a_machine_that_runs_is_edited_without_any_change(world: Any, desk
     assert await desk.record() == had
 
 
-async def test_a_machine_that_runs_without_devices_has_no_record(world: Any, desk: Machine) -> None:
+async def test_a_vm_that_runs_without_devices_has_no_record(world: Any, desk: Machine) -> None:
     manager = await world.manager()
     had = {"hostdevices": {A2: ["node1-000008000"]}}
     await desk.made(A2, annotations={KEY: msgspec.json.encode(had).decode()})
@@ -259,7 +257,7 @@ async def test_devices_that_are_given_back_one_by_one_all_stay_reserved(
     assert await desk.record() == full
 
 
-async def test_a_machine_that_comes_back_with_fewer_devices_has_a_shorter_record(
+async def test_a_vm_that_comes_back_with_fewer_devices_has_a_shorter_record(
     world: Any, desk: Machine
 ) -> None:
     await world.manager()
@@ -313,7 +311,7 @@ async def test_nothing_is_written_at_rest(
     assert written == []
 
 
-async def test_a_claim_that_is_gone_leaves_the_record_of_a_stopped_machine(
+async def test_a_claim_that_is_gone_leaves_the_record_of_a_stopped_vm(
     world: Any, desk: Machine
 ) -> None:
     """Only its user may give a reservation up."""

@@ -119,14 +119,14 @@ async def _reserve(world: Any, name: str, devices: list[str]) -> None:
 
 
 async def _reserved(world: Any, name: str) -> Any:
-    machine = await world.client.get(VIRTUAL_MACHINES, name, "default")
-    text = machine.metadata.annotations.get(RECORD)
+    vm = await world.client.get(VIRTUAL_MACHINES, name, "default")
+    text = vm.metadata.annotations.get(RECORD)
     return text and msgspec.json.decode(text)["hostdevices"]["a/b"]
 
 
 @pytest.fixture
 async def furnished(world: Any) -> Any:
-    """Two nodes with everything, a layout over both, and machines that reserve of both."""
+    """Two nodes with everything, a layout over both, and VMs that reserve of both."""
     both = ["node1", "node2"]
     await world.make(VGPULayout, "all", spec={"nodeSelector": {"names": both}})
     for node in both:
@@ -286,7 +286,7 @@ async def _give_lease(world: Any, holder: str, *, seconds: int) -> None:
     await world.client.patch(LEASES, LEASE, {"spec": spec}, NAMESPACE)
 
 
-async def test_a_node_is_not_cleaned_before_all_machines_are_known(
+async def test_a_node_is_not_cleaned_before_all_vms_are_known(
     furnished: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own object is the last to go: whoever reserves of it would never be looked at again."""
@@ -330,10 +330,10 @@ async def test_a_wish_for_a_node_that_never_was_is_left_alone(world: Any) -> Non
     assert await world.cluster.names(PCIDeviceClaim) == {"typo-000008000"}
 
 
-async def test_a_machine_that_never_was_a_node_keeps_its_wishes(
+async def test_a_vm_that_never_was_a_node_keeps_its_wishes(
     furnished: Any, simulated: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An agent may look after a machine that the cluster does not have."""
+    """An agent may look after a VM that the cluster does not have."""
     await furnished.cluster.start_agent("alone", simulated("a2", "alone"))
     name = "alone-000008004"
     await furnished.cluster.ask(name, "NVIDIA A2-4Q")

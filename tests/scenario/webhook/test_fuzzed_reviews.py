@@ -18,7 +18,7 @@ from support.reviewing import (
     MUTATION,
     VALIDATION,
     WebhookInThread,
-    machine,
+    make_vm,
     odd_bodies,
     review,
     samples,
@@ -144,7 +144,7 @@ def test_every_field_may_be_null(webhook: WebhookInThread, path: str, operation:
 def test_an_unknown_version_is_no_question(
     webhook: WebhookInThread, path: str, version: str
 ) -> None:
-    asked = review("virtualmachines", new=machine(), group="kubevirt.io", version=version)
+    asked = review("virtualmachines", new=make_vm(), group="kubevirt.io", version=version)
     status, body = webhook.send(msgspec.json.encode(asked), path)
     assert status == 400
     assert "admission.k8s.io/v1" in well_formed(body, "7")["status"]["message"]
@@ -152,7 +152,7 @@ def test_an_unknown_version_is_no_question(
 
 @pytest.mark.parametrize("version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
 def test_the_answer_has_the_version_of_the_question(webhook: WebhookInThread, version: str) -> None:
-    asked = review("virtualmachines", new=machine(), group="kubevirt.io", version=version)
+    asked = review("virtualmachines", new=make_vm(), group="kubevirt.io", version=version)
     status, body = webhook.send(msgspec.json.encode(asked))
     assert status == 200
     assert json.loads(body)["apiVersion"] == version
@@ -160,7 +160,7 @@ def test_the_answer_has_the_version_of_the_question(webhook: WebhookInThread, ve
 
 
 def test_the_last_of_two_equal_keys_counts(webhook: WebhookInThread) -> None:
-    body = msgspec.json.encode(review("virtualmachines", new=machine(), group="kubevirt.io"))
+    body = msgspec.json.encode(review("virtualmachines", new=make_vm(), group="kubevirt.io"))
     doubled = body.replace(b'"uid":"7"', b'"uid":"6","uid":"8"', 1)
     assert doubled != body
     status, answer = webhook.send(doubled)
@@ -171,7 +171,7 @@ def test_the_last_of_two_equal_keys_counts(webhook: WebhookInThread) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_the_largest_objects_are_judged(webhook: WebhookInThread, path: str) -> None:
     """A request may have 3 MiB, and what is stored 1.5 MiB."""
-    new, old = (machine(description="x" * size) for size in (3 << 20, 3 << 19))
+    new, old = (make_vm(description="x" * size) for size in (3 << 20, 3 << 19))
     asked = review("virtualmachines", "UPDATE", new, old, group="kubevirt.io")
     assert webhook.ask(asked, path)["allowed"]
 
@@ -181,7 +181,7 @@ def test_tens_of_thousands_of_devices_are_not_looked_at(
     webhook: WebhookInThread, path: str
 ) -> None:
     devices = [{"name": f"device-{n}", "deviceName": f"vendor.com/{n}"} for n in range(20_000)]
-    asked = review("virtualmachines", new=machine("vm", *devices), group="kubevirt.io")
+    asked = review("virtualmachines", new=make_vm("vm", *devices), group="kubevirt.io")
     (cause,) = webhook.ask(asked, path)["status"]["details"]["causes"]
     assert cause["reason"] == "TooManyDevices"
 
@@ -192,7 +192,7 @@ def test_a_body_that_is_too_large_is_not_read(webhook: WebhookInThread) -> None:
 
 
 def test_other_methods_paths_and_types_are_told(webhook: WebhookInThread) -> None:
-    body = msgspec.json.encode(review("virtualmachines", new=machine(), group="kubevirt.io"))
+    body = msgspec.json.encode(review("virtualmachines", new=make_vm(), group="kubevirt.io"))
     assert webhook.send(body, "/v1/webhook/other")[0] == 404
     assert webhook.send(body, "/")[0] == 404
     assert webhook.send(body, method="PUT")[0] == 405
@@ -214,5 +214,5 @@ def test_a_client_that_goes_away_hurts_nobody(webhook: WebhookInThread) -> None:
         connection.endheaders()
         connection.send(b'{"apiVersion":')
         connection.close()
-    asked = review("virtualmachines", new=machine(), group="kubevirt.io")
+    asked = review("virtualmachines", new=make_vm(), group="kubevirt.io")
     assert webhook.ask(asked)["allowed"]

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from laneway.admission.server import BODY_LIMIT
-from support.reviewing import VALIDATION, WebhookInThread, machine, review
+from support.reviewing import VALIDATION, WebhookInThread, make_vm, review
 
 HALF = b"POST /v1/webhook/validation HTTP/1.1\r\nHost: x\r\nX-Half: "
 ANNAS = {"name": "node1-000001000", "deviceName": "nvidia.com/A2"}
@@ -21,7 +21,7 @@ BOB = {"username": "bob", "groups": ["system:authenticated"]}
 
 
 def asked(name: str, *devices: dict[str, str]) -> bytes:
-    vm = machine(name, *devices)
+    vm = make_vm(name, *devices)
     return msgspec.json.encode(review("virtualmachines", new=vm, group="kubevirt.io", userInfo=BOB))
 
 

@@ -13,7 +13,7 @@ from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import VirtualMachine
 from laneway.kube.store import Store
 
-PERHAPS = ("machines", "instances", "installations", "vcenters", "vsphere_", "cluster_")
+PERHAPS = ("vms", "instances", "installations", "vcenters", "vsphere_", "cluster_")
 
 
 async def test_every_store_of_the_world_is_kept_and_indexed() -> None:
@@ -47,19 +47,19 @@ async def test_nobody_waits_for_kinds_that_a_cluster_need_not_have() -> None:
 async def test_answers_do_not_wait_for_a_ledger_that_takes_long() -> None:
     async with Client(ClusterConfig(Cluster("http://127.0.0.1:1"))) as client:
         caches = AdmissionCaches.of(client)
-        source, machines = caches.source, caches.informers.machines
+        source, vms = caches.source, caches.informers.vms
         source.known.set()
         assert caches.world.ledger() is not None
         for took, is_fresh in ((1.0, False), (0.0, True)):
             before = caches.world.ledger()
-            machines._notify(None, put(machines, f"asked when it took {took}"))
+            vms._notify(None, put(vms, f"asked when it took {took}"))
             source.build_seconds = took
             assert (caches.world.ledger() is not before) is is_fresh
 
 
-def put(machines: Informer[VirtualMachine], name: str) -> VirtualMachine:
+def put(vms: Informer[VirtualMachine], name: str) -> VirtualMachine:
     devices = {"gpus": [{"name": "gpu", "deviceName": "nvidia.com/A2"}]}
     spec = {"template": {"spec": {"domain": {"devices": devices}}}}
-    machine = decode(VirtualMachine, {"metadata": {"name": name}, "spec": spec})
-    machines.store.put(machine)
-    return machine
+    vm = decode(VirtualMachine, {"metadata": {"name": name}, "spec": spec})
+    vms.store.put(vm)
+    return vm

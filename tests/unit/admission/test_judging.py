@@ -23,7 +23,7 @@ from laneway.core import keys
 from laneway.core.refusals import FieldImmutable
 from laneway.kube.client import Client
 from laneway.kube.kubevirt import VirtualMachine
-from support.reviewing import GROUP, SILENT, claim, machine, well_formed
+from support.reviewing import GROUP, SILENT, claim, make_vm, well_formed
 from support.reviewing import review as question
 
 CLAIMS, MACHINES = (GROUP, "pcideviceclaims"), ("kubevirt.io", "virtualmachines")
@@ -133,7 +133,7 @@ async def test_a_refusal_tells_reason_words_and_field(
 
 
 @pytest.mark.parametrize("mutates", [False, True])
-async def test_a_defect_refuses_our_own_and_lets_machines_pass(
+async def test_a_defect_refuses_our_own_and_lets_vms_pass(
     stage: Stage, caplog: pytest.LogCaptureFixture, mutates: bool
 ) -> None:
     stage.verdict = ZeroDivisionError("oh")
@@ -141,7 +141,7 @@ async def test_a_defect_refuses_our_own_and_lets_machines_pass(
     assert not response["allowed"]
     assert response["status"]["code"] == 403
     assert stage.judged.outcome is Outcome.FAILED
-    response = await stage.ask(NODES, "CREATE", machine(), mutates=mutates)
+    response = await stage.ask(NODES, "CREATE", make_vm(), mutates=mutates)
     assert response["allowed"]
     assert "without being judged" in response["warnings"][0]
     assert stage.judged.outcome is Outcome.FAILED

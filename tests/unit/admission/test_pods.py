@@ -38,8 +38,8 @@ NIC, FREE = "intel.com/NIC", "intel.com/FREE"
 KEY = keys.ANNOTATION_REQUESTERS
 CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
 REPLICASETS = "system:serviceaccount:kube-system:replicaset-controller"
-MACHINE = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm", "uid": "m"}
-INSTANCE = {**MACHINE, "kind": "VirtualMachineInstance", "uid": "i"}
+VM = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm", "uid": "m"}
+INSTANCE = {**VM, "kind": "VirtualMachineInstance", "uid": "i"}
 
 
 class Rights:
@@ -142,7 +142,7 @@ def pod(*limits: str, init: str = "", note: str | None = None, **meta: Any) -> d
     }
 
 
-def vm(
+def make_vm(
     *resources: str, kind: str = "VirtualMachine", owner: Any = None, **meta: Any
 ) -> dict[str, Any]:
     devices = [{"name": f"d{at}", "deviceName": one} for at, one in enumerate(resources)]
@@ -242,11 +242,11 @@ async def test_a_binding_brings_no_note(admission: Admission) -> None:
     assert (await admission.write(binding, user="bob", part="binding"))[1] == ["AnnotationReserved"]
 
 
-async def started(admission: Admission, machine: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The pod that KubeVirt makes for the instance of a machine that is stored like this."""
-    admission.world.machines.put(decode(VirtualMachine, machine))
+async def started(admission: Admission, vm: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The pod that KubeVirt makes for the instance of a VM that is stored like this."""
+    admission.world.vms.put(decode(VirtualMachine, vm))
     made, reasons = await admission.write(
-        vm(NIC, kind="VirtualMachineInstance", owner=MACHINE, uid="i"), user=CONTROLLER
+        make_vm(NIC, kind="VirtualMachineInstance", owner=VM, uid="i"), user=CONTROLLER
     )
     assert reasons == more.get("reasons", [])
     admission.world.instances.put(decode(VirtualMachineInstance, made))
@@ -259,29 +259,29 @@ async def started(admission: Admission, machine: dict[str, Any], **more: Any) ->
 NOBODYS = {"reasons": ["ClaimedByOther"], "then": ["ClaimedByOther"]}
 
 
-async def test_the_note_goes_from_the_machine_to_its_pod(admission: Admission) -> None:
-    machine, reasons = await admission.write(vm(NIC, uid="m"), user="alice")
+async def test_the_note_goes_from_the_vm_to_its_pod(admission: Admission) -> None:
+    vm, reasons = await admission.write(make_vm(NIC, uid="m"), user="alice")
 
     assert not reasons
-    assert users(await started(admission, machine)) == ["alice"]
+    assert users(await started(admission, vm)) == ["alice"]
 
 
-async def test_a_machine_that_was_stored_unseen_gets_no_instance(admission: Admission) -> None:
-    await started(admission, vm(NIC, uid="m"), **NOBODYS)
+async def test_a_vm_that_was_stored_unseen_gets_no_instance(admission: Admission) -> None:
+    await started(admission, make_vm(NIC, uid="m"), **NOBODYS)
 
 
 async def test_who_says_to_make_the_pod_of_an_instance_is_not_believed(
     admission: Admission,
 ) -> None:
-    machine, _ = await admission.write(vm(NIC, uid="m"), user="alice")
+    vm, _ = await admission.write(make_vm(NIC, uid="m"), user="alice")
 
-    stored = await started(admission, machine, by="bob", then=["ClaimedByOther"])
+    stored = await started(admission, vm, by="bob", then=["ClaimedByOther"])
 
     assert users(stored) == ["bob"]
 
 
-async def test_an_instance_without_a_machine_is_whoevers_makes_it(admission: Admission) -> None:
-    made, reasons = await admission.write(vm(NIC, kind="VirtualMachineInstance"), user="bob")
+async def test_an_instance_without_a_vm_is_whoevers_makes_it(admission: Admission) -> None:
+    made, reasons = await admission.write(make_vm(NIC, kind="VirtualMachineInstance"), user="bob")
 
     assert users(made) == ["bob"]
     assert reasons == ["ClaimedByOther"]
@@ -290,7 +290,7 @@ async def test_an_instance_without_a_machine_is_whoevers_makes_it(admission: Adm
 @pytest.mark.parametrize("user", ["bob", CONTROLLER])
 async def test_an_instance_without_devices_brings_no_note(admission: Admission, user: str) -> None:
     """KubeVirt would copy it to a pod, which its other limits may have ask for devices."""
-    forged = vm(kind="VirtualMachineInstance", annotations={KEY: FORGED})
+    forged = make_vm(kind="VirtualMachineInstance", annotations={KEY: FORGED})
 
     found = await admission.write(forged, user=user, mutates=False)
 
@@ -300,35 +300,35 @@ async def test_an_instance_without_devices_brings_no_note(admission: Admission, 
 async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
     admission: Admission,
 ) -> None:
-    """Whoever may edit a machine of alice's may have KubeVirt ask for more."""
-    alices = vm(FREE, kind="VirtualMachineInstance", annotations={KEY: FORGED}, uid="i")
+    """Whoever may edit a VM of alice's may have KubeVirt ask for more."""
+    alices = make_vm(FREE, kind="VirtualMachineInstance", annotations={KEY: FORGED}, uid="i")
     admission.world.instances.put(decode(VirtualMachineInstance, alices))
     launcher = pod(FREE, NIC, ownerReferences=[{**INSTANCE, "controller": True}])
 
     assert (await admission.write(launcher, user=CONTROLLER))[1] == ["ClaimedByOther"]
 
 
-def seen(machine: dict[str, Any]) -> dict[str, Any]:
-    """A machine with the mark that admission has looked at its devices."""
-    mark = mark_of(decode(VirtualMachine, machine).spec.template.spec.domain.devices)
-    return {**machine, "metadata": {**machine["metadata"], "annotations": {ADMITTED: mark}}}
+def seen(vm: dict[str, Any]) -> dict[str, Any]:
+    """A VM with the mark that admission has looked at its devices."""
+    mark = mark_of(decode(VirtualMachine, vm).spec.template.spec.domain.devices)
+    return {**vm, "metadata": {**vm["metadata"], "annotations": {ADMITTED: mark}}}
 
 
-def without_first(machine: dict[str, Any]) -> dict[str, Any]:
-    fewer = copy.deepcopy(machine)
+def without_first(vm: dict[str, Any]) -> dict[str, Any]:
+    fewer = copy.deepcopy(vm)
     del fewer["spec"]["template"]["spec"]["domain"]["devices"]["hostDevices"][0]
     return fewer
 
 
-FEWER = without_first(vm(FREE, NIC))
+FEWER = without_first(make_vm(FREE, NIC))
 
 
-@pytest.mark.parametrize("written", [seen(vm(FREE, NIC)), seen(FEWER), FEWER])
+@pytest.mark.parametrize("written", [seen(make_vm(FREE, NIC)), seen(FEWER), FEWER])
 async def test_no_write_marks_devices_as_seen_that_were_not(
     admission: Admission, written: dict[str, Any]
 ) -> None:
-    """A machine from before Laneway, of which bob takes a device or writes the mark."""
-    unseen = vm(FREE, NIC)
+    """A VM from before Laneway, of which bob takes a device or writes the mark."""
+    unseen = make_vm(FREE, NIC)
 
     stored, reasons = await admission.write(written, unseen, user="bob")
 
@@ -340,30 +340,30 @@ async def test_no_write_marks_devices_as_seen_that_were_not(
 async def test_a_mark_of_ones_own_is_refused_where_nobody_took_it_away(
     admission: Admission,
 ) -> None:
-    found = await admission.write(seen(vm(NIC)), vm(NIC), user="bob", mutates=False)
+    found = await admission.write(seen(make_vm(NIC)), make_vm(NIC), user="bob", mutates=False)
 
     assert found[1] == ["AnnotationReserved"]
 
 
 async def test_whoever_adds_devices_is_noted_beside_the_others(admission: Admission) -> None:
-    first, _ = await admission.write(vm(NIC), user="alice")
+    first, _ = await admission.write(make_vm(NIC), user="alice")
 
     both, reasons = await admission.write(
-        {**first, "spec": vm(NIC, FREE)["spec"]}, first, user="bob"
+        {**first, "spec": make_vm(NIC, FREE)["spec"]}, first, user="bob"
     )
 
     assert not reasons
     assert users(both) == ["alice", "bob"]
-    fewer, _ = await admission.write({**both, "spec": vm(NIC)["spec"]}, both, user="carol")
+    fewer, _ = await admission.write({**both, "spec": make_vm(NIC)["spec"]}, both, user="carol")
     assert users(fewer) == ["alice", "bob"]
-    none, _ = await admission.write({**both, "spec": vm()["spec"]}, both, user="carol")
+    none, _ = await admission.write({**both, "spec": make_vm()["spec"]}, both, user="carol")
     assert users(none) == []
 
 
 async def test_who_does_not_know_of_the_note_leaves_it(admission: Admission) -> None:
-    first, _ = await admission.write(vm(NIC), user="alice")
+    first, _ = await admission.write(make_vm(NIC), user="alice")
 
-    again, reasons = await admission.write(vm(NIC), first, user="bob")
+    again, reasons = await admission.write(make_vm(NIC), first, user="bob")
 
     assert not reasons
     assert users(again) == ["alice"]
@@ -372,8 +372,8 @@ async def test_who_does_not_know_of_the_note_leaves_it(admission: Admission) -> 
 async def test_who_writes_the_note_takes_the_devices_over_if_they_may(
     admission: Admission,
 ) -> None:
-    first, _ = await admission.write(vm(NIC), user="alice")
-    mine = vm(NIC, annotations={KEY: "me"})
+    first, _ = await admission.write(make_vm(NIC), user="alice")
+    mine = make_vm(NIC, annotations={KEY: "me"})
 
     assert (await admission.write(mine, first, user="bob"))[1] == ["ClaimedByOther"]
     admission.rights.given.add(("bob", "nic"))
@@ -382,10 +382,10 @@ async def test_who_writes_the_note_takes_the_devices_over_if_they_may(
     assert users(over) == ["bob"]
 
 
-async def test_the_note_of_a_machine_is_refused_where_nobody_replaced_it(
+async def test_the_note_of_a_vm_is_refused_where_nobody_replaced_it(
     admission: Admission,
 ) -> None:
-    forged = vm(FREE, annotations={KEY: FORGED})
+    forged = make_vm(FREE, annotations={KEY: FORGED})
 
     found = await admission.write(forged, user="bob", mutates=False)
 

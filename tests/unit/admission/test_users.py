@@ -17,7 +17,7 @@ from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Store
 
 DEVICE = "node1-000008000"
-VM = Who(WhoKind.MACHINE, "default", "vm-a")
+VM = Who(WhoKind.VM, "default", "vm-a")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def put(store: Store[Any], kind: type[Any], raw: dict[str, Any]) -> None:
     store.put(decode(kind, msgspec.json.encode(raw)))
 
 
-def machine(
+def vm(
     world: World, *, names: str = "", resource: str = "r/X", record: str = "", **meta: Any
 ) -> None:
     devices = {"hostDevices": [{"name": names or "free-text", "deviceName": resource}]}
@@ -38,7 +38,7 @@ def machine(
     if record:
         metadata["annotations"] = {"harvesterhci.io/deviceAllocationDetails": record}
     spec = {"template": {"spec": {"domain": {"devices": devices}}}}
-    put(world.machines, VirtualMachine, {"metadata": metadata, "spec": spec})
+    put(world.vms, VirtualMachine, {"metadata": metadata, "spec": spec})
 
 
 def instance(world: World, phase: str, *, names: str = "free-text") -> None:
@@ -56,52 +56,52 @@ def record(resource: str = "r/X", part: str = "hostdevices") -> str:
 
 
 def test_nobody(world: World) -> None:
-    machine(world, names="another")
+    vm(world, names="another")
     assert users_of(world, DEVICE) == ()
     assert users_of(world, "") == ()
 
 
 def test_one_that_names_it_and_never_ran(world: World) -> None:
-    machine(world, names=DEVICE)
+    vm(world, names=DEVICE)
     assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
 
 
 @pytest.mark.parametrize("part", ["gpus", "hostdevices"])
 def test_one_that_is_stopped_and_has_it_on_record(world: World, part: str) -> None:
-    machine(world, record=record(part=part))
+    vm(world, record=record(part=part))
     assert users_of(world, DEVICE) == (Use(VM, Standing.STOPPED),)
 
 
 def test_a_record_holds_for_what_is_still_asked_for(world: World) -> None:
-    machine(world, record=record("r/OTHER"))
+    vm(world, record=record("r/OTHER"))
     assert users_of(world, DEVICE) == ()
 
 
 def test_one_that_runs(world: World) -> None:
-    machine(world, record=record())
+    vm(world, record=record())
     instance(world, "Running")
     assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
 
 
 def test_one_that_has_ended_is_stopped(world: World) -> None:
-    machine(world, record=record())
+    vm(world, record=record())
     instance(world, "Succeeded", names=DEVICE)
     assert users_of(world, DEVICE) == (Use(VM, Standing.STOPPED),)
 
 
 def test_one_that_is_to_get_it_at_its_next_start(world: World) -> None:
-    machine(world, names=DEVICE)
+    vm(world, names=DEVICE)
     instance(world, "Running")
     assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
 
 
-def test_an_instance_without_a_machine(world: World) -> None:
+def test_an_instance_without_a_vm(world: World) -> None:
     instance(world, "Scheduling", names=DEVICE)
     assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
 
 
 def test_a_stopped_one_that_is_being_deleted_uses_nothing(world: World) -> None:
-    machine(world, names=DEVICE, record=record(), deletionTimestamp="2026-01-01T00:00:00Z")
+    vm(world, names=DEVICE, record=record(), deletionTimestamp="2026-01-01T00:00:00Z")
     assert users_of(world, DEVICE) == ()
     instance(world, "Running")
     assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
@@ -109,7 +109,7 @@ def test_a_stopped_one_that_is_being_deleted_uses_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("spoilt", ["{", "[]", '{"hostdevices":{"r/X":"no list"}}'])
 def test_a_record_that_somebody_has_spoilt_says_nothing(world: World, spoilt: str) -> None:
-    machine(world, names=DEVICE, record=spoilt)
+    vm(world, names=DEVICE, record=spoilt)
     assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
 
 
@@ -124,10 +124,10 @@ def test_what_the_kubelet_gave_out(world: World, store: str, kind: type[Any]) ->
     assert users_of(world, DEVICE) == (Use(Who(WhoKind.POD, "lab", "p-1"), Standing.RUNS),)
     raw["status"]["allocation"] = {**given, "virtualMachine": "vm-b"}  # type: ignore[index]
     put(getattr(world, store), kind, raw)
-    assert users_of(world, DEVICE) == (Use(Who(WhoKind.MACHINE, "lab", "vm-b"), Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(Who(WhoKind.VM, "lab", "vm-b"), Standing.RUNS),)
 
 
 def test_the_words_of_many_are_few() -> None:
-    uses = [Use(Who(WhoKind.MACHINE, "default", f"vm-{n}"), Standing.STOPPED) for n in range(13)]
+    uses = [Use(Who(WhoKind.VM, "default", f"vm-{n}"), Standing.STOPPED) for n in range(13)]
     assert told(uses[:1]).startswith("VM default/vm-0 (")
     assert told(uses).endswith("and 5 more")

@@ -70,7 +70,7 @@ LEDGER = build(
     Facts(
         (),
         tuple(
-            Demand(Who(WhoKind.MACHINE, "d", name), Phase.STOPPED, {}, labels={"pool": pool})
+            Demand(Who(WhoKind.VM, "d", name), Phase.STOPPED, {}, labels={"pool": pool})
             for name, pool in (("a", "web"), ("b", "web"), ("c", "db"))
         ),
     )
@@ -87,13 +87,13 @@ LEDGER = build(
     ],
 )
 def test_machines_are_named_or_found_by_label(values: list[str], meant: list[str]) -> None:
-    assert [who.name for who in question.machines(LEDGER, values)] == meant
+    assert [who.name for who in question.vms(LEDGER, values)] == meant
 
 
 @pytest.mark.parametrize("text", ["a", "d/", "/a", "d/nope", "d/pool=nope", "other/a", ""])
 def test_a_machine_that_there_is_not_is_told(text: str) -> None:
     with pytest.raises(Failure):
-        question.machines(LEDGER, [text])
+        question.vms(LEDGER, [text])
 
 
 def read(answer: Answer) -> list[str]:
@@ -101,14 +101,14 @@ def read(answer: Answer) -> list[str]:
 
 
 def test_yes_and_no_come_first() -> None:
-    yes = Answer(machines=1, kept=0, started=1, room=(("n1", 2),))
+    yes = Answer(vms=1, kept=0, started=1, room=(("n1", 2),))
     assert read(yes) == [
         "Yes: there is room for 1 VM with 2 x a.com/L4.",
         "  room on n1 for 2",
     ]
     refusal = NodeNotFound("n9", ())
     no: dict[str, Any] = {"kept": 1, "refusals": (refusal,), "change": (("a.com/L4", -1),)}
-    assert read(Answer(machines=3, started=1, **no)) == [
+    assert read(Answer(vms=3, started=1, **no)) == [
         "No: of 3 VMs each with 2 x a.com/L4 there is room for 2.",
         f"  NodeNotFound: {refusal.words}",
         "  1 of 3 stays as it is",
@@ -118,4 +118,4 @@ def test_yes_and_no_come_first() -> None:
 
 def test_many_nodes_are_counted() -> None:
     room = tuple((f"n{number}", 1) for number in range(40))
-    assert read(Answer(machines=1, kept=0, started=1, room=room))[1].endswith("on 28 more nodes")
+    assert read(Answer(vms=1, kept=0, started=1, room=room))[1].endswith("on 28 more nodes")

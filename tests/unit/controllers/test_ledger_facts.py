@@ -1,4 +1,4 @@
-"""What objects mean for the ledger: devices, machines, pods and nodes."""
+"""What objects mean for the ledger: devices, VMs, pods and nodes."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_a_claim_with_a_resource_is_a_device() -> None:
     assert devices.of_claim(PCIDeviceClaim(metadata=ObjectMeta(name="x"))) is None
 
 
-def test_who_has_it_is_the_machine_or_else_the_pod() -> None:
-    machine = {"namespace": "d", "pod": "virt-launcher-a-x", "virtualMachine": "a"}
-    found = devices.of_claim(claim(allocation=machine))
+def test_who_has_it_is_the_vm_or_else_the_pod() -> None:
+    vm = {"namespace": "d", "pod": "virt-launcher-a-x", "virtualMachine": "a"}
+    found = devices.of_claim(claim(allocation=vm))
     assert found is not None
-    assert found.owner == Who(WhoKind.MACHINE, "d", "a")
+    assert found.owner == Who(WhoKind.VM, "d", "a")
     found = devices.of_claim(claim(allocation={"namespace": "d", "pod": "train"}))
     assert found is not None
     assert found.owner == Who(WhoKind.POD, "d", "train")
@@ -114,7 +114,7 @@ def test_a_usb_claim_is_on_the_node_that_its_status_says() -> None:
 # ---- demands ----
 
 
-def machine(name: str = "a", resources: tuple[str, ...] = (RESOURCE,), **more: Any) -> Any:
+def vm(name: str = "a", resources: tuple[str, ...] = (RESOURCE,), **more: Any) -> Any:
     domain = {
         "devices": {"gpus": [{"name": f"g{n}", "deviceName": r} for n, r in enumerate(resources)]}
     }
@@ -142,8 +142,8 @@ def pod(name: str = "p", limits: Any = None, **more: Any) -> Pod:
     return decode(Pod, {"metadata": meta, "spec": spec, **more})
 
 
-def only(machines: Any = (), instances: Any = (), pods: Any = ()) -> Demand:
-    [demand] = demands.of_machines(machines, instances, pods)
+def only(vms: Any = (), instances: Any = (), pods: Any = ()) -> Demand:
+    [demand] = demands.of_vms(vms, instances, pods)
     return demand
 
 
@@ -162,10 +162,10 @@ def only(machines: Any = (), instances: Any = (), pods: Any = ()) -> Demand:
         ({"runStrategy": "nonsense"}, {}, Phase.STOPPED),
     ],
 )
-def test_a_machine_without_instance_is_stopped_or_about_to_run(
+def test_a_vm_without_instance_is_stopped_or_about_to_run(
     spec: Any, status: Any, phase: Phase
 ) -> None:
-    demand = only([machine(spec=spec, status=status)])
+    demand = only([vm(spec=spec, status=status)])
     assert (demand.phase, dict(demand.requests)) == (phase, {RESOURCE: 1})
 
 
@@ -181,7 +181,7 @@ def test_a_machine_without_instance_is_stopped_or_about_to_run(
     ],
 )
 def test_the_instance_says_how_far_it_is(phase: str, meant: Phase) -> None:
-    stopped = machine(spec={"runStrategy": "Manual"})
+    stopped = vm(spec={"runStrategy": "Manual"})
     assert only([stopped], [instance(phase)]).phase is meant
 
 
@@ -195,52 +195,52 @@ def test_the_instance_says_how_far_it_is(phase: str, meant: Phase) -> None:
     ],
 )
 def test_an_instance_that_has_ended_may_come_again(strategy: str, phase: str, meant: Phase) -> None:
-    assert only([machine(spec={"runStrategy": strategy})], [instance(phase)]).phase is meant
+    assert only([vm(spec={"runStrategy": strategy})], [instance(phase)]).phase is meant
 
 
 def test_what_runs_has_what_its_instance_asks_for() -> None:
-    edited = machine(resources=(RESOURCE, RESOURCE), spec={"running": True})
+    edited = vm(resources=(RESOURCE, RESOURCE), spec={"running": True})
     demand = only([edited], [instance("Running", resource="nvidia.com/L4", node="n1")])
     assert dict(demand.requests) == {"nvidia.com/L4": 1}
     assert demand.node == "n1"
 
 
-def test_an_instance_without_a_machine_is_a_demand() -> None:
+def test_an_instance_without_a_vm_is_a_demand() -> None:
     demand = only([], [instance("Running", "bare", node="n1")])
-    assert demand.who == Who(WhoKind.MACHINE, "d", "bare")
+    assert demand.who == Who(WhoKind.VM, "d", "bare")
 
 
-def test_a_machine_that_waits_is_where_its_pod_is() -> None:
+def test_a_vm_that_waits_is_where_its_pod_is() -> None:
     launcher = pod(
         "virt-launcher-a",
         metadata={"labels": {"kubevirt.io/created-by": "uid-a"}},
         spec={"nodeName": "n7"},
     )
-    demand = only([machine(spec={"running": True})], [instance("Scheduling")], [launcher])
+    demand = only([vm(spec={"running": True})], [instance("Scheduling")], [launcher])
     assert (demand.phase, demand.node) == (Phase.PENDING, "n7")
     assert demands.of_pod(launcher, {RESOURCE}) is None
 
 
-def test_a_stopped_machine_that_is_being_deleted_keeps_nothing() -> None:
-    leaving = machine(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    assert list(demands.of_machines([leaving], [], [])) == []
+def test_a_stopped_vm_that_is_being_deleted_keeps_nothing() -> None:
+    leaving = vm(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert list(demands.of_vms([leaving], [], [])) == []
     assert only([leaving], [instance("Running")]).phase is Phase.RUNNING
 
 
 def test_the_record_tells_which_devices_it_had() -> None:
     text = '{"gpus":{"r/x":["n1-000008004"]},"hostdevices":{"r/y":["n1-000009000"]}}'
     annotation = "harvesterhci.io/deviceAllocationDetails"
-    demand = only([machine(metadata={"annotations": {annotation: text}})])
+    demand = only([vm(metadata={"annotations": {annotation: text}})])
     assert set(demand.last) == {"n1-000008004", "n1-000009000"}
 
 
 @given(st.text() | st.sampled_from(["[]", "null", '{"gpus":3}', "{" * 100_000]))
 def test_a_record_that_is_spoilt_says_nothing(text: str) -> None:
     annotation = "harvesterhci.io/deviceAllocationDetails"
-    assert only([machine(metadata={"annotations": {annotation: text}})]).last == ()
+    assert only([vm(metadata={"annotations": {annotation: text}})]).last == ()
 
 
-def test_a_pod_asks_for_what_is_known_and_is_no_machine() -> None:
+def test_a_pod_asks_for_what_is_known_and_is_no_vm() -> None:
     found = demands.of_pod(
         pod(limits={RESOURCE: "2", "cpu": "1", "amd.com/gpu": "1"}, status={"phase": "Running"}),
         {RESOURCE},

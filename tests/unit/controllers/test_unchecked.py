@@ -1,4 +1,4 @@
-"""Which virtual machines admission has not looked at."""
+"""Which VMs admission has not looked at."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CARD = {"name": "n1-000008000", "deviceName": "nvidia.com/GA107GL_A2"}
 OTHER = {"name": "n1-000009000", "deviceName": "nvidia.com/GA107GL_A2"}
 
 
-def machine(name: str, *devices: dict[str, str], mark: str | None = None) -> VirtualMachine:
+def vm(name: str, *devices: dict[str, str], mark: str | None = None) -> VirtualMachine:
     annotations = {} if mark is None else {ANNOTATION_ADMITTED: mark}
     spec = {"template": {"spec": {"domain": {"devices": {"hostDevices": list(devices)}}}}}
     metadata = {"name": name, "namespace": "d", "annotations": annotations}
@@ -30,34 +30,34 @@ def machine(name: str, *devices: dict[str, str], mark: str | None = None) -> Vir
 
 
 def mark(*devices: dict[str, str]) -> str:
-    return mark_of(machine("x", *devices).spec.template.spec.domain.devices)
+    return mark_of(vm("x", *devices).spec.template.spec.domain.devices)
 
 
 @pytest.mark.parametrize(
     ("one", "unchecked"),
     [
-        (machine("no devices"), False),
-        (machine("no devices any more", mark=mark(CARD)), False),
-        (machine("never seen", CARD), True),
-        (machine("seen", CARD, mark=mark(CARD)), False),
-        (machine("edited unseen", CARD, OTHER, mark=mark(CARD)), True),
-        (machine("spoilt", CARD, mark="yes"), True),
+        (vm("no devices"), False),
+        (vm("no devices any more", mark=mark(CARD)), False),
+        (vm("never seen", CARD), True),
+        (vm("seen", CARD, mark=mark(CARD)), False),
+        (vm("edited unseen", CARD, OTHER, mark=mark(CARD)), True),
+        (vm("spoilt", CARD, mark="yes"), True),
     ],
 )
 def test_the_mark_tells(one: VirtualMachine, unchecked: bool) -> None:
     assert is_unchecked(one) is unchecked
 
 
-async def test_one_manager_tells_once_it_knows_the_machines() -> None:
+async def test_one_manager_tells_once_it_knows_the_vms() -> None:
     async with Client(ClusterConfig(Cluster("http://127.0.0.1:1"))) as client:
-        machines: Informer[Any] = Informer(client, VIRTUAL_MACHINES)
+        vms: Informer[Any] = Informer(client, VIRTUAL_MACHINES)
         leading = True
-        collector = UncheckedCollector(machines, lambda: leading)
-        machines.store.put(machine("a", CARD))
-        machines.store.put(machine("b", CARD, mark=mark(CARD)))
-        machines.store.put(machine("c", OTHER))
+        collector = UncheckedCollector(vms, lambda: leading)
+        vms.store.put(vm("a", CARD))
+        vms.store.put(vm("b", CARD, mark=mark(CARD)))
+        vms.store.put(vm("c", OTHER))
         assert list(collector.collect()) == []
-        machines.answered.set()
+        vms.answered.set()
         [family] = collector.collect()
         [sample] = family.samples
         assert (sample.name, sample.value) == ("laneway_virtual_machines_unchecked", 2)

@@ -18,8 +18,8 @@ from laneway.core.doctor.cluster_facts import (
 from laneway.core.doctor.finding import Finding, Level, healthy
 from laneway.core.takeover import (
     ClaimFact,
-    MachineFact,
     TakeoverFacts,
+    VmFact,
     before,
     before_going_back,
     steps,
@@ -118,9 +118,9 @@ def test_claims_that_laneway_will_not_adopt_are_told() -> None:
     assert "PCIDeviceClaim mine does not bear the name" in of(found, "Claims")[0]
 
 
-def test_machines_are_told_with_what_they_have() -> None:
-    machine = MachineFact(name="default/vm1", runs=True, devices=("node1-000008000",))
-    assert of(before(facts(machines=(machine,))), "InUse", Level.OK) == [
+def test_vms_are_told_with_what_they_have() -> None:
+    vm = VmFact(name="default/vm1", runs=True, devices=("node1-000008000",))
+    assert of(before(facts(vms=(vm,))), "InUse", Level.OK) == [
         "default/vm1 runs and has node1-000008000: not touched"
     ]
 

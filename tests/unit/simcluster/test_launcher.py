@@ -59,9 +59,7 @@ def test_an_address_that_two_resources_name_is_taken_once() -> None:
         ({"USB_RESOURCE_A_COM_X": "1:../2,b"}, "failed to parse the USB address '1:../2'"),
     ],
 )
-def test_too_few_addresses_and_bad_ones_fail_the_machine(
-    environment: dict[str, str], text: str
-) -> None:
+def test_too_few_addresses_and_bad_ones_fail_the_vm(environment: dict[str, str], text: str) -> None:
     with pytest.raises(LauncherError, match=text.replace(".", r"\.")):
         paths(environment, "a.com/x", "a.com/x")
 

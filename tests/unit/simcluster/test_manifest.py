@@ -1,4 +1,4 @@
-"""The pod that runs a virtual machine instance."""
+"""The pod that runs a VM instance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from laneway.kube.kubevirt import PermittedHostDevices, machine_of
+from laneway.kube.kubevirt import PermittedHostDevices, vm_of
 from laneway.kube.pods import PODS
 from laneway.simcluster.kubevirt.manifest import launcher_pod, pod_name, refused
 from laneway.simcluster.kubevirt.objects import INSTANCES, Instance
@@ -77,20 +77,20 @@ def test_the_label_is_what_the_guest_calls_itself_and_the_name_is_said_elsewhere
     pod = PODS.decode(msgspec.json.encode(launcher_pod(made))).metadata
     assert pod.labels["vm.kubevirt.io/name"] == hostname
     assert pod.annotations["kubevirt.io/domain"] == made.metadata.name
-    assert machine_of(pod) == made.metadata.name
+    assert vm_of(pod) == made.metadata.name
 
 
-def test_the_machine_of_a_pod_is_found_by_what_the_pod_still_says() -> None:
+def test_the_vm_of_a_pod_is_found_by_what_the_pod_still_says() -> None:
     pod = PODS.decode(msgspec.json.encode(launcher_pod(instance(hostname="other")))).metadata
     [owner] = pod.owner_references
     orphan = replace(pod, owner_references=[replace(owner, controller=False)])
-    assert machine_of(orphan) == "vm"
-    assert machine_of(replace(orphan, annotations={})) == "other"
-    # Anybody may label a pod of his own with the name of a machine.
-    assert machine_of(replace(pod, labels={"vm.kubevirt.io/name": "vm"})) == ""
+    assert vm_of(orphan) == "vm"
+    assert vm_of(replace(orphan, annotations={})) == "other"
+    # Anybody may label a pod of his own with the name of a VM.
+    assert vm_of(replace(pod, labels={"vm.kubevirt.io/name": "vm"})) == ""
 
 
-def test_what_the_machine_says_of_its_resources_counts() -> None:
+def test_what_the_vm_says_of_its_resources_counts() -> None:
     resources = {"requests": {"memory": "1Gi", "cpu": "2"}, "limits": {"memory": "2Gi"}}
     made = launcher_pod(instance({"resources": resources}))
     [container] = made["spec"]["containers"]

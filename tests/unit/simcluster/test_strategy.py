@@ -1,4 +1,4 @@
-"""What the wish for a virtual machine means, and what its state is called."""
+"""What the wish for a VM means, and what its state is called."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.simcluster.kubevirt.objects import INSTANCES, MACHINES, Instance, Machine
+from laneway.simcluster.kubevirt.objects import INSTANCES, VMS, Instance, Vm
 from laneway.simcluster.kubevirt.strategy import Action, action, printable, strategy_of
 
 DELETED = "2026-01-01T00:00:00Z"
 
 
-def machine(deleted: bool = False, status: Any = None, **spec: Any) -> Machine:
+def vm(deleted: bool = False, status: Any = None, **spec: Any) -> Vm:
     metadata = {"name": "vm", "deletionTimestamp": DELETED if deleted else None}
     body = {"metadata": metadata, "spec": spec, "status": status or {}}
-    return MACHINES.decode(msgspec.json.encode(body))
+    return VMS.decode(msgspec.json.encode(body))
 
 
 def instance(phase: str, *, deleted: bool = False, unschedulable: bool = False) -> Instance:
@@ -29,10 +29,10 @@ def instance(phase: str, *, deleted: bool = False, unschedulable: bool = False) 
 
 
 def test_the_older_field_says_the_same() -> None:
-    assert strategy_of(machine(running=True)) == "Always"
-    assert strategy_of(machine(running=False)) == "Halted"
-    assert strategy_of(machine(runStrategy="Manual")) == "Manual"
-    assert strategy_of(machine()) == "Halted"
+    assert strategy_of(vm(running=True)) == "Always"
+    assert strategy_of(vm(running=False)) == "Halted"
+    assert strategy_of(vm(runStrategy="Manual")) == "Manual"
+    assert strategy_of(vm()) == "Halted"
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_the_older_field_says_the_same() -> None:
 )
 def test_next_step(strategy: str, phase: str | None, expected: Action) -> None:
     found = None if phase is None else instance(phase)
-    assert action(machine(runStrategy=strategy), found) is expected
+    assert action(vm(runStrategy=strategy), found) is expected
 
 
 def test_what_is_deleted_is_stopped_once_and_never_started() -> None:
-    gone = machine(deleted=True, runStrategy="Always")
+    gone = vm(deleted=True, runStrategy="Always")
     assert action(gone, None) is Action.NOTHING
     assert action(gone, instance("Running")) is Action.STOP
     assert action(gone, instance("Running", deleted=True)) is Action.NOTHING
@@ -69,9 +69,9 @@ def test_what_is_deleted_is_stopped_once_and_never_started() -> None:
 
 def test_a_guest_that_shut_down_stays_off_although_its_instance_is_gone() -> None:
     off = {"runStrategy": "RerunOnFailure", "printableStatus": "Stopped"}
-    assert action(machine(runStrategy="RerunOnFailure", status=off), None) is Action.NOTHING
+    assert action(vm(runStrategy="RerunOnFailure", status=off), None) is Action.NOTHING
     before = {"runStrategy": "Halted", "printableStatus": "Stopped"}
-    assert action(machine(runStrategy="RerunOnFailure", status=before), None) is Action.START
+    assert action(vm(runStrategy="RerunOnFailure", status=before), None) is Action.START
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_guest_that_shut_down_stays_off_although_its_instance_is_gone() -> Non
     ],
 )
 def test_the_state_in_a_word(found: Instance | None, crashing: bool, expected: str) -> None:
-    assert printable(machine(running=True), found, crashing=crashing) == expected
+    assert printable(vm(running=True), found, crashing=crashing) == expected
 
 
-def test_a_machine_that_is_not_to_run_is_stopped() -> None:
-    assert printable(machine(running=False), None, crashing=False) == "Stopped"
+def test_a_vm_that_is_not_to_run_is_stopped() -> None:
+    assert printable(vm(running=False), None, crashing=False) == "Stopped"

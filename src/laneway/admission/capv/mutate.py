@@ -17,8 +17,8 @@ import msgspec
 
 from laneway.admission.capv.objects import Where
 from laneway.admission.judging import Change, Mutate
-from laneway.admission.machines.operations import Operation, put, remove
 from laneway.admission.review import Question
+from laneway.admission.vms.operations import Operation, put, remove
 from laneway.admission.world import World
 from laneway.api import DecodeError
 from laneway.core.vsphere.spec import parsing

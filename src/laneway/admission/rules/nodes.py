@@ -1,7 +1,7 @@
 """Nodes of the cluster, of which one label is Laneway's: whether the GPUs are for containers.
 
 The cluster's nodes are everybody's; anything else about them is allowed unread, and so is a Node
-that comes with the label: nothing here may keep a machine from joining its cluster.
+that comes with the label: nothing here may keep a VM from joining its cluster.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             status,
             kernel_driver_to_unbind=status.kernel_driver_to_unbind
             or ("" if before == VFIO_DRIVER else before),
-            # A boot must not make a stopped machine's device one of nobody.
+            # A boot must not make a stopped VM's device one of nobody.
             resource_name=status.resource_name or known.resource_name,
             vendor_id=known.vendor_id or status.vendor_id,
             device_id=known.device_id or status.device_id,

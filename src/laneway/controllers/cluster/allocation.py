@@ -1,10 +1,10 @@
-"""Keeps the record on every virtual machine of the devices that it has.
+"""Keeps the record on every VM of the devices that it has.
 
 The agents say on their objects who has which device, because the kubelet told them. Gathering that
-by machine is all that is done here: one annotation is patched, nothing else of the machine is ever
+by VM is all that is done here: one annotation is patched, nothing else of the VM is ever
 touched, and nobody looks into a guest.
 
-- Of a machine that runs, the record is what it has on its node. Until the agents have told of
+- Of a VM that runs, the record is what it has on its node. Until the agents have told of
   everything, it stays as it is, and so it does while they take back one device after the other.
 - One that runs and asks for no device has no record.
 - Of one that is stopped the record is its reservation. When its devices are edited then, what it no
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
-from laneway.controllers.cluster.caches import MACHINE, Caches, Vgpu, machines_of
+from laneway.controllers.cluster.caches import VM, Caches, Vgpu, vms_of
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.core import allocation, keys
@@ -38,7 +38,7 @@ from laneway.kube.resource import Key, key_of
 log = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 0.1
-"""How soon to look again at a machine that somebody has changed: the cache shows it then."""
+"""How soon to look again at a VM that somebody has changed: the cache shows it then."""
 _RUNNING = "Running"
 
 
@@ -51,16 +51,16 @@ class Allocating(Leading[Key]):
         self._caches = caches
         self._metrics = metrics
         self._devices = caches.claims, caches.vgpus, caches.usb_claims
-        self.needs = (caches.machines, caches.instances, *self._devices)
-        caches.machines.subscribe(self._machine_changed)
-        caches.instances.subscribe(self._machine_changed)
+        self.needs = (caches.vms, caches.instances, *self._devices)
+        caches.vms.subscribe(self._vm_changed)
+        caches.instances.subscribe(self._vm_changed)
         for informer in self._devices:
             informer.subscribe(self._device_changed)
 
     def everything(self) -> Iterable[Key]:
-        return self._caches.machines.store.keys()
+        return self._caches.vms.store.keys()
 
-    def _machine_changed(
+    def _vm_changed(
         self,
         before: VirtualMachine | VirtualMachineInstance | None,
         after: VirtualMachine | VirtualMachineInstance | None,
@@ -68,26 +68,26 @@ class Allocating(Leading[Key]):
         self.ask({key_of(one) for one in (before, after) if one is not None})
 
     def _device_changed(self, before: Any, after: Any) -> None:
-        self.ask({key for one in (before, after) if one is not None for key in machines_of(one)})
+        self.ask({key for one in (before, after) if one is not None for key in vms_of(one)})
 
     async def reconcile(self, key: Key) -> Retry | None:
-        """Bring the record of one machine up to date."""
-        machine = self._caches.machines.store.get(key.name, key.namespace)
-        if machine is None or machine.metadata.deletion_timestamp:
+        """Bring the record of one VM up to date."""
+        vm = self._caches.vms.store.get(key.name, key.namespace)
+        if vm is None or vm.metadata.deletion_timestamp:
             return None
-        stored = machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION)
+        stored = vm.metadata.annotations.get(keys.ANNOTATION_ALLOCATION)
         try:
             before: list[Held] | None = allocation.devices_of(stored or "")
         except ValueError:
             before = None  # Somebody has spoilt it: the next that is known takes its place.
-        after = self._wanted(key, machine, before)
+        after = self._wanted(key, vm, before)
         if after is None or (after == before and (after or stored is None)):
             return None
         text = allocation.text_of(after)
         body = {
             "metadata": {
-                # What the machine asks for may be changing at this moment.
-                "resourceVersion": machine.metadata.resource_version,
+                # What the VM asks for may be changing at this moment.
+                "resourceVersion": vm.metadata.resource_version,
                 "annotations": {keys.ANNOTATION_ALLOCATION: text or None},
             }
         }
@@ -102,9 +102,7 @@ class Allocating(Leading[Key]):
         log.info("virtual machine %s: devices %s", key, text or "none")
         return None
 
-    def _wanted(
-        self, key: Key, machine: VirtualMachine, before: list[Held] | None
-    ) -> list[Held] | None:
+    def _wanted(self, key: Key, vm: VirtualMachine, before: list[Held] | None) -> list[Held] | None:
         """What the record should say; None when nobody can tell better than it does."""
         instance = self._caches.instances.store.get(key.name, key.namespace)
         if instance is not None:
@@ -114,29 +112,29 @@ class Allocating(Leading[Key]):
             return [] if not requests and instance.status.phase == _RUNNING else None
         if before is None:
             return None
-        requests = _requests(machine.spec.template.spec.domain.devices)
+        requests = _requests(vm.spec.template.spec.domain.devices)
         return allocation.still_asked_for({*before, *self._named(key, requests)}, requests)
 
     def _named(self, key: Key, requests: Iterable[Request]) -> Iterator[Held]:
-        """The devices that a machine asks for by their names and that no other machine has."""
+        """The devices that a VM asks for by their names and that no other VM has."""
         for request in requests:
             for informer in self._devices:
                 obj = informer.store.get(request.name)
                 if (
                     obj is not None
                     and obj.status.resource_name == request.resource
-                    and machines_of(obj) in ([], [key])
+                    and vms_of(obj) in ([], [key])
                 ):
                     yield _held(obj)
                     break
 
     def held(self, key: Key, node: str) -> list[Held]:
-        """The devices of one machine, as the agents tell.
+        """The devices of one VM, as the agents tell.
 
         One that is on a node has devices of that node only: nobody takes back what the agent of a
         node that died has said.
         """
-        devices = [obj for informer in self._devices for obj in informer.store.by(MACHINE, key)]
+        devices = [obj for informer in self._devices for obj in informer.store.by(VM, key)]
         return sorted(
             {
                 _held(obj)

@@ -73,8 +73,8 @@ class Vgpu(_Light, frozen=True, kw_only=True, gc=False):
 _VGPU = served(VGPUDevice)
 VGPUS = Resource(_VGPU.group, _VGPU.version, _VGPU.plural, _VGPU.namespaced, Vgpu, _VGPU.kind)
 
-MACHINE = "machine"
-"""The index of devices by the virtual machine that has them."""
+VM = "machine"
+"""The index of devices by the VM that has them."""
 
 
 class Device(Protocol):
@@ -91,8 +91,8 @@ class Holding(Protocol):
     def allocation(self) -> Allocation | None: ...
 
 
-def machines_of(device: Device) -> list[Key]:
-    """The virtual machine that has a device, if one has."""
+def vms_of(device: Device) -> list[Key]:
+    """The VM that has a device, if one has."""
     allocation = device.status.allocation
     if allocation is None or not allocation.virtual_machine:
         return []
@@ -109,7 +109,7 @@ class Caches:
     vgpus: Informer[Vgpu]
     usb_claims: Informer[USBDeviceClaim]
     installations: Informer[KubeVirt]
-    machines: Informer[VirtualMachine]
+    vms: Informer[VirtualMachine]
     instances: Informer[VirtualMachineInstance]
     pods: Informer[Pod]
 
@@ -119,11 +119,11 @@ class Caches:
         return cls(
             nodes=Informer(client, served(CoreNode)),
             device_nodes=Informer(client, served(DeviceNode)),
-            claims=Informer(client, served(PCIDeviceClaim), indexers={MACHINE: machines_of}),
-            vgpus=Informer(client, VGPUS, indexers={MACHINE: machines_of}),
-            usb_claims=Informer(client, served(USBDeviceClaim), indexers={MACHINE: machines_of}),
+            claims=Informer(client, served(PCIDeviceClaim), indexers={VM: vms_of}),
+            vgpus=Informer(client, VGPUS, indexers={VM: vms_of}),
+            usb_claims=Informer(client, served(USBDeviceClaim), indexers={VM: vms_of}),
             installations=Informer(client, KUBEVIRTS),
-            machines=Informer(client, VIRTUAL_MACHINES),
+            vms=Informer(client, VIRTUAL_MACHINES),
             instances=Informer(client, INSTANCES),
             pods=Informer(client, PODS),
         )

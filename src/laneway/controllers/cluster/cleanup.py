@@ -1,7 +1,7 @@
 """Takes away what a node leaves behind when it leaves the cluster.
 
 A node is gone when the API server, asked at that moment, has no such Node, and it once had: this
-manager saw it go, or the node's agent has noted its uid. Where an agent looks after a machine that
+manager saw it go, or the node's agent has noted its uid. Where an agent looks after a VM that
 never was a node of the cluster, nothing is touched. A wish for a node that no agent ever wrote
 about is its user's business. A Node that is only being deleted is still there: its agent may be at
 work. Harvester holds such a Node by a finalizer until its own clean-up is over. A Node that still
@@ -82,7 +82,7 @@ class Cleanup(Leading[str]):
     async def run(self) -> None:
         """Lead until cancelled."""
         # A node's own object is the last to go, and nobody looks again at who had reserved of it.
-        await self._caches.machines.answered.wait()
+        await self._caches.vms.answered.wait()
         self._left.clear()  # Others have led since.
         await super().run()
 
@@ -164,8 +164,8 @@ class Cleanup(Leading[str]):
                 await attempt(str(one), self._remove(one))
         for layout in await layouts_with(self._client, node):
             await attempt(f"VGPULayout {layout.metadata.name}", self._forget(layout, node))
-        for machine in self._caches.machines.store:
-            await attempt(f"VirtualMachine {key_of(machine)}", self._unreserve(machine, node))
+        for vm in self._caches.vms.store:
+            await attempt(f"VirtualMachine {key_of(vm)}", self._unreserve(vm, node))
         if not failures:
             for one in last:
                 await attempt(str(one), self._remove(one))
@@ -216,9 +216,9 @@ class Cleanup(Leading[str]):
             for gpu in [*status.entries(layout)]:
                 await status.tell(layout, gpu, None)
 
-    async def _unreserve(self, machine: VirtualMachine, node: str) -> None:
-        """Take the node's devices off the record of a virtual machine."""
-        meta = machine.metadata
+    async def _unreserve(self, vm: VirtualMachine, node: str) -> None:
+        """Take the node's devices off the record of a VM."""
+        meta = vm.metadata
         try:
             before = allocation.devices_of(meta.annotations.get(keys.ANNOTATION_ALLOCATION, ""))
         except ValueError:

@@ -1,9 +1,9 @@
-"""Counts the virtual machines with devices that admission has not looked at.
+"""Counts the VMs with devices that admission has not looked at.
 
-Where nobody answers the API server, virtual machines pass unseen unless an administrator wants it
+Where nobody answers the API server, VMs pass unseen unless an administrator wants it
 otherwise, and so do those that were there before Laneway came. Each wears the mark of the devices
 that were looked at, or says on whose behalf it asks for them; without either it is counted. Whoever
-takes over the devices of such a machine has it looked at.
+takes over the devices of such a VM has it looked at.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from laneway.kube.kubevirt import ANNOTATION_ADMITTED, VirtualMachine, mark_of
 class UncheckedCollector(Collector):
     """Counts when somebody asks."""
 
-    def __init__(self, machines: Informer[VirtualMachine], speaks: Callable[[], bool]) -> None:
+    def __init__(self, vms: Informer[VirtualMachine], speaks: Callable[[], bool]) -> None:
         """`speaks` says whether it is for this process to tell."""
-        self._machines = machines
+        self._vms = vms
         self._speaks = speaks
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
@@ -31,20 +31,20 @@ class UncheckedCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        if not self._speaks() or not self._machines.answered.is_set():
+        if not self._speaks() or not self._vms.answered.is_set():
             return
         yield GaugeMetricFamily(
             "laneway_virtual_machines_unchecked",
             "Virtual machines with devices that admission has not looked at.",
-            sum(map(is_unchecked, self._machines.store)),
+            sum(map(is_unchecked, self._vms.store)),
         )
 
 
-def is_unchecked(machine: VirtualMachine) -> bool:
-    """Whether a machine has devices that admission has not looked at, as far as it tells."""
+def is_unchecked(vm: VirtualMachine) -> bool:
+    """Whether a VM has devices that admission has not looked at, as far as it tells."""
     mark, annotations = (
-        mark_of(machine.spec.template.spec.domain.devices),
-        machine.metadata.annotations,
+        mark_of(vm.spec.template.spec.domain.devices),
+        vm.metadata.annotations,
     )
     is_marked = annotations.get(ANNOTATION_ADMITTED) == mark
     return bool(mark) and not is_marked and not requesters.read(annotations)

@@ -22,7 +22,7 @@ from laneway.api import Allocation
 from laneway.core.device_plugin.health import Device
 from laneway.core.device_plugin.offer import Owner
 from laneway.kube.informer import Informer
-from laneway.kube.kubevirt import machine_of
+from laneway.kube.kubevirt import vm_of
 from laneway.kube.pods import Pod
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.pod_resources import PodResources
@@ -94,10 +94,10 @@ class Allocations:
         return self._pods.store.get(owner.pod, owner.namespace) is not None
 
     def allocation(self, owner: Owner) -> Allocation:
-        """The same with the virtual machine that the pod runs."""
+        """The same with the VM that the pod runs."""
         pod = self._pods.store.get(owner.pod, owner.namespace)
-        machine = machine_of(pod.metadata) if pod else ""
-        return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=machine)
+        vm = vm_of(pod.metadata) if pod else ""
+        return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=vm)
 
     async def run(self, fresh: Callable[[], bool]) -> None:
         """Keep asking until cancelled. `fresh`: see `read`."""

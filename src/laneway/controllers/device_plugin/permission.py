@@ -1,4 +1,4 @@
-"""Whether KubeVirt lets virtual machines ask for a device by its resource.
+"""Whether KubeVirt lets VMs ask for a device by its resource.
 
 The manager alone writes KubeVirt's lists; here they are only read. The kind is KubeVirt's, so a
 cluster may lack it: then nothing has to be permitted, and nobody waits for it.
@@ -20,7 +20,7 @@ class Say(NamedTuple):
     """What a condition says."""
 
     reason: str
-    """CamelCase word for machines."""
+    """CamelCase word for VMs."""
     message: str
     """Whole sentences."""
 
@@ -72,7 +72,7 @@ class Permission:
         await self._kubevirts.answered.wait()
 
     def of(self, entry: Entry | None) -> Permitted:
-        """Whether virtual machines may ask for a device that this entry would name."""
+        """Whether VMs may ask for a device that this entry would name."""
         informer = self._kubevirts
         if not informer.answered.is_set():
             return UNKNOWN

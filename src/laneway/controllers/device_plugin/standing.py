@@ -1,4 +1,4 @@
-"""How far a device is on its way to virtual machines, in the words of its object's conditions."""
+"""How far a device is on its way to VMs, in the words of its object's conditions."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def status(_stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
 def on_its_way(
     stored: VGPUDevice, status: VGPUDeviceStatus, standing: Standing
 ) -> VGPUDeviceStatus:
-    """A status with how far the vGPU is on its way to virtual machines, if it is there or was."""
+    """A status with how far the vGPU is on its way to VMs, if it is there or was."""
     said = find_condition(stored.status.conditions, "Advertised") is not None
     if not (status.configure_vgpu_type_name or said):
         return status

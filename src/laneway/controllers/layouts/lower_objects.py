@@ -2,7 +2,7 @@
 
 Their controllers carry them out. A layout only changes what they wish, each by a merge patch that
 holds only if nobody has changed the object since it was decided about. Admission judges it like the
-wish of a person: a virtual machine that does not run may name a device that would go, which nobody
+wish of a person: a VM that does not run may name a device that would go, which nobody
 can see on the node.
 """
 

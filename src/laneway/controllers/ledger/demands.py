@@ -1,8 +1,8 @@
-"""Who asks for devices: virtual machines, whether they run or not, and pods of other kinds.
+"""Who asks for devices: VMs, whether they run or not, and pods of other kinds.
 
-A virtual machine that runs has what its instance asks for; its own object may have been edited
+A VM that runs has what its instance asks for; its own object may have been edited
 since, and counts again when it is stopped. The pod in which it runs is no demand of its own. What
-has ended asks for nothing any more, and neither does a stopped machine that is being deleted.
+has ended asks for nothing any more, and neither does a stopped VM that is being deleted.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ _COUNT = re.compile(r"\+?([0-9]{1,12})([kMG]?)")
 _THOUSANDS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
-def of_machines(
-    machines: Iterable[VirtualMachine],
+def of_vms(
+    vms: Iterable[VirtualMachine],
     instances: Iterable[VirtualMachineInstance],
     pods: Iterable[Pod],
 ) -> Iterator[Demand]:
-    """Every virtual machine, also those that ask for nothing, and instances without one."""
+    """Every VM, also those that ask for nothing, and instances without one."""
     by_uid = {
         uid: pod.spec.node_name
         for pod in pods
         if (uid := pod.metadata.labels.get(LABEL_CREATED_BY)) and pod.status.phase not in _ENDED
     }
     unseen = {key_of(instance): instance for instance in instances}
-    for machine in machines:
-        instance = unseen.pop(key_of(machine), None)
+    for vm in vms:
+        instance = unseen.pop(key_of(vm), None)
         if instance is not None and instance.status.phase not in _ENDED:
             yield msgspec.structs.replace(
                 _active(instance, by_uid),
-                created=machine.metadata.creation_timestamp,
-                labels=machine.metadata.labels,
+                created=vm.metadata.creation_timestamp,
+                labels=vm.metadata.labels,
             )
-        elif not machine.metadata.deletion_timestamp:
-            yield _inactive(machine, instance)
+        elif not vm.metadata.deletion_timestamp:
+            yield _inactive(vm, instance)
     for instance in unseen.values():
         if instance.status.phase not in _ENDED:
             yield _active(instance, by_uid)
 
 
 def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
-    """A pod that asks for some of these resources and runs no virtual machine."""
+    """A pod that asks for some of these resources and runs no VM."""
     if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return None
     requests = {name: count for name, count in limits_of(pod).items() if name in resources}
@@ -104,7 +104,7 @@ def _count(quantity: str | float) -> int:
 def _active(instance: VirtualMachineInstance, nodes: Mapping[str, str]) -> Demand:
     pending = instance.status.phase in ("", "Pending", "Scheduling", "Scheduled")
     return Demand(
-        _machine(key_of(instance)),
+        _vm(key_of(instance)),
         Phase.PENDING if pending else Phase.RUNNING,
         _requests(instance.spec.domain.devices),
         node=instance.status.node_name or nodes.get(instance.metadata.uid, ""),
@@ -114,31 +114,31 @@ def _active(instance: VirtualMachineInstance, nodes: Mapping[str, str]) -> Deman
     )
 
 
-def _inactive(machine: VirtualMachine, ended: VirtualMachineInstance | None) -> Demand:
-    spec = machine.spec.template.spec
+def _inactive(vm: VirtualMachine, ended: VirtualMachineInstance | None) -> Demand:
+    spec = vm.spec.template.spec
     return Demand(
-        _machine(key_of(machine)),
-        Phase.PENDING if _is_to_run(machine, ended) else Phase.STOPPED,
+        _vm(key_of(vm)),
+        Phase.PENDING if _is_to_run(vm, ended) else Phase.STOPPED,
         _requests(spec.domain.devices),
         selector=spec.node_selector,
-        last=_last(machine),
-        created=machine.metadata.creation_timestamp,
-        labels=machine.metadata.labels,
+        last=_last(vm),
+        created=vm.metadata.creation_timestamp,
+        labels=vm.metadata.labels,
     )
 
 
-def _is_to_run(machine: VirtualMachine, ended: VirtualMachineInstance | None) -> bool:
-    """Whether KubeVirt is about to start a machine that does not run."""
-    match machine.spec.run_strategy:
+def _is_to_run(vm: VirtualMachine, ended: VirtualMachineInstance | None) -> bool:
+    """Whether KubeVirt is about to start a VM that does not run."""
+    match vm.spec.run_strategy:
         case "Always":
             return True
         case "RerunOnFailure":
             done = ended is not None and ended.status.phase == "Succeeded"
-            return not done and machine.status.printable_status != "Stopped"
+            return not done and vm.status.printable_status != "Stopped"
         case "Once":
-            return ended is None and machine.status.printable_status != "Stopped"
+            return ended is None and vm.status.printable_status != "Stopped"
         case _:
-            return machine.spec.running is True
+            return vm.spec.running is True
 
 
 def _requests(devices: Devices) -> Mapping[str, int]:
@@ -146,14 +146,14 @@ def _requests(devices: Devices) -> Mapping[str, int]:
     return Counter(one.device_name for one in asked if one.device_name)
 
 
-def _last(machine: VirtualMachine) -> tuple[str, ...]:
+def _last(vm: VirtualMachine) -> tuple[str, ...]:
     """The devices that it had when it ran; a record that somebody has spoilt says nothing."""
-    text = machine.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
+    text = vm.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
     try:
         return tuple(device.name for device in allocation.devices_of(text))
     except ValueError:
         return ()
 
 
-def _machine(key: Key) -> Who:
-    return Who(WhoKind.MACHINE, key.namespace, key.name)
+def _vm(key: Key) -> Who:
+    return Who(WhoKind.VM, key.namespace, key.name)

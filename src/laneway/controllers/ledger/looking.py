@@ -1,6 +1,6 @@
 """The facts of one moment, from one look at the API: what a command works with.
 
-All kinds are listed at once. Without KubeVirt there are no virtual machines. Without the right to
+All kinds are listed at once. Without KubeVirt there are no VMs. Without the right to
 list who may have devices the numbers are still worth something, so that is told and not fatal;
 without devices there is nothing to tell.
 """
@@ -37,7 +37,7 @@ class Look(msgspec.Struct, frozen=True):
 async def look(client: Client) -> Look:
     """Ask for everything. Raises KubeError, NotFoundError when Laneway is not installed."""
     unknown: list[str] = []
-    (claims, vgpus, usb_claims), (machines, instances, pods, found) = await asyncio.gather(
+    (claims, vgpus, usb_claims), (vms, instances, pods, found) = await asyncio.gather(
         asyncio.gather(
             _all(client, served(PCIDeviceClaim), unknown),
             _all(client, VGPUS, unknown),
@@ -57,7 +57,7 @@ async def look(client: Client) -> Look:
     ]
     there = tuple(fact for fact in facts if fact is not None)
     asking = (
-        *demands.of_machines(machines or (), instances or (), pods or ()),
+        *demands.of_vms(vms or (), instances or (), pods or ()),
         *_of_pods(pods or (), {device.resource for device in there}),
     )
     seen = None if found is None else tuple(map(nodes.of_node, found))

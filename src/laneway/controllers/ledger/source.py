@@ -45,7 +45,7 @@ class Informers(Protocol):
     @property
     def usb_claims(self) -> Informer[USBDeviceClaim]: ...
     @property
-    def machines(self) -> Informer[VirtualMachine]: ...
+    def vms(self) -> Informer[VirtualMachine]: ...
     @property
     def instances(self) -> Informer[VirtualMachineInstance]: ...
     @property
@@ -79,7 +79,7 @@ class LedgerSource:
         self._follow("vgpu", caches.vgpus, devices.of_vgpu)
         self._follow("usb", caches.usb_claims, devices.of_usb_claim)
         caches.pods.subscribe(self._pod_changed)
-        for informer in (caches.machines, caches.instances, caches.nodes):
+        for informer in (caches.vms, caches.instances, caches.nodes):
             informer.subscribe(lambda *_: self._change())
 
     @property
@@ -120,7 +120,7 @@ class LedgerSource:
             ("claims", caches.claims),
             ("vgpus", caches.vgpus),
             ("usb_claims", caches.usb_claims),
-            ("machines", caches.machines),
+            ("machines", caches.vms),
             ("instances", caches.instances),
             ("pods", caches.pods),
             ("nodes", caches.nodes),
@@ -168,7 +168,7 @@ class LedgerSource:
         resources = {device.resource for device in there}
         caches, pods = self._caches, self._asking.values()
         asking = [
-            *demands.of_machines(caches.machines.store, caches.instances.store, pods),
+            *demands.of_vms(caches.vms.store, caches.instances.store, pods),
             *(one for pod in pods if (one := demands.of_pod(pod, resources)) is not None),
         ]
         seen = map(nodes.of_node, caches.nodes.store)

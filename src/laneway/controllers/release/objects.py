@@ -216,8 +216,8 @@ def _of_card(
 def _holder(allocation: Allocation | None) -> str:
     if allocation is None:
         return ""
-    machine = allocation.virtual_machine
-    return str(Workload(allocation.namespace, "" if machine else allocation.pod, machine))
+    vm = allocation.virtual_machine
+    return str(Workload(allocation.namespace, "" if vm else allocation.pod, vm))
 
 
 def _answered(one: Any) -> bool:

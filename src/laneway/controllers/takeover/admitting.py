@@ -1,7 +1,7 @@
-"""Machines that were given devices before Laneway came keep them.
+"""VMs that were given devices before Laneway came keep them.
 
-Laneway's admission starts a machine with claimed devices only if it knows who gave them to it. Of
-machines that Harvester's webhook judged nobody has noted that. So a takeover, which takes an
+Laneway's admission starts a VM with claimed devices only if it knows who gave them to it. Of
+VMs that Harvester's webhook judged nobody has noted that. So a takeover, which takes an
 administrator, puts the mark on them by which admission knows devices that were judged before.
 """
 
@@ -16,13 +16,13 @@ from laneway.kube.kubevirt import ANNOTATION_ADMITTED, VIRTUAL_MACHINES, Virtual
 
 
 async def admit(client: Client) -> int:
-    """Mark all virtual machines with the devices that they have; how many. Raises KubeError."""
-    machines = await Asking(client, insisting=True).all(VIRTUAL_MACHINES)
-    return sum([await _marked(client, one) for one in machines])
+    """Mark all VMs with the devices that they have; how many. Raises KubeError."""
+    vms = await Asking(client, insisting=True).all(VIRTUAL_MACHINES)
+    return sum([await _marked(client, one) for one in vms])
 
 
-async def _marked(client: Client, machine: VirtualMachine) -> bool:
-    meta, mark = machine.metadata, mark_of(machine.spec.template.spec.domain.devices)
+async def _marked(client: Client, vm: VirtualMachine) -> bool:
+    meta, mark = vm.metadata, mark_of(vm.spec.template.spec.domain.devices)
     if not mark or ANNOTATION_ADMITTED in meta.annotations:
         return False
     change = {"uid": meta.uid, "annotations": {ANNOTATION_ADMITTED: mark}}

@@ -19,7 +19,7 @@ from laneway.controllers.doctor.looking import look as look_at_cluster
 from laneway.controllers.doctor.objects import Asking
 from laneway.controllers.takeover import adopting
 from laneway.core import allocation, keys
-from laneway.core.takeover import ClaimFact, MachineFact, TakeoverFacts
+from laneway.core.takeover import ClaimFact, TakeoverFacts, VmFact
 from laneway.kube.client import Client
 from laneway.kube.kubevirt import KUBEVIRTS, VIRTUAL_MACHINES, VirtualMachine, lists_of
 from laneway.kube.resource import served
@@ -28,7 +28,7 @@ from laneway.kube.resource import served
 async def look(client: Client) -> TakeoverFacts:
     """Ask for everything. Raises KubeError."""
     asking = Asking(client)
-    cluster, claims, machines, kubevirts, vgpus = await asyncio.gather(
+    cluster, claims, vms, kubevirts, vgpus = await asyncio.gather(
         look_at_cluster(client),
         asking.all(served(PCIDeviceClaim)),
         asking.all(VIRTUAL_MACHINES),
@@ -46,7 +46,7 @@ async def look(client: Client) -> TakeoverFacts:
         cluster=cluster,
         claims=tuple(map(_claim, claims)),
         waiting=tuple(_waiting(gpus, cards, migs, vgpus)),
-        machines=tuple(fact for one in machines if (fact := _machine(one)) is not None),
+        vms=tuple(fact for one in vms if (fact := _vm(one)) is not None),
         permitted=sum(
             isinstance(item, Mapping) and item.get("externalResourceProvider") is True
             for kubevirt in kubevirts
@@ -81,19 +81,19 @@ def _claim(claim: PCIDeviceClaim) -> ClaimFact:
     )
 
 
-def _machine(machine: VirtualMachine) -> MachineFact | None:
-    meta, wish = machine.metadata, machine.spec.template.spec.domain.devices
+def _vm(vm: VirtualMachine) -> VmFact | None:
+    meta, wish = vm.metadata, vm.spec.template.spec.domain.devices
     try:
         held = allocation.devices_of(meta.annotations.get(keys.ANNOTATION_ALLOCATION, ""))
     except ValueError:
-        held = []  # Spoilt by a hand; what the machine asks for still tells something.
+        held = []  # Spoilt by a hand; what the VM asks for still tells something.
     names = [one.name for one in held] or [
         one.device_name for one in (*wish.host_devices, *wish.gpus) if one.device_name
     ]
     if not names:
         return None
-    return MachineFact(
-        name=f"{meta.namespace}/{meta.name}", runs=machine.status.created, devices=tuple(names)
+    return VmFact(
+        name=f"{meta.namespace}/{meta.name}", runs=vm.status.created, devices=tuple(names)
     )
 
 

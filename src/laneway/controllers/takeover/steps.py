@@ -1,10 +1,10 @@
 """The steps of a takeover and of the way back. Each may be repeated, and ends in the same state.
 
-There: save, mark the machines, park the DaemonSet, wait for its pods, remove its webhook
+There: save, mark the VMs, park the DaemonSet, wait for its pods, remove its webhook
 configurations, adopt KubeVirt's entries. The configurations come late, because its controller makes
 them anew whenever one of its pods starts. Back: disown the entries, let the DaemonSet run, make the
 configurations again, remove the record. No device, claim or list of KubeVirt's is touched on either
-way, and of machines only an annotation.
+way, and of VMs only an annotation.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def take(client: Client, tell: Tell, *, seconds: float) -> None:
     else:
         raise KubeError(f"ConfigMap {NAMESPACE}/{RECORD}: somebody else keeps on changing it")
     tell(f"saved what is changed in ConfigMap {NAMESPACE}/{RECORD}")
-    # While Harvester's webhooks still answer, which judge writes of machines.
+    # While Harvester's webhooks still answer, which judge writes of VMs.
     if admitted := await admitting.admit(client):
         noun = "virtual machine" if admitted == 1 else "virtual machines"
         tell(f"marked {admitted} {noun} as entitled to the devices that they have")

@@ -167,7 +167,7 @@ def places(
 
 
 def is_for_vms(function: PciFunction, inventory: Inventory) -> bool:
-    """Whether a function is as virtual machines use it: on a VFIO driver, or with a vGPU on it.
+    """Whether a function is as VMs use it: on a VFIO driver, or with a vGPU on it.
 
     Drivers for VFIO are called so: vfio-pci, mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
     """

@@ -1,14 +1,14 @@
 """What a container is told about the devices that the kubelet chose for it.
 
 The names of the variables and nodes are those that virt-launcher reads; they are part of the
-contract. Two laws hold for any offers and any request, because a virtual machine that starts with
+contract. Two laws hold for any offers and any request, because a VM that starts with
 less than it asked for, or with what another one has, is worse than one that does not start:
 
 - all or nothing: an id that is not offered, or not healthy, refuses the whole request;
 - no device is told to two containers, and none twice to one.
 
 An IOMMU group can be used by one process only, so with a function its group members of the same
-resource are told as well: the virtual machine gets the group, or nothing.
+resource are told as well: the VM gets the group, or nothing.
 """
 
 from __future__ import annotations

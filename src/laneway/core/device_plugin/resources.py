@@ -3,7 +3,7 @@
 A function has the name of its model, so that any of a kind will do. Something more particular
 replaces that, the most particular first: the profile of the vGPU that it carries, what its claim
 says in an annotation, a name of its own where its claim says not to pool it, and what an annotation
-on its PCIDevice says. A name that somebody wrote is used as it is or not at all: virtual machines
+on its PCIDevice says. A name that somebody wrote is used as it is or not at all: VMs
 ask for exactly what is written, so a corrected name would be nobody's.
 
 The annotation on the PCIDevice is Harvester's: its agent wrote names of vGPUs and of functions that

@@ -1,8 +1,8 @@
-"""Answering whether machines can start.
+"""Answering whether VMs can start.
 
-Machines that are alike fit independently of each other: a node with 5 free devices has room for two
-machines with two each, whichever machine comes there first. So the room in the cluster is a sum
-over nodes, the answer is exact and not a trial, and where the machines are put in the meantime
+VMs that are alike fit independently of each other: a node with 5 free devices has room for two
+VMs with two each, whichever VM comes there first. So the room in the cluster is a sum
+over nodes, the answer is exact and not a trial, and where the VMs are put in the meantime
 changes nothing.
 
 A roll-out is followed step by step: as many new ones start as there may be and is room for, then as
@@ -26,15 +26,15 @@ _LISTED = 12
 
 
 def can_start(ledger: Ledger, request: Request) -> Answer:
-    """Whether the machines can start, where, and if not why."""
+    """Whether the VMs can start, where, and if not why."""
     resources = {name: count for name, count in sorted(request.resources.items()) if count > 0}
-    machines = max(request.machines, 0)
+    vms = max(request.vms, 0)
     allowed, refusals = _allowed(ledger, request)
     room = Room(ledger, resources, allowed)
     replacing = dict.fromkeys(request.replacing)
     existing = [ledger.demands[who] for who in replacing if who in ledger.demands]
-    kept = [old for old in existing if _stays(ledger, old, resources, allowed)][:machines]
-    needed = machines - len(kept)
+    kept = [old for old in existing if _stays(ledger, old, resources, allowed)][:vms]
+    needed = vms - len(kept)
     if not needed:
         refusals = ()
     started = 0 if refusals else needed
@@ -49,11 +49,11 @@ def can_start(ledger: Ledger, request: Request) -> Answer:
         if started < needed:
             refusals = _stuck(room, request, started, leaving) + why_not(ledger, room, needed)
     return Answer(
-        machines=machines,
+        vms=vms,
         kept=len(kept),
         started=started,
         room=tuple(sorted(room.rooms.items()) if room.gone else room.rooms.items()),
-        change=_change(existing, resources, machines) if replacing else (),
+        change=_change(existing, resources, vms) if replacing else (),
         refusals=refusals,
     )
 
@@ -75,7 +75,7 @@ def _allowed(ledger: Ledger, request: Request) -> tuple[frozenset[str] | None, t
 def _stays(
     ledger: Ledger, old: Demand, resources: Mapping[str, int], allowed: frozenset[str] | None
 ) -> bool:
-    """Whether a machine that exists is one of those that are asked for already."""
+    """Whether a VM that exists is one of those that are asked for already."""
     if {name: count for name, count in old.requests.items() if count > 0} != resources:
         return False
     shares = [one for one in ledger.shares.get(old.who, ()) if serves(one, old, ledger.nodes)]
@@ -88,15 +88,15 @@ def _stays(
 def _unavailable(request: Request) -> int:
     if request.unavailable is not None:
         return max(request.unavailable, 0)
-    return 0 if request.surge > 0 else max(request.machines, 0)
+    return 0 if request.surge > 0 else max(request.vms, 0)
 
 
 def _roll_out(room: Room, request: Request, needed: int, leaving: list[Demand]) -> int:
     """How many can start; takes those that could end meanwhile out of `leaving`."""
-    machines = max(request.machines, 0)
-    kept = machines - needed
-    most = machines + max(request.surge, 0)
-    least = machines - _unavailable(request)
+    vms = max(request.vms, 0)
+    kept = vms - needed
+    most = vms + max(request.surge, 0)
+    least = vms - _unavailable(request)
     started = 0
     while True:
         running = kept + started + len(leaving)
@@ -113,13 +113,13 @@ def _roll_out(room: Room, request: Request, needed: int, leaving: list[Demand]) 
 def _stuck(
     room: Room, request: Request, started: int, leaving: Sequence[Demand]
 ) -> tuple[Refusal, ...]:
-    """What there is to say about a roll-out where old machines cannot end."""
+    """What there is to say about a roll-out where old VMs cannot end."""
     if not leaving:
         return ()
     return (
         RolloutBlocked(
             replaced=started,
-            machines=max(request.machines, 0),
+            vms=max(request.vms, 0),
             running=len(leaving),
             surge=max(request.surge, 0),
             resources=tuple(room.resources.items()),
@@ -128,12 +128,12 @@ def _stuck(
 
 
 def _change(
-    existing: Sequence[Demand], resources: Mapping[str, int], machines: int
+    existing: Sequence[Demand], resources: Mapping[str, int], vms: int
 ) -> tuple[tuple[str, int], ...]:
     """How many devices more or less are asked for, of each resource where it differs."""
     change: Counter[str] = Counter()
     for resource, count in resources.items():
-        change[resource] += count * machines
+        change[resource] += count * vms
     for old in existing:
         for resource, count in old.requests.items():
             change[resource] -= max(count, 0)

@@ -1,4 +1,4 @@
-"""Why machines cannot start: the facts of the refusals, from the ledger."""
+"""Why VMs cannot start: the facts of the refusals, from the ledger."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LISTED = 12
 """So many names are listed where one is not known."""
 
 
-def why_not(ledger: Ledger, room: Room, machines: int) -> tuple[Refusal, ...]:
-    """What is missing for so many machines; nothing where each resource would be enough."""
+def why_not(ledger: Ledger, room: Room, vms: int) -> tuple[Refusal, ...]:
+    """What is missing for so many VMs; nothing where each resource would be enough."""
     refusals: list[Refusal] = []
     for resource in room.resources:
         if resource not in ledger.homes:
             refusals.append(NoNodeHasResource(resource, tuple(ledger.homes)[:_LISTED]))
-        elif room.alone(resource) < machines:
-            refusals.append(_short(ledger, room, resource, machines))
-    if not refusals and room.total < machines:
-        refusals.append(_apart(room, machines))
+        elif room.alone(resource) < vms:
+            refusals.append(_short(ledger, room, resource, vms))
+    if not refusals and room.total < vms:
+        refusals.append(_apart(room, vms))
     return tuple(refusals)
 
 
@@ -59,7 +59,7 @@ def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(names.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> InsufficientDevices:
+def _short(ledger: Ledger, room: Room, resource: str, vms: int) -> InsufficientDevices:
     free, allowed = room.free[resource], room.allowed
     homes = [node for node in ledger.homes[resource] if allowed is None or node in allowed]
     best = heapq.nsmallest(_NODES, free, key=lambda node: (-free[node], node))
@@ -67,7 +67,7 @@ def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> Insuffic
     return InsufficientDevices(
         resource=resource,
         count=room.resources[resource],
-        machines=machines,
+        vms=vms,
         possible=room.alone(resource),
         nodes=tuple(devices_on(ledger.stocks[node, resource], room) for node in best),
         others=len(homes) - len(best),
@@ -76,7 +76,7 @@ def _short(ledger: Ledger, room: Room, resource: str, machines: int) -> Insuffic
     )
 
 
-def _apart(room: Room, machines: int) -> NoNodeFits:
+def _apart(room: Room, vms: int) -> NoNodeFits:
     lacking: list[tuple[int, str, str, int, int]] = []
     nodes = {node for free in room.free.values() for node in free}
     for node in nodes - room.rooms.keys():
@@ -90,7 +90,7 @@ def _apart(room: Room, machines: int) -> NoNodeFits:
         lacking.append((count - free, node, resource, count, free))
     nearest = heapq.nsmallest(_NODES, lacking)
     return NoNodeFits(
-        machines=machines,
+        vms=vms,
         possible=room.total,
         lacks=tuple((node, resource, count, free) for _, node, resource, count, free in nearest),
         others=len(lacking) - len(nearest),

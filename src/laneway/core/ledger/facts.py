@@ -2,7 +2,7 @@
 
 Facts are taken as they come. Objects are written by others and read at slightly different moments,
 so they may contradict each other: two facts about one device, an owner that nobody knows, a
-machine that asks for -1 of something. The ledger is to hold for all of that.
+VM that asks for -1 of something. The ledger is to hold for all of that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 class WhoKind(StrEnum):
     """What can have devices."""
 
-    MACHINE = "VirtualMachine"
+    VM = "VirtualMachine"
     POD = "Pod"
 
 
@@ -45,7 +45,7 @@ class Phase(StrEnum):
 
 
 class DeviceFact(msgspec.Struct, frozen=True, gc=False):
-    """A device that virtual machines can ask for. There may be a hundred thousand of them."""
+    """A device that VMs can ask for. There may be a hundred thousand of them."""
 
     node: str
     resource: str
@@ -59,7 +59,7 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A virtual machine, or another pod, that asks for devices."""
+    """A VM, or another pod, that asks for devices."""
 
     who: Who
     phase: Phase

@@ -23,7 +23,7 @@ class State(StrEnum):
     HELD = "held"
     """Somebody who runs has it."""
     RESERVED = "reserved"
-    """Kept for a virtual machine that is stopped."""
+    """Kept for a VM that is stopped."""
     WANTED = "wanted"
     """About to be taken by somebody who is to run."""
     FREE = "free"

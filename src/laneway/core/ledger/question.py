@@ -1,6 +1,6 @@
 """What the ledger is asked, and what it answers.
 
-A question is about machines that are all alike. Where they take the place of others, the answer
+A question is about VMs that are all alike. Where they take the place of others, the answer
 counts differences only: whoever stays as he is needs nothing new, and what the others have is
 there for the new ones as soon as they are gone.
 """
@@ -17,20 +17,20 @@ from laneway.core.refusals import Refusal
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Machines that are to start."""
+    """VMs that are to start."""
 
     resources: Mapping[str, int]
     """What each of them asks for, all on one node."""
-    machines: int = 1
+    vms: int = 1
     """How many there are to be in the end, those included that stay as they are."""
     nodes: tuple[str, ...] = ()
     """Where they may be; empty: anywhere."""
     selector: Mapping[str, str] = {}
     """Labels that their node must have."""
     replacing: tuple[Who, ...] = ()
-    """The machines that exist, whose place they take."""
+    """The VMs that exist, whose place they take."""
     surge: int = 0
-    """How many more than `machines` may run while old ones are replaced."""
+    """How many more than `VMs` may run while old ones are replaced."""
     unavailable: int | None = None
     """How many less. None: all of the old ones end first, or none where there is a surge."""
 
@@ -38,7 +38,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they can, where, and if not why."""
 
-    machines: int
+    vms: int
     """How many there are to be."""
     kept: int
     """So many of them stay as they are."""
@@ -57,7 +57,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def selected(ledger: Ledger, namespace: str, labels: Mapping[str, str]) -> tuple[Who, ...]:
-    """Everybody in a namespace who has all of these labels: the machines of a pool."""
+    """Everybody in a namespace who has all of these labels: the VMs of a pool."""
     return tuple(
         who
         for who, demand in ledger.demands.items()

@@ -1,4 +1,4 @@
-"""For how many machines that are alike there is room, and on which nodes."""
+"""For how many VMs that are alike there is room, and on which nodes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from laneway.core.ledger.ledger import Ledger
 
 
 class Room:
-    """What is free of some resources, and for how many machines that is enough.
+    """What is free of some resources, and for how many VMs that is enough.
 
-    It starts as the ledger has it, and grows by what machines give back. Most questions are
+    It starts as the ledger has it, and grows by what VMs give back. Most questions are
     answered before anything is given back, so the ledger's own numbers are read until then.
     """
 
     def __init__(
         self, ledger: Ledger, resources: Mapping[str, int], allowed: frozenset[str] | None
     ) -> None:
-        """`resources` is what one machine asks for; `allowed` None allows every node."""
+        """`resources` is what one VM asks for; `allowed` None allows every node."""
         self.resources = resources
         self.allowed = allowed
         self.gone: set[Who] = set()
@@ -53,7 +53,7 @@ class Room:
             self.total += now - before
 
     def alone(self, resource: str) -> int:
-        """For how many machines there would be room if they asked for this resource only."""
+        """For how many VMs there would be room if they asked for this resource only."""
         count = self.resources[resource]
         return sum([free // count for free in self.free[resource].values()])
 

@@ -32,7 +32,7 @@ from laneway.core.permitted.record import Record
 
 
 class Way(NamedTuple):
-    """How far a device is on its way to virtual machines, or back."""
+    """How far a device is on its way to VMs, or back."""
 
     bound: bool
     """The hardware is ready."""
@@ -43,7 +43,7 @@ class Way(NamedTuple):
 
 
 def needed(way: Way) -> bool:
-    """Whether virtual machines have to be able to ask for a device.
+    """Whether VMs have to be able to ask for a device.
 
     On its way back only as long as somebody could still be given it.
     """

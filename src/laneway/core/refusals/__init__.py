@@ -114,25 +114,6 @@ from laneway.core.refusals.layouts import (
     TooFewVfs,
     UpdateRejected,
 )
-from laneway.core.refusals.machines import (
-    AnnotationReserved,
-    ClaimedByOther,
-    DeviceNotClaimed,
-    DeviceNotReady,
-    DevicesOnMultipleNodes,
-    DuplicateDeviceName,
-    MultipleDisplays,
-    NodeSelectorMismatch,
-    PodClaimedByOthers,
-    ResourceClaimedByOthers,
-    ResourceInTwoLists,
-    ResourceNamesConflict,
-    ResourceNotFound,
-    TooManyDevices,
-    TooManyVgpus,
-    UsbDeviceInGpus,
-    VgpuDisabled,
-)
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
 from laneway.core.refusals.sharing import (
     GpuObjectShared,
@@ -155,6 +136,25 @@ from laneway.core.refusals.vgpus import (
     UnmanagedProfile,
     UnmanagedVgpu,
     VfNotFound,
+)
+from laneway.core.refusals.vms import (
+    AnnotationReserved,
+    ClaimedByOther,
+    DeviceNotClaimed,
+    DeviceNotReady,
+    DevicesOnMultipleNodes,
+    DuplicateDeviceName,
+    MultipleDisplays,
+    NodeSelectorMismatch,
+    PodClaimedByOthers,
+    ResourceClaimedByOthers,
+    ResourceInTwoLists,
+    ResourceNamesConflict,
+    ResourceNotFound,
+    TooManyDevices,
+    TooManyVgpus,
+    UsbDeviceInGpus,
+    VgpuDisabled,
 )
 from laneway.core.refusals.vsphere import (
     DeviceNotOffered,

@@ -1,4 +1,4 @@
-"""Why machines that ask for devices cannot all start."""
+"""Why VMs that ask for devices cannot all start."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class InsufficientDevices(Refusal, frozen=True):
     resource: str
     count: int
     """What one machine asks for, all on one node."""
-    machines: int
-    """How many machines are still to start."""
+    vms: int
+    """How many VMs are still to start."""
     possible: int
     """For how many of them there is enough."""
     nodes: tuple[NodeDevices, ...]
@@ -126,9 +126,9 @@ class InsufficientDevices(Refusal, frozen=True):
     @property
     def words(self) -> str:
         asked = f"{self.resource}: {self.count} requested on one node"
-        if self.machines != 1:
+        if self.vms != 1:
             asked = (
-                f"{self.resource}: {self.count} requested by each of {self.machines} VMs, and "
+                f"{self.resource}: {self.count} requested by each of {self.vms} VMs, and "
                 f"there is enough for {self.possible}"
             )
         usable = "usable node" if self.chosen else "node"
@@ -144,7 +144,7 @@ class InsufficientDevices(Refusal, frozen=True):
 class NoNodeFits(Refusal, frozen=True):
     """There is enough of each resource, but not of all of them on one node."""
 
-    machines: int
+    vms: int
     possible: int
     lacks: tuple[tuple[str, str, int, int], ...]
     """A node with some of it, what is missing there, how much is asked for, and what is free."""
@@ -160,7 +160,7 @@ class NoNodeFits(Refusal, frozen=True):
         more = f"; {_nodes(self.others)} not all of it either" if self.others else ""
         return (
             "A VM needs all of its devices on one node, and there is room for "
-            f"{self.possible} of {self.machines}: {told}{more}. Free what is missing, or request "
+            f"{self.possible} of {self.vms}: {told}{more}. Free what is missing, or request "
             "fewer."
         )
 
@@ -169,9 +169,9 @@ class RolloutBlocked(Refusal, frozen=True):
     """A pool cannot be replaced machine by machine; other refusals say what is missing."""
 
     replaced: int
-    machines: int
+    vms: int
     running: int
-    """Old machines that may not end before a new one runs."""
+    """Old VMs that may not end before a new one runs."""
     surge: int
     resources: tuple[tuple[str, int], ...]
     """What one new machine asks for."""
@@ -181,7 +181,7 @@ class RolloutBlocked(Refusal, frozen=True):
         each = listed(f"{count} x {resource}" for resource, count in self.resources)
         old = "1 old one keeps its" if self.running == 1 else f"{self.running} old ones keep their"
         return (
-            f"The rollout stops after {self.replaced} of {self.machines} VMs: {old} devices until "
+            f"The rollout stops after {self.replaced} of {self.vms} VMs: {old} devices until "
             f"a new one runs (surge {self.surge}), which needs {each} more. Free that many, or "
             "allow one VM to be unavailable meanwhile."
         )

@@ -1,9 +1,9 @@
-"""How many vGPUs a virtual machine may have, by profile.
+"""How many vGPUs a VM may have, by profile.
 
 A driver knows it per type (NVML: maximum instances per VM), and where a driver's number is in the
 catalogue, that counts. Else it follows from series and board:
 
-- A and B series: one. NVIDIA supports several vGPUs in one machine for Q and C series only: the
+- A and B series: one. NVIDIA supports several vGPUs in one VM for Q and C series only: the
   table of driver 510 has no other type, and driver 580 prints 1 for the B type that is known.
 - C series of A2 and A16: one. Harvester's documentation has only the Q series of these boards.
 - All else: not known here, so the driver decides. What driver 510 restricted to types with all of a
@@ -20,8 +20,8 @@ _Q_ONLY = frozenset({"A2", "A16"})
 """Boards."""
 
 
-def most_per_machine(name: str, known: VgpuProfile | None) -> int | None:
-    """How many vGPUs a machine with one of this profile may have in all; None: nobody knows.
+def most_per_vm(name: str, known: VgpuProfile | None) -> int | None:
+    """How many vGPUs a VM with one of this profile may have in all; None: nobody knows.
 
     `known`: the catalogue's entry of that name, if it has one.
     """

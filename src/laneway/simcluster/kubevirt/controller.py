@@ -13,8 +13,8 @@ from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS
 from laneway.simcluster.kubevirt.instances import InstanceController
-from laneway.simcluster.kubevirt.machines import MachineController
-from laneway.simcluster.kubevirt.objects import INSTANCES, LABEL_LAUNCHER, MACHINES
+from laneway.simcluster.kubevirt.objects import INSTANCES, LABEL_LAUNCHER, VMS
+from laneway.simcluster.kubevirt.vms import VmController
 from laneway.simcluster.runtime import Runtime
 
 _WORKERS = 2
@@ -26,12 +26,12 @@ class KubeVirt:
     def __init__(self, client: Client, runtimes: Mapping[str, Runtime]) -> None:
         """`runtimes`: what runs on each node; looked up when it is needed."""
         self._recorder = EventRecorder(client, "virtualmachine-controller")
-        machines = Informer(client, MACHINES)
+        vms = Informer(client, VMS)
         instances = Informer(client, INSTANCES, indexers={"uid": lambda one: [one.metadata.uid]})
         pods = Informer(client, PODS, label_selector=f"{LABEL_LAUNCHER}=virt-launcher")
         installations = Informer(client, KUBEVIRTS)
-        self._informers: list[Informer[Any]] = [machines, instances, pods, installations]
-        self._machines = MachineController(client, self._recorder, machines, instances)
+        self._informers: list[Informer[Any]] = [vms, instances, pods, installations]
+        self._vms = VmController(client, self._recorder, vms, instances)
         self._instances = InstanceController(
             client,
             self._recorder,
@@ -42,12 +42,12 @@ class KubeVirt:
         )
 
     async def run(self) -> None:
-        """Run virtual machines until cancelled."""
+        """Run VMs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._recorder.run())
             for informer in self._informers:
                 tasks.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced.wait()
-            for controller in (self._machines, self._instances):
+            for controller in (self._vms, self._instances):
                 tasks.create_task(run_workers(controller.queue, controller.reconcile, _WORKERS))

@@ -25,7 +25,7 @@ _BUS_DEVICE = re.compile(r"([0-9]{1,3}):([0-9]{1,3})", re.ASCII)
 
 
 class LauncherError(Exception):
-    """The machine cannot be started; the text is KubeVirt's."""
+    """The VM cannot be started; the text is KubeVirt's."""
 
 
 def device_paths(environment: Mapping[str, str], devices: Devices) -> tuple[str, ...]:

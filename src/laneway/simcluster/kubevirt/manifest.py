@@ -100,7 +100,7 @@ def launcher_pod(instance: Instance) -> dict[str, Any]:
 
 
 def _virtual(domain: Mapping[str, Any]) -> dict[str, str]:
-    """What the virtual processors and memory of a machine ask of a node."""
+    """What the virtual processors and memory of a VM ask of a node."""
     found = {}
     cpu = _part(domain, "cpu")
     processors = 1

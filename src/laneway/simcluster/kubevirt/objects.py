@@ -32,7 +32,7 @@ class Template(_Part, frozen=True, kw_only=True):
     spec: Mapping[str, Any] = {}
 
 
-class MachineSpec(_Part, frozen=True, kw_only=True):
+class VmSpec(_Part, frozen=True, kw_only=True):
     """The wish."""
 
     running: bool | None = None
@@ -40,19 +40,19 @@ class MachineSpec(_Part, frozen=True, kw_only=True):
     template: Template = Template()
 
 
-class MachineStatus(VirtualMachineStatus, frozen=True, kw_only=True):
+class VmStatus(VirtualMachineStatus, frozen=True, kw_only=True):
     """What this controller says."""
 
     run_strategy: str = ""
     observed_generation: int = 0
 
 
-class Machine(_Part, frozen=True, kw_only=True):
+class Vm(_Part, frozen=True, kw_only=True):
     """A VirtualMachine."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: MachineSpec = MachineSpec()
-    status: MachineStatus = MachineStatus()
+    spec: VmSpec = VmSpec()
+    status: VmStatus = VmStatus()
 
 
 class Instance(_Part, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Instance(_Part, frozen=True, kw_only=True):
     status: InstanceStatus = InstanceStatus()
 
 
-MACHINES = Resource(GROUP, "v1", "virtualmachines", True, Machine, "VirtualMachine")
+VMS = Resource(GROUP, "v1", "virtualmachines", True, Vm, "VirtualMachine")
 INSTANCES = Resource(
     GROUP, "v1", "virtualmachineinstances", True, Instance, "VirtualMachineInstance"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from laneway.api import find_condition
-from laneway.simcluster.kubevirt.objects import FINAL, Instance, Machine
+from laneway.simcluster.kubevirt.objects import FINAL, Instance, Vm
 
 
 class Strategy:
@@ -24,35 +24,35 @@ class Action(Enum):
     STOP = auto()
 
 
-def strategy_of(machine: Machine) -> str:
+def strategy_of(vm: Vm) -> str:
     """The wish in one word: `running` is the older way to say Always or Halted."""
-    if machine.spec.running is not None:
-        return Strategy.ALWAYS if machine.spec.running else Strategy.HALTED
-    return machine.spec.run_strategy or Strategy.HALTED
+    if vm.spec.running is not None:
+        return Strategy.ALWAYS if vm.spec.running else Strategy.HALTED
+    return vm.spec.run_strategy or Strategy.HALTED
 
 
-def action(machine: Machine, instance: Instance | None) -> Action:
+def action(vm: Vm, instance: Instance | None) -> Action:
     """The next step; whether to wait with a start is for the caller to say."""
-    wish = strategy_of(machine)
+    wish = strategy_of(vm)
     if instance is None:
-        start = wish == Strategy.ALWAYS or (wish == Strategy.RERUN and not _ended_well(machine))
-        return Action.START if start and not machine.metadata.deletion_timestamp else Action.NOTHING
+        start = wish == Strategy.ALWAYS or (wish == Strategy.RERUN and not _ended_well(vm))
+        return Action.START if start and not vm.metadata.deletion_timestamp else Action.NOTHING
     if instance.metadata.deletion_timestamp:
         return Action.NOTHING
     phase = instance.status.phase
     again = (wish == Strategy.ALWAYS and phase in FINAL) or (
         wish == Strategy.RERUN and phase == "Failed"
     )
-    stop = machine.metadata.deletion_timestamp or wish == Strategy.HALTED or again
+    stop = vm.metadata.deletion_timestamp or wish == Strategy.HALTED or again
     return Action.STOP if stop else Action.NOTHING
 
 
-def printable(machine: Machine, instance: Instance | None, *, crashing: bool) -> str:
+def printable(vm: Vm, instance: Instance | None, *, crashing: bool) -> str:
     """The status in a word, for people."""
-    if machine.metadata.deletion_timestamp:
+    if vm.metadata.deletion_timestamp:
         return "Terminating"
     if instance is None:
-        wanted = action(machine, None) is Action.START
+        wanted = action(vm, None) is Action.START
         return ("CrashLoopBackOff" if crashing else "Starting") if wanted else "Stopped"
     if instance.status.phase == "Succeeded":
         return "Stopped"
@@ -68,7 +68,7 @@ def printable(machine: Machine, instance: Instance | None, *, crashing: bool) ->
     return "Starting"
 
 
-def _ended_well(machine: Machine) -> bool:
+def _ended_well(vm: Vm) -> bool:
     """Whether the last instance is gone because its guest had shut down: it stays off."""
-    status = machine.status
+    status = vm.status
     return status.run_strategy == Strategy.RERUN and status.printable_status == "Stopped"

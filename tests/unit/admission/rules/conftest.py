@@ -82,7 +82,7 @@ class Scene:
         self.world.claims.put(claim)
         return claim
 
-    def machine(
+    def vm(
         self,
         name: str,
         *devices: str,
@@ -91,7 +91,7 @@ class Scene:
         runs: bool = False,
         **metadata: Any,
     ) -> None:
-        """A virtual machine in namespace default that names devices."""
+        """A VM in namespace default that names devices."""
         domain = {
             "devices": {"hostDevices": [{"name": d, "deviceName": resource} for d in devices]}
         }
@@ -99,7 +99,7 @@ class Scene:
         if record:
             meta["annotations"] = {"harvesterhci.io/deviceAllocationDetails": record}
         spec = {"running": runs, "template": {"spec": {"domain": domain}}}
-        self.put("machines", VirtualMachine, {"metadata": meta, "spec": spec})
+        self.put("vms", VirtualMachine, {"metadata": meta, "spec": spec})
         if runs:
             raw = {
                 "metadata": {"name": name, "namespace": "default"},

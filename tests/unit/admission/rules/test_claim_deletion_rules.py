@@ -38,8 +38,8 @@ def test_a_claim_that_nobody_uses_is_deleted(scene: Any) -> None:
 RECORD = f'{{"hostdevices":{{"nvidia.com/X":["{NAME}"]}}}}'
 
 
-def test_a_claim_in_use_with_a_running_machine(scene: Any, reasons: Reasons) -> None:
-    scene.machine("vm-a", "free-text", record=RECORD, runs=True)
+def test_a_claim_in_use_with_a_running_vm(scene: Any, reasons: Reasons) -> None:
+    scene.vm("vm-a", "free-text", record=RECORD, runs=True)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
     assert reasons(verdict) == ["ClaimInUse"]
     key_words = f"pcideviceclaim {NAME} is already in use with VM default/vm-a"
@@ -47,14 +47,14 @@ def test_a_claim_in_use_with_a_running_machine(scene: Any, reasons: Reasons) -> 
     assert "it runs" in words(verdict)
 
 
-def test_a_claim_kept_for_a_stopped_machine(scene: Any) -> None:
-    scene.machine("vm-a", "free-text", record=RECORD)
+def test_a_claim_kept_for_a_stopped_vm(scene: Any) -> None:
+    scene.vm("vm-a", "free-text", record=RECORD)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
     assert "it is stopped; the device stays reserved for it" in words(verdict)
 
 
-def test_a_claim_that_a_machine_names_which_never_ran(scene: Any) -> None:
-    scene.machine("vm-a", NAME)
+def test_a_claim_that_a_vm_names_which_never_ran(scene: Any) -> None:
+    scene.vm("vm-a", NAME)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
     assert "VM default/vm-a" in words(verdict)
     assert "has not started" in words(verdict)
@@ -65,10 +65,8 @@ def test_a_claim_that_the_kubelet_gave_to_a_pod(scene: Any) -> None:
     assert "pod lab/p-1" in words(scene.judge(RULES, "DELETE", old=claim))
 
 
-def test_a_right_to_administer_does_not_take_devices_from_machines(
-    scene: Any, reasons: Reasons
-) -> None:
-    scene.machine("vm-a", NAME)
+def test_a_right_to_administer_does_not_take_devices_from_vms(scene: Any, reasons: Reasons) -> None:
+    scene.vm("vm-a", NAME)
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU, "bob"), rights=ADMINISTER)
     assert reasons(verdict) == ["ClaimInUse"]
 
@@ -120,7 +118,7 @@ def test_what_follows_from_another_deletion_is_nobodys_in_particular(scene: Any,
 @COLLECTORS
 def test_but_no_device_goes_that_somebody_has(scene: Any, reasons: Reasons, user: str) -> None:
     scene.pci(GPU)
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     claim = scene.claimed(GPU, "bob")
     verdict = scene.judge(RULES, "DELETE", old=claim, user=user)
     assert reasons(verdict) == ["ClaimInUse"]
@@ -129,25 +127,25 @@ def test_but_no_device_goes_that_somebody_has(scene: Any, reasons: Reasons, user
 
 @COLLECTORS
 def test_unless_it_has_gone_already(scene: Any, user: str) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     assert scene.judge(RULES, "DELETE", old=scene.claimed(GPU, "bob"), user=user).allowed
 
 
 def test_a_claim_of_a_node_that_is_gone_may_go(scene: Any) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     claim = scene.claimed(GPU, "bob", metadata=OWNERS)
     scene.node_leaves()
     assert scene.judge(RULES, "DELETE", old=claim).allowed
 
 
 def test_a_claim_of_a_node_that_is_being_deleted_may_go(scene: Any) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     meta = {"name": "node1", "deletionTimestamp": "2026-01-01T00:00:00Z"}
     scene.put("nodes", CoreNode, {"metadata": meta})
     assert scene.judge(RULES, "DELETE", old=scene.claimed(GPU)).allowed
 
 
 def test_what_is_being_deleted_may_be_deleted_again(scene: Any) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     going = scene.claimed(GPU, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     assert scene.judge(RULES, "DELETE", old=going).allowed

@@ -418,7 +418,7 @@ def test_a_resource_name_that_is_none(scene: Any, text: str, fine: bool) -> None
 
 def test_a_device_that_leaves_its_pool(scene: Any) -> None:
     status = {"resourceName": "nvidia.com/X"}
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     old = scene.claimed(GPU, status=status)
     new = scene.claim(GPU, spec={"disableResourcePooling": True}, status=status)
     (warning,) = scene.judge(RULES, "UPDATE", old=old, new=new).warnings
@@ -431,7 +431,7 @@ def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
     old = scene.claimed(GPU, status={"resourceName": "nvidia.com/X"})
     (warning,) = scene.judge(RULES, "UPDATE", old=old, new=alone).warnings
     assert "VMs that request nvidia.com/X do not get it" in warning
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     unnamed = scene.claim(GPU)
     assert scene.judge(RULES, "UPDATE", old=unnamed, new=alone).warnings == ()
 
@@ -439,7 +439,7 @@ def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
 def test_whoever_deletes_the_claim_of_the_last_free_device_is_told_who_waits_for_it(
     scene: Any,
 ) -> None:
-    waits = Demand(Who(WhoKind.MACHINE, "lab", "vm-b"), Phase.STOPPED, {"nvidia.com/X": 1})
+    waits = Demand(Who(WhoKind.VM, "lab", "vm-b"), Phase.STOPPED, {"nvidia.com/X": 1})
     scene.known = build(Facts((DeviceFact("node1", "nvidia.com/X", NAME),), (waits,)))
     old = scene.claimed(GPU, status={"resourceName": "nvidia.com/X"})
     verdict = scene.judge(RULES, "DELETE", old=old)

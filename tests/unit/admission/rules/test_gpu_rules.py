@@ -53,7 +53,7 @@ def test_a_gpu_whose_vgpus_are_disabled_is_disabled(scene: Any) -> None:
 
 def test_a_gpu_with_a_vgpu_in_use(scene: Any, reasons: Reasons) -> None:
     vgpu(scene, enabled=False)
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     verdict = update(scene, gpu(), gpu(enabled=False))
     assert reasons(verdict) == ["DeviceInUse"]
     assert f"device {VGPU} is in use with VM default/vm-a" in words(verdict)
@@ -71,12 +71,12 @@ def test_an_agent_sees_itself_which_vgpus_there_are_but_not_who_names_them(
 ) -> None:
     vgpu(scene, enabled=True)
     assert update(scene, gpu(), gpu(enabled=False), user=agent).allowed
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     assert reasons(update(scene, gpu(), gpu(enabled=False), user=agent)) == ["DeviceInUse"]
 
 
 def test_a_vgpu_whose_object_only_the_gpu_tells_of(scene: Any, reasons: Reasons) -> None:
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     assert reasons(update(scene, gpu(), gpu(enabled=False))) == ["DeviceInUse"]
 
 
@@ -100,7 +100,7 @@ def test_a_mode_that_takes_vgpus_away(
     assert update(scene, old, new).allowed
     vgpu(scene, enabled=True)
     assert reasons(update(scene, old, new)) == ([] if fine else ["VgpusEnabled"])
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     expected = [] if fine else ["DeviceInUse", "VgpusEnabled"]
     assert reasons(update(scene, old, new)) == expected
 

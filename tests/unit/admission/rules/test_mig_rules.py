@@ -169,7 +169,7 @@ def test_but_not_where_it_leaves_no_room_for_a_vgpu_in_use(scene: Any, reasons: 
     old = mig({"1g.5gb": 2, "3g.20gb": 1}, enabled=True, there=there, status="synced")
     vgpu(scene, instance=2)
     assert update(scene, old, mig({"3g.20gb": 1}, enabled=True)).allowed
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     assert reasons(update(scene, old, mig({"3g.20gb": 1}, enabled=True))) == ["DeviceInUse"]
     assert update(scene, old, mig({"1g.5gb": 1}, enabled=True)).allowed, "one is left for it"
 
@@ -181,7 +181,7 @@ def test_disabling_with_an_enabled_vgpu(scene: Any, reasons: Reasons, agent: str
     assert reasons(verdict) == ["VgpusEnabled"]
     assert f"cannot disable MIGConfiguration {NAME} as vGPU {VGPU} is enabled" in words(verdict)
     assert update(scene, old, new, user=agent).allowed
-    scene.machine("vm-a", VGPU)
+    scene.vm("vm-a", VGPU)
     assert reasons(update(scene, old, new, user=agent)) == ["DeviceInUse"]
 
 

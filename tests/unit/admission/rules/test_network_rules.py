@@ -98,8 +98,8 @@ def test_the_functions_that_there_are_now_count(scene: Any, reasons: Reasons) ->
     assert reasons(verdict) == ["VfsClaimed"]
 
 
-def test_a_function_that_a_machine_names(scene: Any, reasons: Reasons, agent: str) -> None:
-    scene.machine("vm-a", VF_NAMES[0])
+def test_a_function_that_a_vm_names(scene: Any, reasons: Reasons, agent: str) -> None:
+    scene.vm("vm-a", VF_NAMES[0])
     for user in ("alice", agent):
         verdict = update(scene, 2, 0, user=user)
         assert reasons(verdict) == ["DeviceInUse"]

@@ -69,7 +69,7 @@ STORES: dict[str, type[Any]] = {
     "layouts": VGPULayout,
     "usb_devices": USBDevice,
     "usb_claims": USBDeviceClaim,
-    "machines": VirtualMachine,
+    "vms": VirtualMachine,
     "instances": VirtualMachineInstance,
     "pods": Pod,
 }
@@ -212,7 +212,7 @@ def judged(kind: type[Any], old: Any, new: Any, world: World, user: str = "alice
 
 often = settings(
     max_examples=many(60),
-    deadline=None,  # the machine may be busy
+    deadline=None,  # the VM may be busy
 )
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 

@@ -96,21 +96,21 @@ def test_the_usb_claim_of_another_user(scene: Any, reasons: Reasons) -> None:
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_a_usb_claim_that_a_machine_names(scene: Any, reasons: Reasons, runs: bool) -> None:
-    scene.machine("vm-a", NAME, runs=runs)
+def test_a_usb_claim_that_a_vm_names(scene: Any, reasons: Reasons, runs: bool) -> None:
+    scene.vm("vm-a", NAME, runs=runs)
     verdict = scene.judge(RULES, "DELETE", old=claim())
     assert reasons(verdict) == ["ClaimInUse"]
     assert f"usbdeviceclaim {NAME} is still in use by VM default/vm-a" in words(verdict)
 
 
 def test_a_usb_claim_that_nobody_names(scene: Any) -> None:
-    scene.machine("vm-a", "another")
+    scene.vm("vm-a", "another")
     assert scene.judge(RULES, "DELETE", old=claim()).allowed
 
 
 @pytest.mark.parametrize("node", ["node1", ""])
 def test_a_usb_claim_of_a_node_that_is_gone(scene: Any, node: str) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     device(scene)
     scene.node_leaves()
     assert scene.judge(RULES, "DELETE", old=claim("bob", node=node)).allowed
@@ -119,7 +119,7 @@ def test_a_usb_claim_of_a_node_that_is_gone(scene: Any, node: str) -> None:
 # --------------------------------------------------------------------- objects of the agents
 
 
-def test_the_object_of_a_usb_device_that_machines_can_use(
+def test_the_object_of_a_usb_device_that_vms_can_use(
     scene: Any, reasons: Reasons, agent: str
 ) -> None:
     found = device(scene, enabled=True)
@@ -171,7 +171,7 @@ def test_a_resource_name_that_is_none_on_a_pci_device(scene: Any) -> None:
 
 def test_the_collector_takes_no_device_that_somebody_has(scene: Any, reasons: Reasons) -> None:
     collector = "system:serviceaccount:kube-system:generic-garbage-collector"
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     assert scene.judge(RULES, "DELETE", old=claim("bob"), user=collector).allowed
     device(scene)
     verdict = scene.judge(RULES, "DELETE", old=claim("bob"), user=collector)

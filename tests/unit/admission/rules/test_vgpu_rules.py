@@ -188,7 +188,7 @@ def test_what_was_stored_before_may_stay(scene: Any) -> None:
     """Labels of an object that would not be admitted today."""
     odd = vgpu("NVIDIA A2-3Q", enabled=True)
     labelled = vgpu("NVIDIA A2-3Q", enabled=True, metadata={"labels": {"a": "b"}})
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     assert update(scene, odd, labelled).allowed
 
 
@@ -201,7 +201,7 @@ def test_a_vgpu_in_use_is_neither_disabled_nor_changed(
     scene: Any, reasons: Reasons, agent: str, runs: bool, as_user: str
 ) -> None:
     user = agent if as_user == "agent" else "alice"
-    scene.machine("vm-a", NAME, runs=runs)
+    scene.vm("vm-a", NAME, runs=runs)
     old = vgpu(Q2, enabled=True, carries=Q2)
     for new in (vgpu(Q2), vgpu(Q4, enabled=True)):
         verdict = update(scene, old, new, user=user)
@@ -210,7 +210,7 @@ def test_a_vgpu_in_use_is_neither_disabled_nor_changed(
 
 
 def test_a_vgpu_that_is_not_there_is_nobodys_to_lose(scene: Any) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     assert update(scene, vgpu(Q2), vgpu(Q4)).allowed
 
 
@@ -244,7 +244,7 @@ def test_an_object_that_no_watch_has_shown_yet(scene: Any, reasons: Reasons) -> 
 def test_a_wish_that_follows_its_card_to_another_slot(
     scene: Any, reasons: Reasons, agent: str
 ) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     old = vgpu(Q2, enabled=True, metadata={"resourceVersion": "41"})
     for version, fine in (("41", True), ("40", False)):
         new = vgpu(Q4, enabled=True, metadata={"annotations": {ANNOTATION_MOVED: version}})
@@ -254,7 +254,7 @@ def test_a_wish_that_follows_its_card_to_another_slot(
 
 def test_whoever_takes_the_last_free_one_is_told_who_waits_for_it(scene: Any) -> None:
     resource = "nvidia.com/NVIDIA_A2-2Q"
-    stopped = Demand(Who(WhoKind.MACHINE, "lab", "vm-b"), Phase.STOPPED, {resource: 1})
+    stopped = Demand(Who(WhoKind.VM, "lab", "vm-b"), Phase.STOPPED, {resource: 1})
     mine, other = (DeviceFact("node1", resource, one) for one in (NAME, "node1-000008005"))
     old, new = vgpu(Q2, enabled=True, resourceName=resource), vgpu(Q2)
     scene.known = build(Facts((mine,), (stopped,)))
@@ -296,7 +296,7 @@ def test_a_vgpu_that_is_made_by_hand(scene: Any, reasons: Reasons, agent: str) -
 
 
 def test_a_vgpu_in_use_is_not_deleted(scene: Any, reasons: Reasons, agent: str) -> None:
-    scene.machine("vm-a", NAME)
+    scene.vm("vm-a", NAME)
     assert reasons(scene.judge(RULES, "DELETE", old=vgpu())) == ["DeviceInUse"]
     assert scene.judge(RULES, "DELETE", old=vgpu(), user=agent).allowed
     scene.node_leaves()

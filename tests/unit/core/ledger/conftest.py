@@ -18,7 +18,7 @@ class Write:
 
     @staticmethod
     def vm(name: str, namespace: str = "default") -> Who:
-        return Who(WhoKind.MACHINE, namespace, name)
+        return Who(WhoKind.VM, namespace, name)
 
     @staticmethod
     def pod(name: str, namespace: str = "default") -> Who:

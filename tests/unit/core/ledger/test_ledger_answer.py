@@ -25,8 +25,8 @@ def made(devices: list[Any], *demands: Demand, nodes: Any = None) -> Ledger:
     return build(Facts(tuple(devices), demands, nodes))
 
 
-def asked(ledger: Ledger, resources: dict[str, int], machines: int = 1, **more: Any) -> Answer:
-    return can_start(ledger, Request(resources=resources, machines=machines, **more))
+def asked(ledger: Ledger, resources: dict[str, int], vms: int = 1, **more: Any) -> Answer:
+    return can_start(ledger, Request(resources=resources, vms=vms, **more))
 
 
 def test_yes_names_the_nodes_with_room(write: Any) -> None:
@@ -69,7 +69,7 @@ def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
     assert answer.started == 2
     [refusal] = answer.refusals
     assert isinstance(refusal, InsufficientDevices)
-    assert (refusal.machines, refusal.possible) == (3, 2)
+    assert (refusal.vms, refusal.possible) == (3, 2)
     assert "2 requested by each of 3 VMs, and there is enough for 2" in refusal.words
 
 
@@ -127,9 +127,7 @@ def test_labels_that_no_node_has_are_told(write: Any) -> None:
 
 
 @pytest.mark.parametrize("resources", [{}, {"nvidia.com/NVIDIA_A2-2Q": 0}, {"example.com/X": -3}])
-def test_machines_that_ask_for_nothing_can_always_start(
-    write: Any, resources: dict[str, int]
-) -> None:
+def test_vms_that_ask_for_nothing_can_always_start(write: Any, resources: dict[str, int]) -> None:
     assert asked(made([]), resources, 5).yes
 
 
@@ -157,13 +155,13 @@ def test_an_edit_to_another_resource_says_what_is_given_back(write: Any) -> None
     assert answer.change == ((write.small, -2), (write.large, 1))
 
 
-def test_what_a_stopped_machine_reserves_is_there_for_itself(write: Any) -> None:
+def test_what_a_stopped_vm_reserves_is_there_for_itself(write: Any) -> None:
     ledger = made(write.devices("n1", 2), write.stopped("a", {write.small: 2}))
     assert not asked(ledger, {write.small: 1}).yes
     assert asked(ledger, {write.small: 1}, replacing=(write.vm("a"),)).yes
 
 
-def test_a_machine_that_stays_as_it_is_needs_nothing_even_if_its_device_is_ill(write: Any) -> None:
+def test_a_vm_that_stays_as_it_is_needs_nothing_even_if_its_device_is_ill(write: Any) -> None:
     devices = write.devices("n1", 1, owners=[write.vm("a")], unhealthy="Xid 79")
     ledger = made(devices, write.running("a", "n1"))
     answer = asked(ledger, {write.small: 1}, replacing=(write.vm("a"),))
@@ -178,21 +176,21 @@ def test_an_ill_device_that_is_given_back_is_not_free(write: Any) -> None:
     assert "node n1 has 0 free of 2 (2 unavailable: Xid 79)" in refusal.words
 
 
-def test_a_machine_that_moves_to_another_node_is_no_one_that_stays(write: Any) -> None:
+def test_a_vm_that_moves_to_another_node_is_no_one_that_stays(write: Any) -> None:
     devices = [*write.devices("n1", 1, owners=[write.vm("a")]), *write.devices("n2", 1)]
     ledger = made(devices, write.running("a", "n1"))
     answer = asked(ledger, {write.small: 1}, replacing=(write.vm("a"),), nodes=("n2",))
     assert (answer.yes, answer.kept, answer.room) == (True, 0, (("n2", 1),))
 
 
-def test_a_stopped_machine_that_is_short_is_no_one_that_stays(write: Any) -> None:
+def test_a_stopped_vm_that_is_short_is_no_one_that_stays(write: Any) -> None:
     ledger = made(write.devices("n1", 0) + write.devices("n2", 1, write.large), write.stopped("a"))
     answer = asked(ledger, {write.small: 1}, replacing=(write.vm("a"),))
     assert (answer.yes, answer.kept) == (False, 0)
 
 
 def pool(write: Any, count: int, free: int) -> tuple[Ledger, tuple[Any, ...]]:
-    """So many machines with a small device each on one node, and so many free ones."""
+    """So many VMs with a small device each on one node, and so many free ones."""
     owners = [write.vm(f"web-{number}") for number in range(count)]
     devices = write.devices("n1", count + free, owners=owners)
     demands = [write.running(owner.name, "n1") for owner in owners]
@@ -233,7 +231,7 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
     assert "1 free of 4 (3 held by VM default/web-0 (1), VM default/web-1 (1)" in short.words
 
 
-def test_a_roll_out_goes_on_with_what_old_machines_give_back(write: Any) -> None:
+def test_a_roll_out_goes_on_with_what_old_vms_give_back(write: Any) -> None:
     """2 of 4 are free. Each step takes two and gives back one, so the third is one too many."""
     ledger, old = pool(write, 2, 2)
     assert asked(ledger, {write.small: 2}, 2, replacing=old).yes
@@ -260,8 +258,8 @@ def test_a_roll_out_where_nothing_may_change_is_stuck(write: Any) -> None:
     assert isinstance(stuck, RolloutBlocked)
 
 
-def test_machines_that_do_not_run_go_first(write: Any) -> None:
-    """What the stopped one keeps is enough for the new machine, what the other has is not."""
+def test_vms_that_do_not_run_go_first(write: Any) -> None:
+    """What the stopped one keeps is enough for the new VM, what the other has is not."""
     devices = write.devices("n1", 4, owners=[write.vm("a")])
     running, stopped = write.running("a", "n1"), write.stopped("b", {write.small: 3})
     ledger = made(devices, running, stopped)

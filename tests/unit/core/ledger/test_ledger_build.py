@@ -87,7 +87,7 @@ def test_who_is_on_a_node_comes_before_who_may_go_anywhere(write: Any) -> None:
     assert who_has(ledger, State.WANTED) == {"n1-small-0": "VM default/a"}
 
 
-def test_a_stopped_machine_keeps_the_devices_that_it_had(write: Any) -> None:
+def test_a_stopped_vm_keeps_the_devices_that_it_had(write: Any) -> None:
     devices = [*write.devices("n1", 3), *write.devices("n2", 3)]
     ledger = made(devices, write.stopped("a", last=("n2-small-2",)))
     assert who_has(ledger, State.RESERVED) == {"n2-small-2": "VM default/a"}
@@ -102,7 +102,7 @@ def test_it_goes_elsewhere_when_not_everything_fits_there_any_more(write: Any) -
     assert set(who_has(ledger, State.RESERVED)) == {"n2-small-0", "n2-small-1"}
 
 
-def test_all_that_a_machine_asks_for_is_on_one_node(write: Any) -> None:
+def test_all_that_a_vm_asks_for_is_on_one_node(write: Any) -> None:
     devices = [
         *write.devices("n1", 1),
         *write.devices("n2", 1, write.large),
@@ -159,13 +159,13 @@ def test_devices_of_a_node_that_the_cluster_does_not_have_are_not_free(write: An
     assert ledger.free[write.small] == {}
 
 
-def test_a_machine_of_which_a_pod_ends_keeps_one_device_and_not_two(write: Any) -> None:
+def test_a_vm_of_which_a_pod_ends_keeps_one_device_and_not_two(write: Any) -> None:
     devices = write.devices("n1", 2, owners=[write.vm("a")])
     ledger = made(devices, write.stopped("a"))
     assert ledger.stocks["n1", write.small].counts == Counts(2, held=1, free=1)
 
 
-def test_what_a_dead_node_still_says_a_machine_has_is_no_use_elsewhere(write: Any) -> None:
+def test_what_a_dead_node_still_says_a_vm_has_is_no_use_elsewhere(write: Any) -> None:
     dead = write.devices("n1", 1, owners=[write.vm("a")])
     young = write.pending("b", created="2026-02-01T00:00:00Z")
     nodes = write.nodes("n2", n1="the node is not ready")
@@ -180,7 +180,7 @@ def test_what_a_dead_node_still_says_a_machine_has_is_no_use_elsewhere(write: An
     }
 
 
-def test_what_a_machine_has_on_another_node_is_no_use_where_it_is(write: Any) -> None:
+def test_what_a_vm_has_on_another_node_is_no_use_where_it_is(write: Any) -> None:
     dead = write.devices("n1", 1, owners=[write.vm("a")])
     alive = write.devices("n2", 2)
     nodes = write.nodes("n2", n1="the node is not ready")

@@ -133,18 +133,18 @@ REQUESTS = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 3), min_si
 
 @given(FACTS, REQUESTS, st.integers(1, 5))
 def test_the_answer_is_what_would_come_of_it(
-    facts: Facts, resources: dict[str, int], machines: int
+    facts: Facts, resources: dict[str, int], vms: int
 ) -> None:
     """So many can start as get devices when they are added after all others."""
-    answer = can_start(build(facts), Request(resources=resources, machines=machines))
+    answer = can_start(build(facts), Request(resources=resources, vms=vms))
     added = tuple(
-        Demand(Who(WhoKind.MACHINE, "new", str(number)), Phase.STOPPED, resources, created="9")
-        for number in range(machines)
+        Demand(Who(WhoKind.VM, "new", str(number)), Phase.STOPPED, resources, created="9")
+        for number in range(vms)
     )
     after = build(msgspec.structs.replace(facts, demands=facts.demands + added))
     short = {shortage.who for shortage in after.shortages}
     assert sum(one.who not in short for one in added) == answer.started
-    assert answer.yes == (answer.started == machines)
+    assert answer.yes == (answer.started == vms)
 
 
 RUNNING = st.lists(DEVICES, max_size=16).map(
@@ -160,23 +160,23 @@ RUNNING = st.lists(DEVICES, max_size=16).map(
 
 @given(RUNNING, REQUESTS, st.integers(1, 5))
 def test_who_is_replaced_counts_as_if_he_were_gone(
-    facts: Facts, resources: dict[str, int], machines: int
+    facts: Facts, resources: dict[str, int], vms: int
 ) -> None:
     ledger = build(facts)
     everybody = tuple(ledger.demands)
-    request = Request(resources=resources, machines=machines, replacing=everybody)
+    request = Request(resources=resources, vms=vms, replacing=everybody)
     merged = [entry.device for stock in ledger.stocks.values() for entry in stock.entries()]
     nobody = Facts(tuple(msgspec.structs.replace(fact, owner=None) for fact in merged))
-    alone = can_start(build(nobody), Request(resources=resources, machines=machines))
+    alone = can_start(build(nobody), Request(resources=resources, vms=vms))
     assert can_start(ledger, request).started == alone.started
 
 
 @given(RUNNING, REQUESTS, st.integers(1, 5), st.integers(1, 3), st.integers(0, 3))
 def test_what_can_be_done_step_by_step_can_be_done_at_once(
-    facts: Facts, resources: dict[str, int], machines: int, surge: int, unavailable: int
+    facts: Facts, resources: dict[str, int], vms: int, surge: int, unavailable: int
 ) -> None:
     ledger = build(facts)
-    at_once = Request(resources=resources, machines=machines, replacing=tuple(ledger.demands))
+    at_once = Request(resources=resources, vms=vms, replacing=tuple(ledger.demands))
     stepwise = msgspec.structs.replace(at_once, surge=surge, unavailable=unavailable)
     answer, best = can_start(ledger, stepwise), can_start(ledger, at_once)
     assert answer.started <= best.started
@@ -188,18 +188,18 @@ def test_what_can_be_done_step_by_step_can_be_done_at_once(
 def test_every_question_has_an_answer_in_one_line_each(
     facts: Facts,
     resources: dict[str, int],
-    machines: int,
+    vms: int,
     selector: dict[str, str],
     replacing: tuple[Who, ...],
 ) -> None:
     ledger = build(facts)
     request = Request(
-        resources={**resources, "r/unknown": machines},
-        machines=machines,
+        resources={**resources, "r/unknown": vms},
+        vms=vms,
         selector=selector,
         replacing=replacing,
         surge=1,
     )
     answer = can_start(ledger, request)
-    assert answer.yes or answer.kept + answer.started < answer.machines
+    assert answer.yes or answer.kept + answer.started < answer.vms
     assert all(refusal.words.isprintable() for refusal in answer.refusals)

@@ -1,1 +1,0 @@
-"""Admission of virtual machines: what of their devices is refused, and what is made right."""

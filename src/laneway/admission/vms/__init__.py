@@ -1,0 +1,1 @@
+"""Admission of VMs: what of their devices is refused, and what is made right."""

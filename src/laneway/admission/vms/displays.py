@@ -1,0 +1,53 @@
+"""Which vGPU of a VM has the display.
+
+At most one display of a VM can have ramFB, the framebuffer until the guest has its driver.
+KubeVirt gives it to the first mediated device by itself, but only while no entry of `gpus` says
+anything about a display; some releases then turn it on for each entry that says nothing. So all
+mediated devices say it: where the user has given a display with ramFB to one, the others have none.
+Where he has only switched things off, the first that he left alone has it.
+
+An entry of a PCI function has a display only if it says so, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from laneway.admission.vms.gpus import frameworks
+from laneway.admission.world import MEDIATED, World
+
+_PRIMARY = {"enabled": True, "ramFB": {"enabled": True}}
+_NONE = {"enabled": False}
+
+
+def with_displays(entries: Sequence[Any], world: World) -> list[Any]:
+    """The entries of `gpus`, each mediated device saying whether it has the display."""
+    told = list(entries)
+    mediated = [place for place, one in enumerate(told) if frameworks(one, world) == {MEDIATED}]
+    if len(mediated) < 2 and not any(_display(one) is not None for one in told):
+        return told
+    shown = any(has_ramfb(_display(one)) for one in told)
+    for place in mediated:
+        if _display(told[place]) is not None:
+            continue
+        options = told[place].get("virtualGPUOptions")
+        said = options if isinstance(options, Mapping) else {}
+        display = _NONE if shown else _PRIMARY
+        told[place] = {**told[place], "virtualGPUOptions": {**said, "display": dict(display)}}
+        shown = True
+    return told
+
+
+def has_ramfb(display: Mapping[str, Any] | None) -> bool:
+    """Whether KubeVirt counts it as a display with ramFB: what is not said is on."""
+    if display is None or display.get("enabled") is False:
+        return False
+    ramfb = display.get("ramFB")
+    return not isinstance(ramfb, Mapping) or ramfb.get("enabled") is not False
+
+
+def _display(entry: Any) -> Mapping[str, Any] | None:
+    options = entry.get("virtualGPUOptions") if isinstance(entry, Mapping) else None
+    display = options.get("display") if isinstance(options, Mapping) else None
+    return display if isinstance(display, Mapping) else None
