@@ -364,7 +364,7 @@ async def test_what_was_wished_of_a_card_that_is_gone_makes_room_and_is_told(clu
     assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4}
     assert await wished(cluster) == {name(vf(NEXT, 0)): Q4}
     told = await events(cluster, agent, name(NEXT))
-    assert f"What was wished here of {gone}, which has gone, is given up." in told["Renumbered"]
+    assert f"The configuration of {gone}, which is gone, is dropped." in told["Renumbered"]
 
 
 async def test_a_reboot_without_a_move_writes_no_wish(cluster: Any) -> None:

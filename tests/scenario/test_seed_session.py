@@ -98,7 +98,7 @@ async def test_the_session(session):
     full = await session.all_offer(left, set())
     assert len(cluster.carried(host)) == most
     for vgpu in full:
-        assert f"None can be made: The GPU carries {most} x {eight}." in cluster.message(vgpu)
+        assert f"None can be configured: The GPU carries {most} x {eight}." in cluster.message(vgpu)
 
     await cluster.ask(left[0], eight)
     refused = await cluster.answer(left[0], "ProfileExhausted")

@@ -79,8 +79,8 @@ class AccessReviews:
                 who = (access.whose or requester).username
                 log.warning("whether %s may %s: %s", who, _words(access), answer)
                 warnings.append(
-                    f"Whether {quoted(who)} may {_words(access)} could not be asked, so it counts "
-                    f"as not allowed: {answer}"
+                    f"Whether {quoted(who)} may {_words(access)} could not be checked, so it "
+                    f"counts as not allowed: {answer}"
                 )
             elif isinstance(answer, BaseException):
                 raise answer

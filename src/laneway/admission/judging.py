@@ -125,8 +125,8 @@ class Judging:
         if kind is None:
             what = f"{quoted(question.resource)} of {quoted(question.group)}"
             warning = (
-                f"Laneway has no rules for {what}, and lets all of them pass. The configuration of "
-                "its webhooks asks for too much."
+                f"Laneway has no rules for {what}, so all of them pass. The configuration of its "
+                "webhooks selects too much."
             )
             return Judged(Answer(warnings=(warning,)), OTHER, OTHER, Outcome.ALLOWED)
         try:
@@ -243,7 +243,7 @@ def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeErr
     words = f"{kind.name} {quoted(_title(question))} cannot be read: {error}."
     if operation == Operation.DELETE or _may_pass(kind, question):
         return Answer(warnings=(f"{words} Laneway has not judged it.",))
-    words = f"{words} Correct it, or delete it and make it anew."
+    words = f"{words} Correct it, or delete it and create it again."
     causes = (Cause(UNREADABLE, words),)
     return Answer(Denial(HTTPStatus.BAD_REQUEST, "BadRequest", words, causes))
 
@@ -255,9 +255,11 @@ def _may_pass(kind: Kind, question: Question) -> bool:
 
 
 def _failed(kind: Kind, question: Question) -> Answer:
-    words = "Laneway failed to judge this, which is a defect of Laneway: the log of its webhook has"
+    words = (
+        "Laneway could not check this because of a defect of Laneway; the log of its webhook has"
+    )
     if _may_pass(kind, question):
-        return Answer(warnings=(f"{words} more. It passed without being judged.",))
+        return Answer(warnings=(f"{words} more. It passed unchecked.",))
     words = f"{words} more. Nothing was written."
     return Answer(Denial(HTTPStatus.FORBIDDEN, "Forbidden", words, (Cause(FAILED, words),)))
 

@@ -85,13 +85,13 @@ def application(
             async with turns.turn(peer):
                 question = review.read(body, peer)
         except MalformedError as error:
-            log.warning("no review can be made of a request: %s", error)
+            log.warning("cannot read a request: %s", error)
             judged = _no_verdict(
                 HTTPStatus.BAD_REQUEST, "BadRequest", str(error), Outcome.MALFORMED
             )
             return error.version, error.uid, HTTPStatus.BAD_REQUEST, judged
         if missing := sorted(not_ready()):
-            words = f"Laneway's webhook does not know the cluster yet: {', '.join(missing)}"
+            words = f"Laneway's webhook has not read the cluster yet: {', '.join(missing)}"
             judged = _no_verdict(
                 HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", words, Outcome.NOT_READY
             )
@@ -133,8 +133,8 @@ async def _read(request: web.Request, bodies: _Bodies, peer: str) -> bytes:
     except TimeoutError:
         raise _Refused(HTTPStatus.REQUEST_TIMEOUT, "the body is too slow") from None
     except (web.RequestPayloadError, OSError) as error:
-        log.info("a request broke off: %s", error)
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the body broke off") from None
+        log.info("a request was interrupted: %s", error)
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the body was interrupted") from None
 
 
 class _Bodies:

@@ -104,7 +104,8 @@ class TlsFiles:
             except (ssl.SSLError, OSError, ValueError) as error:
                 why = getattr(error, "reason", None) or str(error)
                 raise _BadPairError(
-                    f"{self._cert_file} and {self._key_file} are no certificate and its key: {why}"
+                    f"{self._cert_file} and {self._key_file} are not a certificate and its key: "
+                    f"{why}"
                 ) from None
             self.context.load_cert_chain(certificate, key, password="")
         self._served = pair

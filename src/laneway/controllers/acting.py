@@ -233,7 +233,12 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if error := read_failed(self.inventory, PciAddress.parse(self.address(stored))):
             if self._unreadable.get(name) != error:
                 self._unreadable[name] = error
-                self._say(stored, READ_FAILED, f"Left alone meanwhile: {error}.", warning=True)
+                self._say(
+                    stored,
+                    READ_FAILED,
+                    f"Not changed, because the device cannot be read: {error}.",
+                    warning=True,
+                )
             return None
         self._unreadable.pop(name, None)
         if other := self.context.identity.other(stored):

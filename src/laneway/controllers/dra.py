@@ -133,8 +133,8 @@ class Slices:
             except NotFoundError:
                 if not told:
                     log.warning(
-                        "the API server does not serve resource.k8s.io/v1, which Kubernetes 1.34 "
-                        "brought: devices are not published for claims; device plugins go on"
+                        "the API server does not serve resource.k8s.io/v1, which needs Kubernetes "
+                        "1.34: devices are not published for claims; device plugins continue"
                     )
                 told = True
                 self.known.set()
@@ -151,7 +151,7 @@ class Slices:
             except (NotFoundError, ForbiddenError):
                 return  # Without the API, or without rights to it, nothing was published.
             except KubeError as error:
-                log.warning("cannot take away what was published for claims: %s", error)
+                log.warning("cannot remove what was published for claims: %s", error)
                 await self._sleep(FAILED_SECONDS)
             else:
                 return
@@ -199,8 +199,8 @@ class Slices:
             kept = await self._write(name, spec, stored.get(name))
             if not slices.alike(kept, spec):
                 log.error(
-                    "the API server keeps ResourceSlice %s otherwise than it was sent: it is left "
-                    "as it is until this node's devices change",
+                    "the API server stores ResourceSlice %s differently from what was sent: it is "
+                    "not changed until this node's devices change",
                     name,
                 )
                 self._refused = wanted

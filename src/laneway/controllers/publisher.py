@@ -141,7 +141,7 @@ class Publisher(Generic[T]):
             if stored is None:
                 return None
             if node_of(stored) not in ("", self.node):
-                log.debug("%s %s is another node's", self.resource.kind, name)
+                log.debug("%s %s belongs to another node", self.resource.kind, name)
             elif self._family.keep(stored, self.inventory):
                 return await self.report(stored)
             else:

@@ -373,12 +373,12 @@ def _lost(facts: TakeoverFacts) -> Iterator[Finding]:
 def steps(harvester_hooks: Iterable[str], *, parked: bool) -> list[str]:
     """What a takeover does, in words and in this order."""
     hooks = list(harvester_hooks)
-    found = ["save what is changed in the ConfigMap harvester-system/laneway-takeover"]
-    found.append("mark the virtual machines with devices as entitled to these")
+    found = ["save the changed objects in the ConfigMap harvester-system/laneway-takeover"]
+    found.append("mark the VMs with devices as entitled to them")
     if not parked:
-        found.append("keep the DaemonSet from every node by a node selector that none meets")
+        found.append("park the DaemonSet with a node selector that matches no node")
     found.append("wait until its pods are gone; devices stay as they are")
     if hooks:
         found.append(f"remove {few(hooks)}")
-    found.append("note on the KubeVirt which of its entries are Laneway's from now on")
+    found.append("record on the KubeVirt which of its entries are Laneway's")
     return found

@@ -50,7 +50,7 @@ def claim(wanted: UsbDevice | str, situation: Situation) -> Decision:
     owner = situation.usb_owners.get(device.port)
     if owner is None:
         reason = f"its device node {device.device_path} is missing"
-        against.append(DeviceUnusable(device.port, (reason,), ("Plug it in anew.",)))
+        against.append(DeviceUnusable(device.port, (reason,), ("Plug it in again.",)))
         return conclude(against, ())
     if owner == QEMU:
         return conclude(against, ())

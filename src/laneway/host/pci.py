@@ -164,7 +164,7 @@ def _bars(attributes: Attributes) -> tuple[Bar, ...]:
             start, end, flags = 1, 0, 0
         size = end - start + 1
         if not 0 < size < 1 << 63:
-            attributes.fail(f"resource: line {index} makes no sense: {shorten(line)}")
+            attributes.fail(f"resource: line {index} cannot be parsed: {shorten(line)}")
         elif end:
             bars.append(
                 Bar(

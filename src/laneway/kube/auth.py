@@ -111,7 +111,7 @@ def _authorization(user: User) -> str:
         return f"Bearer {token}"
     if user.token:
         if not _is_header(user.token):
-            raise CredentialsError("the token has characters that no token has; check it")
+            raise CredentialsError("the token has invalid characters; check it")
         return f"Bearer {user.token}"
     if user.username:
         pair = f"{user.username}:{user.password}".encode()

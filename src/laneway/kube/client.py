@@ -126,7 +126,7 @@ class Client:
             try:
                 page = _decode_list(body)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise UndecodableError(f"{resource}: the answer is no list: {error}") from None
+                raise UndecodableError(f"{resource}: the answer is not a list: {error}") from None
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.continue_:
                 return

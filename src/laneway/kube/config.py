@@ -38,7 +38,7 @@ def load(
     if env.get("KUBERNETES_SERVICE_HOST"):
         return _from_service_account(env, service_account)
     raise ConfigError(
-        f"no cluster is configured: {' and '.join(candidates)} not found and this is no pod; "
+        f"no cluster is configured: {' and '.join(candidates)} not found and this is not a pod; "
         "name a kubeconfig file, or set KUBECONFIG"
     )
 

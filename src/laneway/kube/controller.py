@@ -44,10 +44,10 @@ async def _work(queue: WorkQueue[K], reconcile: Reconcile[K]) -> None:
             result = await reconcile(key)
         except KubeError as error:
             delay = queue.retry(key)
-            log.warning("%s: %s; trying again in %.1f s", key, error, delay)
+            log.warning("%s: %s; retrying in %.1f s", key, error, delay)
         except Exception:
             delay = queue.retry(key)
-            log.exception("%s: reconciling failed; trying again in %.1f s", key, delay)
+            log.exception("%s: reconciling failed; retrying in %.1f s", key, delay)
         else:
             queue.forget(key)
             if result is not None:

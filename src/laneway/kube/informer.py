@@ -169,9 +169,7 @@ class Informer(Generic[T]):
         if isinstance(problem, ApiError) and problem.retry_after:
             delay = max(delay, problem.retry_after)
         reason = problem or "the server closed the watch at once"
-        log.log(
-            self._level(failures), "%s: %s; trying again in %.1f s", self._resource, reason, delay
-        )
+        log.log(self._level(failures), "%s: %s; retrying in %.1f s", self._resource, reason, delay)
         await self._sleep(delay)
 
     def _level(self, failures: int) -> int:

@@ -243,9 +243,9 @@ class Election:
         try:
             await self._write(lease, spec)
         except KubeError as error:
-            log.warning("lease %s/%s is not given back: %s", self._namespace, self._name, error)
+            log.warning("lease %s/%s is not released: %s", self._namespace, self._name, error)
         else:
-            log.info("the lease %s is given back", self._name)
+            log.info("the lease %s is released", self._name)
 
     async def _write(self, lease: Lease, spec: dict[str, Any]) -> Lease:
         version = {"resourceVersion": lease.metadata.resource_version}

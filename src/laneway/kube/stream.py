@@ -41,7 +41,7 @@ def event(line: bytes) -> WatchEvent:
     try:
         decoded = _decode_event(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UndecodableError(f"a line of the watch is no event: {error}") from None
+        raise UndecodableError(f"a line of the watch is not an event: {error}") from None
     if decoded.type == "ERROR":
         raise from_status(decoded.object)
     return decoded

@@ -49,7 +49,7 @@ def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes) -> N
         context.load_cert_chain(path, password=no_passphrase)
     except (ssl.SSLError, ValueError):
         raise ConfigError(
-            "the client certificate and key are no PEM pair that belongs together; check both"
+            "the client certificate and key are not a matching PEM pair; check both"
         ) from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; make room for a temporary file") from None

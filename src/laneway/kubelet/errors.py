@@ -28,9 +28,9 @@ def in_words(error: BaseException, path: str, seconds: float) -> str:
             said = error.message or "without a reason"
             return f"the kubelet refused at {path}: {said} ({error.status.name})"
         case FileNotFoundError() | NotADirectoryError():
-            return f"the kubelet is not there: {path} does not exist"
+            return f"no kubelet: {path} does not exist"
         case ConnectionRefusedError():
-            return f"the kubelet is not there: nobody listens at {path}"
+            return f"no kubelet: no process listens at {path}"
         case TimeoutError():
             return f"the kubelet did not answer at {path} within {seconds:g} s"
         case PermissionError():
@@ -39,4 +39,4 @@ def in_words(error: BaseException, path: str, seconds: float) -> str:
             return f"the kubelet closed the connection at {path} without an answer"
         case OSError():
             return f"{path} cannot be reached: {error.strerror or error}"
-    return f"what answers at {path} is no kubelet: {error}"
+    return f"what answers at {path} is not a kubelet: {error}"

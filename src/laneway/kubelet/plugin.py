@@ -93,10 +93,10 @@ class Plugin:
                     await self._stay_registered()
                     await self.sent()
                 if not self._service.empty:
-                    self._tell("the plugin's socket was taken away; it is being made anew")
+                    self._tell("the plugin's socket was removed; creating it again")
             except OSError as error:
                 self._own = None
-                self._tell(f"no socket can be made in {self._folder}: {error.strerror or error}")
+                self._tell(f"cannot create a socket in {self._folder}: {error.strerror or error}")
                 await self._wait(self._kubelet)
 
     async def _stay_registered(self) -> None:
@@ -118,13 +118,13 @@ class Plugin:
 
         await self._signal.until(lambda: self._service.heard or ended(), _SECONDS)
         if not self._service.heard:
-            return "the kubelet took the registration, but does not ask for the devices"
+            return "the kubelet accepted the registration, but does not list the devices"
         self._tell("")
         began = time.monotonic()
         await self._signal.until(lambda: not self._service.heard or ended())
         if time.monotonic() - began > LONGEST:
             self._pause = SHORTEST
-        return "the kubelet has given up the plugin; it is being registered again"
+        return "the kubelet has dropped the plugin; registering it again"
 
     async def _wait(self, kubelet: Identity | None) -> None:
         """Before the next try: not longer than until the kubelet is no longer this one."""

@@ -80,7 +80,7 @@ async def admission(
             try:
                 await unregister(client)
             except KubeError as error:
-                log.warning("the webhook's configurations are left: %s", error)
+                log.warning("the webhook's configurations are not changed: %s", error)
             running.cancel()
 
 

@@ -222,8 +222,8 @@ class Agent:
             except BusyError as error:
                 if not waiting:
                     log.warning(
-                        "node %s already has an agent: %s. This one waits until that has ended, "
-                        "and changes nothing meanwhile",
+                        "node %s already has an agent: %s. This one waits until that ends, and "
+                        "changes nothing",
                         self.node,
                         error.refusal.holder,
                     )
@@ -231,7 +231,9 @@ class Agent:
                 await asyncio.sleep(ALONE_SECONDS)
             except OSError as error:
                 # Without its folder it changes nothing, either, and says so; it still publishes.
-                log.warning("whether node %s has another agent is not known: %s", self.node, error)
+                log.warning(
+                    "cannot determine whether node %s has another agent: %s", self.node, error
+                )
                 return
             else:
                 return
@@ -281,7 +283,7 @@ class Agent:
         seconds = asyncio.get_running_loop().time() - began
         self._metrics.restored(seconds)
         log.info(
-            "all wishes on node %s are met that can be, after %.1f s",
+            "node %s is in its desired state, as far as possible, after %.1f s",
             self.node,
             seconds,
             extra={"seconds": round(seconds, 3)},

@@ -170,8 +170,7 @@ class Manager:
                 return
             except KubeError as error:
                 log.warning(
-                    "the definitions of Laneway's kinds are not up to date: %s; trying again in "
-                    "%.0f s",
+                    "the definitions of Laneway's kinds are not up to date: %s; retrying in %.0f s",
                     error,
                     INSTALL_SECONDS,
                 )

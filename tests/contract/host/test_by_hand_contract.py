@@ -61,7 +61,7 @@ async def test_a_device_that_got_another_driver_keeps_it(planned: Planned) -> No
 
     words = await planned.fails(plan)
 
-    assert "the device is not as it was when this was planned: vfio-pci" in words
+    assert "the device has changed since the plan was made: vfio-pci" in words
     assert (device.driver(), planned.override()) == ("vfio-pci", "vfio-pci")
     holder.release()
 

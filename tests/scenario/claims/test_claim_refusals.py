@@ -237,7 +237,9 @@ async def test_what_cannot_be_read_is_left_alone_and_says_so_until_it_can(
     await cluster.start_agent("node1", host)
     await claims.make(NIC)
     claim = await claims.answer(NIC, "ReadFailed")
-    assert cluster.message(claim).startswith("Left alone meanwhile: numa_node: cannot be read")
+    assert cluster.message(claim).startswith(
+        "Not changed, because the device cannot be read: numa_node: cannot be read"
+    )
     assert driver(host, NIC) == before
     host.failing = False  # of which no event tells
     await claims.bound(NIC)

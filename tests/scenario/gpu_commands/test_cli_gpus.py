@@ -160,7 +160,7 @@ async def test_a_gpu_is_disabled_and_enabled_again(
     assert running.stdout is not None
     told = ""
     async with asyncio.timeout(SECONDS):
-        while not re.match(r" +\d+\.\d s  InProgress: Being done: disable the 16 ", told):
+        while not re.match(r" +\d+\.\d s  InProgress: In progress: disable the 16 ", told):
             told = (await running.stdout.readline()).decode()
             assert told, "it ended without this line"
     host.open.set()

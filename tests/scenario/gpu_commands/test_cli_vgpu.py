@@ -44,7 +44,7 @@ from support.commands import (
 @pytest.mark.realapi
 async def test_vgpus_come_stay_and_go(cluster: Any, a2: Any, laneway: Laneway) -> None:
     two = await laneway("vgpu", "set", TITLE, "A2-4Q=2")
-    assert two.lines[-1] == f"Done. As asked for: 2 x {Q4}."
+    assert two.lines[-1] == f"Done. As requested: 2 x {Q4}."
     kept = cluster.carried(a2)
     assert list(kept.values()) == [Q4, Q4]
 
@@ -56,7 +56,7 @@ async def test_vgpus_come_stay_and_go(cluster: Any, a2: Any, laneway: Laneway) -
     assert list(cluster.carried(a2).values()) == [Q8, Q8]
 
     none = await laneway("vgpu", "set", TITLE, "none")
-    assert none.lines[-1] == "Done. As asked for: no vGPUs."
+    assert none.lines[-1] == "Done. As requested: no vGPUs."
     assert cluster.carried(a2) == {}
     assert await cluster.names(VGPULayout) == {GPU}
 

@@ -68,7 +68,7 @@ def test_who_has_it_is_the_vm_or_else_the_pod() -> None:
 @pytest.mark.parametrize(
     ("conditions", "why"),
     [
-        ([], "the agent has not said that the kubelet hands it out"),
+        ([], "the agent has not reported that the kubelet advertises it"),
         (
             [{"type": "Advertised", "status": "False", "reason": "Gone", "message": "It is off."}],
             "It is off",

@@ -127,8 +127,8 @@ def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:
         yield GpuObjectShared(case.name)
     elif case.world.pci_devices.get(case.name) is not None:
         yield (
-            f"{KIND} {case.name}: as long as the GPU is in the node its agent makes the object "
-            "anew."
+            f"{KIND} {case.name}: as long as the GPU is in the node its agent creates the object "
+            "again."
         )
 
 

@@ -66,7 +66,7 @@ def _create(case: Case[VGPULayout], new: VGPULayout) -> Findings:
     if odd:
         return
     if not gpus:
-        yield "No GPU of any node is selected: check spec.nodeSelector and spec.gpuSelector."
+        yield "The layout selects no GPU: check spec.nodeSelector and spec.gpuSelector."
     if not new.spec.dry_run:
         # Of a trial the agents tell, and more exactly.
         yield from owned_by_others(case.world, case.name, new, gpus)

@@ -221,7 +221,7 @@ def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None)
         if found and found[1].name not in dict(there):
             return (
                 f"It needs a GPU instance {found[1].name}; the GPU has "
-                f"{counted(there) if there else 'none'}. Ask for one in MigConfiguration "
+                f"{counted(there) if there else 'none'}. Request one in MigConfiguration "
                 f"{instances.metadata.name}."
             )
     size = framebuffer_mib(profile)

@@ -167,7 +167,10 @@ class ClaimController(ActingController[C, W]):
 
     async def _leave_alone(self, stored: C, error: str) -> Retry:
         """Say that nothing is decided about a device, and look whether that has an end."""
-        name, text = stored.metadata.name, f"Left alone meanwhile: {error}."
+        name, text = (
+            stored.metadata.name,
+            f"Not changed, because the device cannot be read: {error}.",
+        )
         if self._unreadable.get(name) != error:
             self._unreadable[name] = error
             self._say(stored, READ_FAILED, text, warning=True)
@@ -269,8 +272,8 @@ class ClaimController(ActingController[C, W]):
         if (left := since + UNPERMIT_SECONDS - now) > 0:
             return left
         text = (
-            f"KubeVirt still permits {standing.resource}, which no device has any more. It is "
-            "given back all the same; is laneway manager running?"
+            f"KubeVirt still permits {standing.resource}, which no device has any more. The "
+            "device is released anyway. Check that laneway manager runs."
         )
         self._say(stored, STILL_PERMITTED, text, warning=True)
         return 0.0

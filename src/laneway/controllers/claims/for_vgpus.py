@@ -182,7 +182,7 @@ class VgpuClaims:
             return  # The cache will show it.
         self._deleted[meta.name] = version
         self._metrics.wrote("delete", self.resource.kind)
-        log.info("deleted the claim of %s: its vGPU is not wished any more", meta.name)
+        log.info("deleted the claim of %s: its vGPU is not requested any more", meta.name)
 
     def _labels(self, vgpu: VGPUDevice) -> dict[str, str]:
         parent = parent_name(vgpu, self.node)

@@ -29,7 +29,7 @@ from laneway.kube.informer import Informer
 
 log = logging.getLogger(__name__)
 
-_WHY = "what was taken for a claim, of which there is none any more"
+_WHY = "the claim of the device no longer exists"
 
 
 class OrphanKeeper:
@@ -62,7 +62,7 @@ class OrphanKeeper:
                 waiting = await self._look()
             except (StateError, OSError) as error:
                 waiting = True
-                self._tell(str(error), "devices without claims cannot be looked for")
+                self._tell(str(error), "cannot search for devices without claims")
             if waiting:
                 asyncio.get_running_loop().call_later(acting.RETRY_SECONDS, self._wanted.set)
             await self._wanted.wait()
@@ -83,7 +83,9 @@ class OrphanKeeper:
         noted = self._context.hardware.state.claimed
         found = self._orphans(inventory, noted)
         for one in found.others:
-            self._tell(str(one), "on vfio-pci without a claim, and not by Laneway: left alone")
+            self._tell(
+                str(one), "on vfio-pci without a claim, and not bound by Laneway: not changed"
+            )
         ports = self._ports(noted)
         settled = list(found.settled)
         waiting = False
@@ -123,7 +125,7 @@ class OrphanKeeper:
                 refusals: tuple[Refusal, ...] = refusals_of(decision)
                 if isinstance(decision, Plan):
                     await execute(self._context.hardware, decision, actor=ACTOR, reason=_WHY)
-                    log.info("%s: given back: no claim asks for it any more", device)
+                    log.info("%s: released: no claim requests it any more", device)
                     await self._context.observer.rescan()
             except StepError as error:
                 refusals = (error.refusal,)

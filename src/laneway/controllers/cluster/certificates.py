@@ -155,7 +155,7 @@ class WebhookCertificates(Leading[str]):
             for kind, configuration in found.items():
                 await self._tell(kind, configuration, decision.bundle)
         except (AlreadyExistsError, ConflictError, NotFoundError, InvalidError) as error:
-            log.info("somebody else was quicker: %s", error)
+            log.info("another client changed it first: %s", error)
             return Retry(TOO_LATE_SECONDS)
         left = min(decision.look_again - now, LOOK_AGAIN)
         return Retry(max(left.total_seconds(), TOO_LATE_SECONDS))
@@ -173,8 +173,8 @@ class WebhookCertificates(Leading[str]):
             elif kind not in self._left_alone:
                 self._left_alone.add(kind)
                 log.warning(
-                    "%s %s is annotated for cert-manager, so its bundle is left alone: run "
-                    "managers with --webhook-certificates cert-manager, or take the annotation off",
+                    "%s %s is annotated for cert-manager, so its bundle is not changed: run "
+                    "managers with --webhook-certificates cert-manager, or remove the annotation",
                     kind,
                     configuration.metadata.name,
                 )
@@ -235,7 +235,7 @@ class WebhookCertificates(Leading[str]):
         name = configuration.metadata.name
         await self._client.patch(_KINDS[kind], name, operations, patch_type=PatchType.JSON)
         self._metrics.wrote("patch", kind)
-        log.info("%s %s: the authorities that are trusted were changed", kind, name)
+        log.info("%s %s: changed the trusted authorities", kind, name)
 
 
 def _decoded(text: str) -> bytes:

@@ -137,8 +137,8 @@ class Cleanup(Leading[str]):
         if node not in self._never:
             self._never.add(node)
             log.warning(
-                "nothing tells that the cluster ever had the node %s: its objects are left alone; "
-                "delete those that nobody needs",
+                "the cluster has no record of a node %s: its objects are not changed; delete "
+                "those that are not needed",
                 node,
             )
         return False
@@ -147,7 +147,7 @@ class Cleanup(Leading[str]):
         rest = [one for one in node.metadata.finalizers if one != keys.FINALIZER_NODE]
         with contextlib.suppress(NotFoundError):
             await self._write_finalizers(_NODES, node, rest)
-            log.info("let go of node %s, which is being deleted", node.metadata.name)
+            log.info("released node %s, which is being deleted", node.metadata.name)
 
     async def _clean(self, node: str, objects: Sequence[Leftover]) -> None:
         failures: list[str] = []

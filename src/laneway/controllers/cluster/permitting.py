@@ -126,7 +126,7 @@ class Permitting(Leading[Key]):
                 stored = await self._now(key)
             except NotFoundError:
                 return None
-        raise KubeError(f"KubeVirt {key}: somebody else keeps on changing it")
+        raise KubeError(f"KubeVirt {key}: another client keeps changing it")
 
     async def _now(self, key: Key) -> KubeVirt | None:
         try:
@@ -168,9 +168,9 @@ class Permitting(Leading[Key]):
             repairs.append(now)
             return False
         words = (
-            "somebody keeps on changing Laneway's entries in the lists of permitted devices; they "
-            f"are put right again in {REPAIR_SECONDS:.0f} s. The managedFields of the object tell "
-            "who writes there: have it leave these lists alone"
+            "another client keeps changing Laneway's entries in the lists of permitted devices; "
+            "Laneway corrects them again in {REPAIR_SECONDS:.0f} s. The managedFields of the "
+            "object name that client: stop it from writing these lists"
         )
         log.warning("KubeVirt %s: %s", key, words)
         self._recorder.record(KUBEVIRTS.ref(stored), CONTESTED, words, warning=True)
@@ -197,8 +197,8 @@ def _record(stored: KubeVirt) -> Record:
         return permitted.read_record(text)
     except ValueError as error:
         log.warning(
-            "KubeVirt %s: the annotation %s cannot be read, so the entries in its lists are taken "
-            "for somebody else's: %s",
+            "KubeVirt %s: the annotation %s cannot be read, so the entries in its lists are not "
+            "treated as Laneway's: %s",
             key_of(stored),
             keys.ANNOTATION_PERMITTED,
             error,

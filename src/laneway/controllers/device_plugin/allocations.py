@@ -57,7 +57,7 @@ class Allocations:
         """Resources of which a pod that runs has less than it asks for, which cannot be."""
         self.asked = asyncio.Event()
         """Set once the kubelet has been asked, whether it answered or not."""
-        self.problem = "it has not been asked yet"
+        self.problem = "it has not been read yet"
         """Why the kubelet did not answer last; empty when it did."""
         self._uids: dict[Device, str] = {}
         """Of the pods that got something, as far as the API server has told."""
@@ -83,7 +83,7 @@ class Allocations:
                 said = await self._resources.owners()
             except KubeletError as error:
                 if self.problem != str(error):
-                    log.warning("who has which device cannot be told: %s", error)
+                    log.warning("cannot read which pods have which devices: %s", error)
                 self.problem = str(error)
                 raise
             self.problem = ""

@@ -49,8 +49,8 @@ __all__ = ["Caches", "DevicePluginController", "Listener", "Say", "Standing"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""
-PODS_UNKNOWN = "the kubelet has not told of all pods that run"
-CLAIMS_UNKNOWN = "the API server has not told yet which ResourceClaims have devices"
+PODS_UNKNOWN = "the kubelet has not listed all running pods yet"
+CLAIMS_UNKNOWN = "the API server has not listed yet which ResourceClaims have devices"
 NOT_REGISTERED = "NotRegistered"
 """Reason of `Advertised` while the kubelet does not know of a device's resource."""
 
@@ -366,4 +366,6 @@ def _key(kind: str, name: str) -> tuple[str, str]:
 
 
 def _sentence(text: str) -> str:
-    return f"The kubelet does not know of it yet: {text or 'it is being told'}."
+    return (
+        f"The kubelet does not know the resource yet: {text or 'the registration is in progress'}."
+    )

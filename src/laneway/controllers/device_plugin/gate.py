@@ -72,7 +72,9 @@ class Gate:
                 return against | await self._judged(resource, claims, count, patient=patient)
         except (KubeError, KubeletError, TimeoutError) as error:
             why = f"{error}" or f"no answer within {ASK_SECONDS:.0f} s"
-            log.warning("for whom the kubelet wants %s cannot be told: %s", resource, why)
+            log.warning(
+                "cannot determine for which pod the kubelet allocates %s: %s", resource, why
+            )
             text = "and which pod it is for could not be determined"
             return against | {
                 one: f"{claim.metadata.name} is claimed by {quoted(claim.spec.user_name)}, {text}: "

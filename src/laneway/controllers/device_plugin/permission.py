@@ -37,11 +37,11 @@ UNKNOWN = Permitted(
     False,
     Say(
         "Unknown",
-        "KubeVirt's lists have not been read yet; the agent's log says if they cannot be.",
+        "KubeVirt's lists have not been read yet. If this stays, read the log of the agent.",
     ),
 )
 NO_KUBEVIRT = Permitted(
-    None, Say("NoKubeVirt", "The cluster has no KubeVirt that would have to permit the device.")
+    None, Say("NoKubeVirt", "The cluster has no KubeVirt, so no permission is needed.")
 )
 
 
@@ -90,7 +90,7 @@ class Permission:
             else f"KubeVirt's {entry.list} has {what}, but says that KubeVirt offers the devices "
             f"itself ({EXTERNAL} is not true)."
         )
-        manager = "Laneway's manager sees to that; if this stays so, look whether one runs."
+        manager = "laneway manager corrects this. If it stays, check that the manager runs."
         return Permitted(False, Say("NotPermitted", f"{text} {manager}"))
 
     def _read(self, _before: KubeVirt | None, _after: KubeVirt | None) -> None:

@@ -64,7 +64,7 @@ class Looking:
             try:
                 quarantined: Mapping[PciAddress, str] = self._hardware.state.quarantined
             except StateError as error:
-                log.warning("which resets have failed cannot be looked up: %s", error)
+                log.warning("cannot read which resets have failed: %s", error)
                 quarantined = self.quarantined
             if (found, quarantined) != (self.opened, self.quarantined):
                 self.opened, self.quarantined = found, quarantined

@@ -146,14 +146,14 @@ def status(
         if complete:
             condition = ready("Enabled", text)
         else:
-            text += " Their VGPUDevices are being made."
+            text += " Their VGPUDevices are being created."
             condition = ready(MISSING, text, status=False)
     elif left:
         text = "The GPU has no virtual functions. Their objects are being deleted."
         condition = ready(LEFT, text, status=False)
     else:
         also = f" The GPU is in mode {mode}." if mode else ""
-        text = f"No virtual functions are asked for, and there are none.{also}"
+        text = f"No virtual functions are requested, and the device has none.{also}"
         condition = ready("Disabled", text)
     return msgspec.structs.replace(shown.status, conditions=[condition])
 

@@ -55,10 +55,9 @@ from laneway.core.words import describe
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
 
-_LATER = " The layout is applied as soon as that has ended."
+_LATER = " The layout is applied when that ends."
 NOT_LATER = (
-    " The layout stays refused, also once that has ended. To have it applied then, set its "
-    "spec.whenPossible to true."
+    " The layout stays refused when that ends. To apply it then, set its spec.whenPossible to true."
 )
 
 _FOLLOWING = (
@@ -72,11 +71,11 @@ _FOLLOWING = (
 """Answers of an object that only waits for another one, whose own answer says more."""
 
 _WAITING: Mapping[Waiting, str] = {
-    "vgpus to go": "the vGPUs that go are gone",
-    "the GPU": "the GPU has the functions and the mode that are asked for",
-    "GPU instances": "the GPU instances are made",
-    "vGPUs": "the vGPUs are made",
-    "nothing": "the node shows it",
+    "vgpus to go": "the old vGPUs are removed",
+    "the GPU": "the GPU has the requested functions and mode",
+    "GPU instances": "the GPU instances are created",
+    "vGPUs": "the vGPUs are configured",
+    "nothing": "the node reports it",
 }
 
 
@@ -234,7 +233,7 @@ def mig_patch(
 
 
 def done(entry: LayoutGpu, wish: LayoutWish) -> LayoutGpu:
-    return _said(entry, LAYOUT_DONE, "Done", f"As asked for: {_asked(wish)}.")
+    return _said(entry, LAYOUT_DONE, "Done", f"As requested: {_asked(wish)}.")
 
 
 def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout) -> LayoutGpu:
@@ -267,9 +266,9 @@ def planned(entry: LayoutGpu, decision: Decision, layout: VGPULayout, owner: str
         return refused(entry, refusals, layout)
     steps = plan_steps(decision)
     words = (
-        "These steps would be done in this order, and nothing is, because spec.dryRun is true."
+        "spec.dryRun is true, so nothing is changed. These steps would be done in this order."
         if steps
-        else "Nothing would have to be done."
+        else "Nothing is to be done."
     )
     if owner:
         words += f" VGPULayout {owner} owns the GPU."
@@ -345,23 +344,23 @@ def summed(layout: VGPULayout) -> tuple[Condition, str]:
         return _not_ready("Refused", f"Refused for {_names(one)}. {words}"), summary
     if silent:
         words = (
-            f"No agent has answered for {_first(silent)}. See whether the agent of its node runs, "
-            "and whether an SRIOVGPUDevice has that name."
+            f"No agent has reported on {_first(silent)}. Check that the agent of its node runs, "
+            "and that an SRIOVGPUDevice has this name."
         )
         return _not_ready("AgentNotReporting", words), summary
     if not total:
         words = (
-            "No GPU of any node is selected. Look at the labels of the nodes, at spec.nodeSelector "
-            "and at spec.gpuSelector."
+            "The layout selects no GPU. Check the labels of the nodes, spec.nodeSelector and "
+            "spec.gpuSelector."
         )
         return _not_ready("NoGpuSelected", words), summary
     if one := by_state[LAYOUT_IN_PROGRESS]:
         words = "; ".join(f"{gpu.name}: {gpu.message}" for gpu in one[:_NAMED])
         return _not_ready(IN_PROGRESS, f"In progress on {_names(one)}. {words}"), summary
     if by_state[LAYOUT_PLANNED]:
-        words = "Nothing is changed, because spec.dryRun is true; status.gpus tells the plans."
+        words = "spec.dryRun is true, so nothing is changed. The plans are in status.gpus."
         return _not_ready("DryRun", words), summary
-    return ready("Done", "Every selected GPU is as asked for."), summary
+    return ready("Done", "Every selected GPU is as requested."), summary
 
 
 def _not_ready(reason: str, message: str) -> Condition:

@@ -147,7 +147,7 @@ def status(stored: MigConfiguration, there: MigConfiguration) -> MigConfiguratio
     if stored.spec.enabled:
         word, condition = MIG_SYNCED, ready("Synced", f"The GPU is divided into {_words(there)}.")
     else:
-        text = "No GPU instances are asked for, and there are none."
+        text = "No GPU instances are requested, and the GPU has none."
         word, condition = MIG_DISABLED, ready("Disabled", text)
     return msgspec.structs.replace(there.status, status=word, message="", conditions=[condition])
 

@@ -90,7 +90,9 @@ def status(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> SRIOVNetwor
     if stored.spec.num_vfs:
         condition = ready("Enabled", f"The card has {stored.spec.num_vfs} virtual functions.")
     else:
-        condition = ready("Disabled", "No virtual functions are asked for, and there are none.")
+        condition = ready(
+            "Disabled", "No virtual functions are requested, and the device has none."
+        )
     return msgspec.structs.replace(shown.status, conditions=[condition])
 
 

@@ -130,7 +130,7 @@ def _status(function: PciFunction, node: str, around: _Circumstances) -> PCIDevi
                 type="Claimable",
                 status="True" if claimable else "False",
                 reason="Free" if claimable else reasons[0].kind.value,
-                message=usability.short(reasons) or "Nothing on the node needs it.",
+                message=usability.short(reasons) or "The node does not need the device.",
             ),
             *_shareable(function),
         ],
@@ -140,14 +140,14 @@ def _status(function: PciFunction, node: str, around: _Circumstances) -> PCIDevi
 def _shareable(function: PciFunction) -> list[Condition]:
     """Of GPUs whose model can be shared, whether this one can be as it is set up."""
     if function.sriov_gpu:
-        text = f"It can have {function.total_vfs} virtual functions that carry vGPUs."
+        text = f"It can have {function.total_vfs} virtual functions for vGPUs."
         return [Condition(type="Shareable", status="True", reason="SriovEnabled", message=text)]
     if not sriov_off(function):
         return []
     text = (
-        "GPUs of this model can have virtual functions that carry vGPUs; this one shows no SR-IOV. "
-        "Switch it on in the firmware of the machine and of the card (on workstation boards also "
-        "the card's display off, with NVIDIA's displaymodeselector), and reboot the node."
+        "GPUs of this model can have virtual functions for vGPUs; this one shows no SR-IOV. "
+        "Enable it in the firmware of the node and of the card, on workstation cards also disable "
+        "the display with NVIDIA's displaymodeselector. Then reboot the node."
     )
     return [Condition(type="Shareable", status="False", reason="SriovDisabled", message=text)]
 
@@ -192,7 +192,7 @@ def missing(stored: PCIDevice) -> PCIDeviceStatus:
 def called(observed: PCIDeviceStatus, resource: str | ResourceNameInvalid) -> PCIDeviceStatus:
     """The status of a device that pods ask for by another name than that of its model."""
     if isinstance(resource, ResourceNameInvalid):
-        text = f"{resource.words} Meanwhile it goes by {observed.resource_name}."
+        text = f"{resource.words} Until then its resource name is {observed.resource_name}."
         conditions = [
             ready(resource.reason, text, status=False) if one.type == "Ready" else one
             for one in observed.conditions

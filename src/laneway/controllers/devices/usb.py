@@ -69,7 +69,7 @@ def _status(name: str, device: UsbDevice, inventory: Inventory, node: str) -> US
                 type="Claimable",
                 status="True" if claimable else "False",
                 reason="Free" if claimable else reasons[0].kind.value,
-                message=usability.short(reasons) or "Nothing on the node needs it.",
+                message=usability.short(reasons) or "The node does not need the device.",
             ),
         ],
     )

@@ -27,7 +27,7 @@ from laneway.core.refusals import NameMismatch
 from laneway.core.vgpu.offer import lacking
 from laneway.core.vgpu.wish import VgpuWish, carried
 
-_NO_VGPU = "No vGPU is asked for, and there is none."
+_NO_VGPU = "No vGPU is requested, and the function has none."
 
 ANSWERS = Answers(
     settled={
@@ -82,7 +82,7 @@ def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
     available = {kind.name: kind.id for kind in function.creatable}
     current = function.configured
     if current is None:
-        why = "" if available else f" None can be made: {nothing}"
+        why = "" if available else f" None can be configured: {nothing}"
         return VGPUDeviceStatus(
             available_types=available,
             framework=function.framework,

@@ -57,7 +57,7 @@ def explicit(
 def being_done(plan: Plan) -> Condition:
     """The answer while a plan is carried out; stored before it begins, so that a restart knows."""
     steps = "; ".join(describe(step) for step in plan.steps)
-    return ready(IN_PROGRESS, f"Being done: {steps}.", status=False)
+    return ready(IN_PROGRESS, f"In progress: {steps}.", status=False)
 
 
 def refused(refusals: tuple[Refusal, ...]) -> Condition:

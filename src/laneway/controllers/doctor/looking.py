@@ -140,7 +140,7 @@ async def _version(client: Client) -> str:
     try:
         return msgspec.json.decode(answer, type=_Version).git_version
     except msgspec.DecodeError as error:
-        raise UndecodableError(f"/version: the answer is no version: {error}") from None
+        raise UndecodableError(f"/version: the answer is not a version: {error}") from None
 
 
 async def _definitions(asking: Asking) -> list[Plain]:

@@ -247,7 +247,7 @@ class LayoutController:
                 return await self._status.keep(layout)
             return await self._serve(key, layout)
         except (ConflictError, NotFoundError) as error:
-            log.debug("%s: somebody was quicker, which the watch will show: %s", key, error)
+            log.debug("%s: another client changed it first: %s", key, error)
             return Retry(0.25 * _spread())
 
     async def _serve(self, key: Key, layout: VGPULayout) -> Retry | None:

@@ -127,7 +127,7 @@ class LowerObjects:
         self._context.metrics.wrote("patch", resource.kind)
         if back_for:
             text = (
-                f"Put back by {ACTOR}, because VGPULayout {back_for} asks for it. To decide here, "
-                "change that layout, or delete it, which changes nothing by itself."
+                f"Reverted by {ACTOR}, because VGPULayout {back_for} configures it. To change it, "
+                "change that layout, or delete the layout, which changes no vGPU."
             )
             self._context.recorder.record(resource.ref(patched), "Reverted", text)

@@ -26,7 +26,7 @@ from laneway.core.ledger.facts import DeviceFact, Who, WhoKind
 ADVERTISED = "Advertised"
 """The condition of a device that the kubelet hands out."""
 
-_UNTOLD = "the agent has not said that the kubelet hands it out"
+_UNTOLD = "the agent has not reported that the kubelet advertises it"
 _LEAVING = "it is being released"
 
 

@@ -35,7 +35,7 @@ UNANSWERED_SECONDS = 5.0
 """How soon a GPU is asked again that gave no answer, doubled with each time that it gives none."""
 LONGEST_SECONDS = 300.0
 """The longest of these pauses."""
-NOT_ASKED = "it has not been asked yet"
+NOT_ASKED = "it has not been read yet"
 
 Shown = tuple[object, ...]
 """What files show of a GPU that changes along with its modes."""

@@ -139,7 +139,7 @@ class Observer:
         try:
             found = named(found, self._state)
         except StateError as error:
-            log.warning("what vGPUs were called cannot be looked up: %s", error)
+            log.warning("cannot read the former names of vGPUs: %s", error)
         inventory = self._modes.complete(found)
         if inventory != self.inventory:
             await self._tell(inventory, at_once=at_once)
@@ -168,7 +168,7 @@ class Observer:
                 listener(inventory)
             except Exception:
                 # One family of devices that cannot be shown must not hide the others.
-                log.exception("an inventory could not be taken in")
+                log.exception("an inventory could not be processed")
 
     async def run(self) -> None:
         """Scan at the start, after every relevant event, and now and then."""

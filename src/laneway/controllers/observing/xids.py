@@ -59,7 +59,7 @@ class Xids:
                         self._take(message)
         except KernelLogUnavailableError as error:
             self.unavailable = str(error)
-            log.warning("errors that GPUs report cannot be seen: %s", error)
+            log.warning("cannot read the errors that GPUs report: %s", error)
             self.caught_up.set()
 
     def _take(self, message: str) -> None:
@@ -75,7 +75,7 @@ class Xids:
             return
         for card, fault in self._faults.items():
             if self._told.get(card) != fault:
-                log.warning("%s; nobody is given it until then", words(card, fault))
+                log.warning("%s; it is not allocated until then", words(card, fault))
         for card in self._told.keys() - self._faults:
             log.info("%s has recovered", card)
         self._told = dict(self._faults)

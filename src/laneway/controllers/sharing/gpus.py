@@ -176,7 +176,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
                 with state.lock(ACTOR):
                     state.settle(address)
             except (BusyError, StateError, OSError) as error:
-                log.debug("%s: not remembered as settled yet: %s", address, error)
+                log.debug("%s: cannot store yet that it is settled: %s", address, error)
                 return
             self._settled.add(address)
 

@@ -86,14 +86,14 @@ class Renumberer:
                 await self._finish(self._begin(moves))
         except KubeError as error:
             # What is written half stays journalled, and held.
-            log.warning("wishes cannot follow their cards yet: %s", error)
+            log.warning("configuration cannot follow its cards yet: %s", error)
             self._wanted.set()
             return
         except (OSError, StateError) as error:
             text = describe(error) if isinstance(error, OSError) else str(error)
-            log.error("wishes cannot follow their cards: %s", text)  # noqa: TRY400 - its text says it all
+            log.error("configuration cannot follow its cards: %s", text)  # noqa: TRY400 - its text says it all
         except BusyError as error:
-            log.warning("wishes cannot follow their cards: %s", error.refusal.words)
+            log.warning("configuration cannot follow its cards: %s", error.refusal.words)
         self._identity.moving = frozenset()
 
     async def run(self) -> None:
@@ -240,11 +240,11 @@ class Renumberer:
     def _tell(self, move: Move, renumbering: Renumbering) -> None:
         vgpus = sum(w.kind == "VGPUDevice" and w.gpu == move.after for w in renumbering.put)
         text = (
-            f"{move.card} has moved from {move.before} to {move.after}. What is wished of it has "
-            f"followed, vGPUs of {vgpus} virtual functions among it. Done by {ACTOR}."
+            f"{move.card} has moved from {move.before} to {move.after}. Its configuration "
+            f"followed, with the vGPUs of {vgpus} virtual functions. Done by {ACTOR}."
         )
         if gone := renumbering.given_up.get(str(move.after)):
-            text += f" What was wished here of {gone}, which has gone, is given up."
+            text += f" The configuration of {gone}, which is gone, is dropped."
         log.warning("%s", text)
         gpus: Resource[SRIOVGPUDevice] = served(SRIOVGPUDevice)
         stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))

@@ -106,7 +106,7 @@ async def _noted(client: Client, kubevirt: KubeVirt, wanted: set[Key]) -> int:
             kubevirt = await client.get(KUBEVIRTS, meta.name, meta.namespace)
             continue
         return len(new)
-    raise KubeError(f"KubeVirt {meta.namespace}/{meta.name}: somebody else keeps on changing it")
+    raise KubeError(f"KubeVirt {meta.namespace}/{meta.name}: another client keeps changing it")
 
 
 async def _annotate(client: Client, kubevirt: KubeVirt, text: str) -> None:

@@ -49,12 +49,12 @@ async def take(client: Client, tell: Tell, *, seconds: float) -> None:
         except (ConflictError, AlreadyExistsError):
             continue
     else:
-        raise KubeError(f"ConfigMap {NAMESPACE}/{RECORD}: somebody else keeps on changing it")
-    tell(f"saved what is changed in ConfigMap {NAMESPACE}/{RECORD}")
+        raise KubeError(f"ConfigMap {NAMESPACE}/{RECORD}: another client keeps changing it")
+    tell(f"saved the changed objects in ConfigMap {NAMESPACE}/{RECORD}")
     # While Harvester's webhooks still answer, which judge writes of VMs.
     if admitted := await admitting.admit(client):
         noun = "virtual machine" if admitted == 1 else "virtual machines"
-        tell(f"marked {admitted} {noun} as entitled to the devices that they have")
+        tell(f"marked {admitted} {noun} as entitled to their devices")
     if daemon_set is not None:
         if not is_parked(daemon_set):
             await _select(client, {PARKED: "parked"})
@@ -161,4 +161,4 @@ async def _remove_hook(client: Client, tell: Tell, resource: Resource[Any], name
             return
         tell(f"removed {resource.kind} {name}")
         return
-    raise KubeError(f"{resource.kind} {name}: somebody else keeps on changing it")
+    raise KubeError(f"{resource.kind} {name}: another client keeps changing it")

@@ -66,7 +66,7 @@ def answer(
     """
     asked = [one for request in requests for one in request]
     if twice := _repeated(asked):
-        return Denied(f"{twice[:80]!r} is asked for twice", senseless=True)
+        return Denied(f"{twice[:80]!r} is requested twice", senseless=True)
     answers, told = [], set[str]()
     for request in requests:
         for one in request:
@@ -83,7 +83,7 @@ def answer(
 def _obstacle(resource: str, offers: Mapping[str, Offer], one: str) -> Denied | None:
     offer = offers.get(one)
     if offer is None:
-        return Denied(f"{one[:80]!r} is no device of {resource} on this node", senseless=True)
+        return Denied(f"{one[:80]!r} is not a device of {resource} on this node", senseless=True)
     if offer.unhealthy:
         return Denied(f"{one} cannot be allocated: {offer.unhealthy}")
     if offer.form is Form.PCI and offer.group is None:

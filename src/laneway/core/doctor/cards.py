@@ -1,4 +1,4 @@
-"""What stands against cards being passed through or shared, as far as the node shows it.
+"""What stands against cards being passed through or shared, as far as the node reports it.
 
 Of single devices only those are told that people mean to give away: GPUs, and cards with virtual
 functions. `laneway devices` and `laneway explain` tell about any other, by the same judgement.

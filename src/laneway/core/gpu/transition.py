@@ -53,6 +53,6 @@ def unserved(gpu: PciFunction, situation: Situation) -> list[Refusal]:
     if gpu.driver != NVIDIA_DRIVER:
         return [DriverMissing(device, gpu.driver, VGPU_DRIVER)]
     if gpu.address not in situation.gpus:
-        error = situation.unasked.get(gpu.address, "it was not asked")
+        error = situation.unasked.get(gpu.address, "it was not read")
         return [GpuUnreadable(device, error)]
     return []

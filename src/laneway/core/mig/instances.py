@@ -211,7 +211,7 @@ def _obstacle(
         return f"they need {_slices(wanted)} of {_all_slices(profiles)} compute slices"
     untold = [name for name, count in wanted.items() if count and not profiles[name].starts]
     if untold:
-        return f"the driver does not tell where {', '.join(untold)} can be"
+        return f"the driver does not report where {', '.join(untold)} can be"
     memory = sum(profiles[name].size * count for name, count in wanted.items())
     most = max(max(one.starts, default=0) + one.size for one in profiles.values())
     if memory > most:
@@ -221,7 +221,7 @@ def _obstacle(
     if _place(profiles, [], Counter(wanted)) is not None:
         stay = ", ".join(f"{one.profile} at {one.start}" for one in there if one.start in pinned)
         return f"instances in use are in the way: {stay}"
-    return "they overlap wherever they are put"
+    return "they overlap at every placement"
 
 
 def how_many_more(

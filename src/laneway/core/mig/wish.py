@@ -92,7 +92,7 @@ def decide(wish: MigWish, situation: Situation, *, preparing: str = "") -> Decis
         return (needed,) if wish.enabled else Satisfied()
     modes = situation.gpus.get(wish.address)
     if modes is None:
-        return (GpuUnreadable(device, situation.unasked.get(wish.address, "it was not asked")),)
+        return (GpuUnreadable(device, situation.unasked.get(wish.address, "it was not read")),)
     if modes.mig is None:
         return (MigUnsupported(device),) if wish.enabled else Satisfied()
     wanted = _wanted(wish, modes.profiles)

@@ -14,7 +14,7 @@ def check_program(program: str, programs: Collection[str]) -> None:
     """Raises PermissionError for a program that is not in the table."""
     if program not in programs:
         raise PermissionError(
-            errno.EPERM, f"{program!r} is none of the programs that Laneway runs; report this"
+            errno.EPERM, f"{program!r} is not a program that Laneway runs; report this"
         )
 
 

@@ -47,7 +47,7 @@ SELECTOR = f"{LABEL}={VALUE}"
 MARKER = ("test", "-e", "/tmp/ready")  # noqa: S108 - the toolkit's choice, in its own container
 _ASK_SECONDS = 10.0
 """For finding the pod, and for each question put to it."""
-_SILENT = "the API server did not tell in time where the driver pod is"
+_SILENT = "the API server did not report the driver pod in time"
 
 
 class _Driver(NamedTuple):
@@ -92,7 +92,7 @@ class PodExecutor:
         except FileNotFoundError:
             return False
         except OSError as error:
-            log.warning("whether %s can be run is not known: %s", program, error.strerror)
+            log.warning("cannot determine whether %s can be run: %s", program, error.strerror)
             return False
         return True
 
@@ -128,7 +128,7 @@ class PodExecutor:
         except TimeoutError:
             raise OSError(errno.EHOSTUNREACH, _SILENT) from None
         except KubeError as error:
-            what = "the driver pod cannot be looked for"
+            what = "the driver pods cannot be listed"
             raise _os_error(what, error, "list on pods") from error
         return pods
 

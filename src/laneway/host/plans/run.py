@@ -124,7 +124,7 @@ class Run:
             if seen.state is State.OTHER:
                 self._check_there(step)
                 raise Failure(
-                    f"the device is not as it was when this was planned: {seen.value or 'nothing'}",
+                    f"the device has changed since the plan was made: {seen.value or 'nothing'}",
                     DeviceChanged(describe(step)),
                 )
             step = await operation.resolve(self._hardware, step)
@@ -319,7 +319,7 @@ class Run:
         if device in self._kept:
             return _TakenBack(self._kept[device])
         if isinstance(reverse, OverrideDriver) and await self._is_locked(reverse.function):
-            return _TakenBack("the kernel is taking it away from somebody who uses it")
+            return _TakenBack("the kernel is removing it from its holder")
         before = ""
         try:
             with failures():

@@ -310,8 +310,8 @@ def _check_private(path: str) -> None:
     if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
         raise OSError(
             errno.EPERM,
-            "others can write to it, and what is in it is carried out: take it from them "
-            "(chown, chmod 700), or name another folder",
+            "other users can write to it, and Laneway carries out what is in it: restrict it "
+            "(chown root, chmod 700), or choose another folder",
             path,
         )
 

@@ -34,7 +34,7 @@ async def load(hardware: Hardware, step: LoadModule, limits: Limits) -> None:
 def _name(step: LoadModule) -> str:
     """The module's name; nothing that a program could take for an option, nor for a path."""
     if _NAME.fullmatch(step.module) is None:
-        raise OSError(errno.EINVAL, f"{step.module[:60]!r} is no name of a kernel module")
+        raise OSError(errno.EINVAL, f"{step.module[:60]!r} is not the name of a kernel module")
     return step.module
 
 
