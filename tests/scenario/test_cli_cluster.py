@@ -102,6 +102,7 @@ def test_missing_object_says_where_to_look(explain: Explain) -> None:
     assert "kubectl get usbdevices.devices.harvesterhci.io" in done.stderr
 
 
+@pytest.mark.slow
 async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
     explain: Explain, kubeconfig: str
 ) -> None:
@@ -144,6 +145,7 @@ async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
         assert profile in events
 
 
+@pytest.mark.slow
 def test_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         config = tmp_path / "config"

@@ -109,6 +109,7 @@ async def test_a_layout_has_the_last_word_about_gpu_instances(
     assert list(cluster.carried(host).values()) == [BACKED, BACKED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", first("SameSize", "MixedSize", "Passthrough"))
 async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
     cluster: Any, simulated: Any, requests: list[Any], mode: str

@@ -262,6 +262,7 @@ async def test_a_function_that_no_driver_has_is_named_until_one_has(cluster, bar
     await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
 
 
+@pytest.mark.slow
 async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
@@ -367,6 +368,7 @@ async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
 # ----------------------------------------------------------------------------------- crashes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", first("during", "before", "after"))
 @pytest.mark.parametrize("on", first(True, False))
 async def test_an_agent_that_is_killed_ends_as_one_that_was_not(cluster, bare, on, when):

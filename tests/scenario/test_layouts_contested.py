@@ -196,6 +196,7 @@ async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
         assert "VGPULayout all" in back[0]
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_what_somebody_does_to_the_answers_is_put_right(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("a2", "node1"))
@@ -233,6 +234,7 @@ async def test_after_a_reboot_a_layout_waits_for_what_comes_back_by_itself(
     assert [wished[name] for name in VGPUS[:2]] == [before[name] for name in VGPUS[:2]]
 
 
+@pytest.mark.slow
 async def test_any_series_of_layouts_ends_as_asked_or_refused(cluster: Any, simulated: Any) -> None:
     """Held vGPUs never change, and objects and hardware agree after each."""
     chance = random.Random(5)
@@ -345,6 +347,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Any:
     return trap
 
 
+@pytest.mark.slow
 async def test_an_agent_that_is_killed_after_any_write_goes_on_where_it_was(
     cluster: Any, simulated: Any, killing: Any
 ) -> None:

@@ -30,6 +30,7 @@ def divided(cluster: Any, simulated: Any) -> Any:
 # ------------------------------------------------------------------------------------ refusals
 
 
+@pytest.mark.slow
 async def test_a_set_that_cannot_be_is_refused_and_nothing_goes_for_it(cluster, divided):
     gpu = divided("hgx-h100")
     await cluster.start_agent("node1", gpu.host)
@@ -157,6 +158,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, divi
 # ------------------------------------------------------------------------------ crashes, reboots
 
 
+@pytest.mark.slow
 async def test_after_a_reboot_instances_come_before_their_vgpus(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -202,6 +204,7 @@ async def test_instances_wait_for_the_functions_that_would_destroy_them(cluster,
     assert await gpu.counts() == {"1g.5gb": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_killed_at_any_write_ends_as_one_that_was_not(cluster, divided, when):
     gpu = divided()

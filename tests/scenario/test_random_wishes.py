@@ -41,9 +41,10 @@ from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, KubeError, NotFoundError, UnreachableError
 from laneway.kube.resource import served
 from laneway.sim.faults import Killed
+from support.examples import many
 from support.wished_node import IN_AGENT, Node
 
-WISHES = int(os.environ.get("LANEWAY_WISHES") or 40)
+WISHES = int(os.environ.get("LANEWAY_WISHES") or many(120))
 BETWEEN_RESTS = 10
 SEED = int(os.environ.get("LANEWAY_SEED") or 5)
 MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100", "node4": "rtx-pro-6000"}

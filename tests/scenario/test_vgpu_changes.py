@@ -86,6 +86,7 @@ async def test_more_than_fit_together_all_stay_as_they_are(cluster, simulated):
     assert sorted(cluster.carried(host).values()) == [f"{A2}-8Q"] * 2
 
 
+@pytest.mark.slow
 async def test_in_mixed_mode_a_change_looks_for_a_place(cluster, simulated):
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)
@@ -105,6 +106,7 @@ async def test_in_mixed_mode_a_change_looks_for_a_place(cluster, simulated):
     assert sorted(cluster.carried(host).values()) == [f"{L40S}-24Q", f"{L40S}-8Q"]
 
 
+@pytest.mark.slow
 async def test_in_a_gpu_instance_one_size_becomes_another(cluster, simulated):
     host = simulated("rtx-pro-6000", "node1")
     await cluster.start_agent("node1", host)

@@ -148,6 +148,7 @@ async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_wish_is_not_taken_away
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
+@pytest.mark.slow
 async def test_a_foreign_vgpu_that_comes_in_the_way_of_an_attempt_is_not_taken_away(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -164,6 +165,7 @@ async def test_a_foreign_vgpu_that_comes_in_the_way_of_an_attempt_is_not_taken_a
     assert cluster.carried(host) == {"0000:08:00.4": Q8}
 
 
+@pytest.mark.slow
 async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster, simulated):
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)
@@ -245,6 +247,7 @@ async def test_a_change_that_the_driver_refuses_brings_the_old_vgpu_back_and_is_
     await cluster.answer(one, "Configured")
 
 
+@pytest.mark.slow
 async def test_on_a_vendor_card_a_size_that_others_rule_out_is_known(cluster, simulated):
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)

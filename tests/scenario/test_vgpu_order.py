@@ -64,6 +64,7 @@ async def mix(cluster: Any, host: Any) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", first(*sorted(MIXED)))
 async def test_sizes_wished_together_are_made_so_that_all_fit(cluster, simulated, model):
     host = simulated(model, "node1")
@@ -115,6 +116,7 @@ async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated
     assert cluster.metric("laneway_restored_seconds") > 0
 
 
+@pytest.mark.slow
 async def test_what_was_where_outlasts_agents_that_could_not_bring_it_back(cluster, simulated):
     host = simulated("l40s", "node1")
     agent = await cluster.start_agent("node1", host)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,12 +89,17 @@ def render(
     values: Mapping[str, Any] | None = None, *, name: str = RELEASE, namespace: str = NAMESPACE
 ) -> list[Object]:
     """All objects, as parsed, in the order of their files."""
-    rendered = helm().Chart.load(FOLDER).render(dict(values or {}), name=name, namespace=namespace)
+    return copy.deepcopy(_rendered(json.dumps(values or {}), name, namespace))
+
+
+@functools.cache
+def _rendered(values: str, name: str, namespace: str) -> list[Object]:
+    rendered = helm().Chart.load(FOLDER).render(json.loads(values), name=name, namespace=namespace)
     return [
         found
         for template, text in sorted(rendered.items())
         if template.endswith(".yaml")
-        for found in yaml.safe_load_all(text)
+        for found in yaml.load_all(text, yaml.CSafeLoader)
         if found is not None
     ]
 

@@ -216,6 +216,7 @@ async def test_a_refused_write_is_told_undone_and_not_repeated_at_once(
     await claims.gone(GPU)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(
     cluster: Any, claims: Any, simulated: Any, driver: Any, when: Any

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-KILLS = int(os.environ.get("LANEWAY_KILLS", "10"))
+KILLS = int(os.environ.get("LANEWAY_KILLS", "4"))
 NAMES = 5
 """Names that one writer uses: few, so that each is created, changed and deleted again and again."""
 SECONDS = 60

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.processes import DEVICES, READY, SPEC, Api, Laneway, failure, fetch
 
 Start = Callable[..., Laneway]
@@ -77,6 +79,7 @@ def test_agent_waits_for_its_api_server_and_outlives_it(
     assert agent.end(signal.SIGINT) == 0
 
 
+@pytest.mark.slow
 def test_agent_called_with_what_cannot_work_says_so(
     running: Laneway, data_dir: Path, tmp_path: Path
 ) -> None:

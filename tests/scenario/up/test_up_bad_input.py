@@ -127,6 +127,7 @@ def test_directory_that_cannot_be_used_is_left_alone(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_no_place_to_keep_data_is_said() -> None:
     assert "/proc/laneway: " in failure("up", *SPEC, XDG_DATA_HOME="/proc")
     assert "--data-dir" in failure("up", *SPEC, XDG_DATA_HOME="somewhere")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.embedded import Embedded
+from support.examples import first
 from support.processes import (
     DEVICES,
     PROFILE,
@@ -144,7 +145,7 @@ def test_port_in_use_is_said(running: Laneway, api: Api, tmp_path: Path) -> None
 # An end of the process
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", first(signal.SIGTERM, signal.SIGINT))
 def test_stop_is_clean_although_somebody_watches(
     start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -158,6 +159,7 @@ def test_stop_is_clean_although_somebody_watches(
     assert not list(tmp_path.glob("state.db-*"))
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_about_writes_when_laneway_has_stopped(
     start: Start, tmp_path: Path
 ) -> None:
@@ -190,6 +192,7 @@ def test_nobody_is_asked_about_writes_when_laneway_has_stopped(
         bare.end()
 
 
+@pytest.mark.slow
 def test_stop_while_starting_is_clean_and_the_next_start_completes(
     start: Start, tmp_path: Path
 ) -> None:
@@ -201,6 +204,7 @@ def test_stop_while_starting_is_clean_and_the_next_start_completes(
     start(*arguments).until(READY)
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_written_anew_when_killed(start: Start, tmp_path: Path) -> None:
     arguments = ("up", *SPEC, "--data-dir", str(tmp_path))
     first = start(*arguments)

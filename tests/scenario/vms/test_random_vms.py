@@ -32,10 +32,11 @@ from laneway.kube.errors import (
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import INSTANCES, VMS
+from support.examples import many
 from support.reviewed import wanted
 from support.worlds import NAMESPACE, SECONDS, SimNode, World
 
-STEPS = int(os.environ.get("LANEWAY_WISHES") or 40)
+STEPS = int(os.environ.get("LANEWAY_WISHES") or many(120))
 SEED = int(os.environ.get("LANEWAY_SEED") or 6)
 CALM = 0.4
 """Up to so many seconds lie between two steps, so that they meet each other's work half done."""

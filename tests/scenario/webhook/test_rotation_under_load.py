@@ -32,7 +32,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.resource import served
 from laneway.roles.install import install_namespace
 from laneway.roles.manager import NAMESPACE
-from support.examples import first
+from support.examples import THOROUGH, first
 from support.replicas import HOOKS, Replica, Switch, bundles, configure, secret_data
 from support.reviewing import review
 
@@ -82,7 +82,7 @@ class Load:
             # Connections that are kept are of no interest for ever.
             await asyncio.sleep(0.002)
 
-    async def more(self, writes: int = 100) -> None:
+    async def more(self, writes: int = 100 if THOROUGH else 20) -> None:
         """Wait for so many more."""
         end = self.written + writes
         async with asyncio.timeout(SECONDS):
@@ -201,7 +201,7 @@ async def stage(
 
 async def test_certificates_change_and_no_request_is_missed(stage: Stage) -> None:
     first, second = stage.replicas
-    for _ in range(2):
+    for _ in range(2 if THOROUGH else 1):
         before = first.certificate
         stage.pass_time(TURN)
         await stage.authorities(2)
@@ -322,6 +322,7 @@ async def test_replicas_restart_and_no_request_is_missed(stage: Stage) -> None:
     assert stage.load.missed == []
 
 
+@pytest.mark.slow
 async def test_nobody_is_asked_who_does_not_know_the_cluster(stage: Stage) -> None:
     first = stage.replicas[0]
     await first.stop()

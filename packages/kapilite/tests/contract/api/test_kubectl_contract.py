@@ -167,7 +167,13 @@ def kubectl() -> str:
     return found
 
 
-@pytest.mark.parametrize("story", sorted(path.stem for path in STORIES.glob("*.txt")))
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(path.stem, marks=[] if path.stem == "server" else pytest.mark.slow)
+        for path in sorted(STORIES.glob("*.txt"))
+    ],
+)
 async def test_kubectl_tells_the_same_story(
     story: str, kubectl: str, kube: Any, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
