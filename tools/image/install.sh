@@ -1,6 +1,6 @@
 #!/bin/sh
 # install.sh SOURCE DIR: install Laneway from a checkout into DIR, an environment that holds the
-# packages pinned in constraints/runtime.txt and nothing else, neither pip nor the build backend.
+# packages pinned in constraints/runtime.txt and nothing else: neither kapilite, pip nor the build backend.
 #
 # Every download is verified against a hash, and only wheels are taken, so nothing is compiled and no
 # package runs code of its own here. DIR cannot be moved afterwards: its programs name it.
@@ -18,12 +18,14 @@ export PIP_QUIET=1
 python3 -m venv "$work/build"
 pip=$work/build/bin/pip
 "$pip" install --require-hashes --no-deps --only-binary :all: -r "$source/constraints/build.txt"
-"$pip" wheel --no-deps --no-build-isolation --wheel-dir "$work/wheel" "$source"
+"$pip" wheel --no-deps --no-build-isolation --wheel-dir "$work/wheel" \
+  "$source/packages/kubebasics" "$source"
 
 python3 -m venv --without-pip "$target"
 "$pip" --python "$target" install --no-compile --require-hashes --no-deps --only-binary :all: \
   -r "$source/constraints/runtime.txt"
 # by its name and not by its path, which would be noted down in the environment
-"$pip" --python "$target" install --no-compile --no-deps --no-index --find-links "$work/wheel" laneway
+"$pip" --python "$target" install --no-compile --no-deps --no-index --find-links "$work/wheel" \
+  kubebasics laneway
 "$pip" --python "$target" check
 "$here/compile.sh" "$target/bin/python"

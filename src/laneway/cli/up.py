@@ -8,38 +8,23 @@ import os
 import shlex
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from kapilite.credentials.pki import PkiError
-from kapilite.server import ListenError
-from kapilite.storage.store import StoreError
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.logs import configure, level_option
 from laneway.cli.source import MODELS
-from laneway.kube.errors import KubeError
-from laneway.roles.datadir import DataDirError
-from laneway.roles.health import HealthError
 from laneway.roles.stop import run_until_signal
-from laneway.roles.up import Options, Running
-from laneway.roles.up import up as run_up
-from laneway.sim.dump import DumpError
-from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec, SpecError, parse_spec
-from laneway.simcluster.runtime import RuntimeStateError
 
-_EXPECTED = (
-    DataDirError,
-    DumpError,
-    HealthError,
-    HostLogError,
-    KubeError,
-    ListenError,
-    PkiError,
-    RuntimeStateError,
-    StoreError,
+if TYPE_CHECKING:
+    from laneway.roles.up import Running
+
+_WITHOUT_KAPILITE = (
+    "'laneway up' needs the API server kapilite, which is not installed: "
+    "run pip install 'laneway[up]'"
 )
-"""What can be wrong with a machine or an argument, each with a text for a person."""
 
 
 class _SpecType(click.ParamType[Spec]):
@@ -126,10 +111,18 @@ def up(
     if no_local and not (simulate or vsphere):
         raise click.UsageError("--no-local leaves no host: add one with --simulate, or --vsphere")
     configure(log_level, json=False)  # a person reads it, also through a pipe
-    options = Options(data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere)
     try:
-        asyncio.run(run_until_signal(run_up(options, click.echo, _say_ready)))
-    except _EXPECTED as error:
+        from laneway.roles import up as role  # noqa: PLC0415 - slow to import, not for --help
+    except ModuleNotFoundError as error:
+        if error.name != "kapilite":
+            raise
+        raise Failure(_WITHOUT_KAPILITE) from error
+    options = role.Options(
+        data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere
+    )
+    try:
+        asyncio.run(run_until_signal(role.up(options, click.echo, _say_ready)))
+    except role.FAILURES as error:
         raise Failure(str(error)) from error
     click.echo("Stopped. The same command continues from here.")
 

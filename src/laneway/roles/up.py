@@ -26,8 +26,9 @@ from kapilite.authn import SYSTEM, Authenticator, User, keys
 from kapilite.authn.users import MASTERS, service_account_name
 from kapilite.credentials import kubeconfig
 from kapilite.credentials.files import write_atomically
-from kapilite.credentials.pki import Pki, ensure
-from kapilite.server import ApiServer
+from kapilite.credentials.pki import Pki, PkiError, ensure
+from kapilite.server import ApiServer, ListenError
+from kapilite.storage.store import StoreError
 from laneway.admission.vms import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
@@ -35,23 +36,27 @@ from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.cluster import User as Credentials
 from laneway.kube.config import load
+from laneway.kube.errors import KubeError
 from laneway.kube.leader import Timing
 from laneway.kube.resource import served
 from laneway.roles.admitting import ACCOUNT, admission, unregister
 from laneway.roles.agent import Agent
 from laneway.roles.clusterapi import simulated_cluster_api
 from laneway.roles.datadir import DataDir, DataDirError, naming_failures, open_data_dir
-from laneway.roles.health import health_server
+from laneway.roles.health import HealthError, health_server
 from laneway.roles.hosts import NodeHost, simulated, this_machine
 from laneway.roles.install import install_crds, install_namespace
 from laneway.roles.manager import NAMESPACE, Manager
 from laneway.roles.simulated import simulated_cluster
 from laneway.roles.webhook import AGENT, MANAGER
+from laneway.sim.dump import DumpError
+from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec
 from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
 from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
+from laneway.simcluster.runtime import RuntimeStateError
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +102,19 @@ class Running:
 
 
 Report = Callable[[str], None]
+
+FAILURES = (
+    DataDirError,
+    DumpError,
+    HealthError,
+    HostLogError,
+    KubeError,
+    ListenError,
+    PkiError,
+    RuntimeStateError,
+    StoreError,
+)
+"""What can be wrong with a machine or an argument, each with a text for a person."""
 
 
 async def up(options: Options, report: Report, ready: Callable[[Running], None]) -> None:
