@@ -18,7 +18,7 @@ def test_every_model_is_described(model: str) -> None:
     assert f"| `{model}` |" in SIMULATION
 
 
-PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "how-to/vsphere.md").read_text())
+PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "explanation/vsphere.md").read_text())
 
 
 def test_every_test_that_proves_a_promise_for_vsphere_is_there() -> None:
