@@ -11,6 +11,7 @@ from reference.hardware import models, profiles
 from reference.keys import keys
 from reference.kinds import kinds
 from reference.metrics import metrics
+from reference.reasons import reasons
 from reference.statuses import statuses
 
 FOLDER = Path(__file__).parents[2] / "docs/reference"
@@ -18,6 +19,7 @@ FOLDER = Path(__file__).parents[2] / "docs/reference"
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands,
     "exit-statuses.md": statuses,
+    "reasons.md": reasons,
     "api.md": kinds,
     "chart-values.md": chart_values,
     "metrics.md": metrics,
