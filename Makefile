@@ -79,7 +79,7 @@ mutants: ## 40 one-line faults, and which the nearest tests catch; MUTANTS="--se
 
 docs: .venv-docs/installed ## the documentation as a site, in site/; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
-	@echo "docs: site/index.html"
+	@echo "docs: built site/; to read it with its search: python3 -m http.server -d site"
 
 .venv-docs/installed: constraints/docs.txt
 	@echo "docs: installing what builds the site into .venv-docs"

@@ -21,13 +21,13 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
     "packages/kapilite/docs/api-server.md": "explanation/api-server.md",
-    "packages/kapilite/README.md": "how-to/kapilite.md",
 }
 """Pages of the site that lie elsewhere in the repository."""
 
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _FETCHED = re.compile(
-    r"<(?:script|img|iframe|source|link)\b[^>]*\s(?:src|href)=[\"']?((?:https?:)?//[^\s\"'>]+)", re.I
+    r"<(?:script|img|iframe|source|link)\b[^>]*\s(?:src|href)=[\"']?((?:https?:)?//[^\s\"'>]+)",
+    re.I,
 )
 
 
