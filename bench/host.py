@@ -30,7 +30,7 @@ from support.report import arguments, header, ms, table
 
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.passthrough import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
@@ -51,7 +51,7 @@ RIG = os.path.join(os.path.dirname(__file__), "../rig")
 ROUNDS = 5
 NVME = "0108"
 
-Wish = Callable[[Situation], Decision]
+DesiredState = Callable[[Situation], Decision]
 
 
 class Changes:
@@ -126,19 +126,19 @@ class Cost(NamedTuple):
 
 class Case(NamedTuple):
     name: str
-    wish: Wish
-    opposite: Wish
+    desired: DesiredState
+    opposite: DesiredState
     address: PciAddress
 
 
-async def reach(hardware: Hardware, address: PciAddress, wish: Wish) -> Tally:
+async def reach(hardware: Hardware, address: PciAddress, desired: DesiredState) -> Tally:
     """Decide and carry out until nothing is left to do."""
     tally = Tally()
     for _ in range(ROUNDS):
         began = time.perf_counter()
         situation = await observe(hardware, "node", [address])
         observed = time.perf_counter()
-        decision = wish(situation)
+        decision = desired(situation)
         decided = time.perf_counter()
         tally.observe += observed - began
         tally.decide += decided - observed
@@ -161,7 +161,7 @@ async def measure(hardware: Hardware, case: Case, runs: int) -> Cost:
         await reach(hardware, case.address, case.opposite)
         changes = Changes(hardware.host, hardware.executor)
         watched = hardware._replace(host=changes, executor=changes)
-        tally = await reach(watched, case.address, case.wish)
+        tally = await reach(watched, case.address, case.desired)
         await reach(hardware, case.address, case.opposite)
         began = time.perf_counter()
         for change in changes.made:
@@ -169,25 +169,25 @@ async def measure(hardware: Hardware, case: Case, runs: int) -> Cost:
         kernel, asking = time.perf_counter() - began, changes.asking
         looking = tally.observe - asking
         found.append(Cost(tally.steps, kernel, asking, looking, tally.decide, tally.execute))
-        if (await reach(hardware, case.address, case.wish)).steps:
+        if (await reach(hardware, case.address, case.desired)).steps:
             sys.exit(f"{case.name}: the bare writes did not lead to the same state")
     return Cost(*map(min, zip(*found, strict=True)))
 
 
-def _layout(address: PciAddress) -> Wish:
+def _layout(address: PciAddress) -> DesiredState:
     def decide(situation: Situation) -> Decision:
         known = [kind.name for vgpu in situation.inventory.vgpus for kind in vgpu.supported]
         smallest = next((name for name in known if name.endswith("-1Q")), "NVIDIA A2-1Q")
-        return plan_layout(GpuWish(address, ((smallest, 16),)), situation)
+        return plan_layout(DesiredGpu(address, ((smallest, 16),)), situation)
 
     return decide
 
 
-def _bind(address: PciAddress) -> Wish:
+def _bind(address: PciAddress) -> DesiredState:
     return lambda situation: bind(address, situation)
 
 
-def _release(address: PciAddress) -> Wish:
+def _release(address: PciAddress) -> DesiredState:
     return lambda situation: release(address, situation)
 
 

@@ -1,6 +1,6 @@
 """How long it takes to say what fits on one GPU, worked out anew and not remembered.
 
-Random wishes for mixed sizes that are one vGPU more than an empty card takes, which are the
+Random desired states for mixed sizes that are one vGPU more than an empty card takes, which are the
 hardest to judge: in which order they can be made, if at all, beside some that are there
 (`arrange`). And how many more of every profile fit (`still_fits`). The worst of the latter reads
 the catalogue first.
@@ -42,14 +42,14 @@ def timed(deed: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def measure(model: str, wishes: int, luck: random.Random) -> list[str]:
+def measure(model: str, desired_states: int, luck: random.Random) -> list[str]:
     inventory = scan(build(parse_spec(model), "node"))
     gpu = next(one for one in inventory.functions if one.sriov_gpu)
     functions = inventory.vgpus_of(gpu.address)
     names = sorted({kind.name for one in functions for kind in one.creatable})
     card = card_of(gpu.device, names)
     orders, rooms = [], []
-    for _ in range(wishes):
+    for _ in range(desired_states):
         wanted = one_too_many(card, names, luck)
         there = tuple(Carried(name) for name in sorted(wanted)[:3])
         orders.append(timed(lambda w=wanted, t=there: arrange(card, t, w, mixed=True)))
@@ -68,7 +68,7 @@ def main() -> None:
     header()
     luck = random.Random(asked.seed)
     head = ["model", "profiles", "order p50", "p99", "worst", "room p50", "p99", "worst"]
-    rows = [measure(model, asked.wishes, luck) for model in MODELS]
+    rows = [measure(model, asked.desired_states, luck) for model in MODELS]
     table("One GPU, mixed sizes, in ms", head, rows)
 
 

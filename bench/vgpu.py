@@ -1,10 +1,10 @@
-"""How soon a wish for a vGPU is fulfilled and told, and what it costs the API.
+"""How soon a desired state for a vGPU is fulfilled and told, and what it costs the API.
 
-The agent and the embedded API server are processes of their own, this script wishes and watches as
-a third. A vGPU is enabled on one function after the other, then disabled again. Measured is from
-the moment before the spec is changed until a watcher has the configured status, less the time that
-the driver took for its writes, and until it has the last sibling whose list of profiles changed
-with it.
+The agent and the embedded API server are processes of their own, this script desired states and
+watches as a third. A vGPU is enabled on one function after the other, then disabled again. Measured
+is from the moment before the spec is changed until a watcher has the configured status, less the
+time that the driver took for its writes, and until it has the last sibling whose list of profiles
+changed with it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Watcher:
             self.moments[obj.spec.address] = time.perf_counter()
 
     async def until_answered(self, address: str, generation: int) -> float:
-        """When the wish of this generation had its final answer, which must be a yes."""
+        """When the desired state of this generation had its final answer, which must be a yes."""
         while True:
             obj = self.objects[address]
             ready = find_condition(obj.status.conditions, "Ready")
@@ -100,7 +100,7 @@ class Node(NamedTuple):
     watcher: Watcher
 
 
-async def wish(node: Node, address: str, profile: str, times: Times) -> None:
+async def desired(node: Node, address: str, profile: str, times: Times) -> None:
     client, agent, watcher = node
     name = watcher.objects[address].metadata.name
     driver = (await agent.ask("usage"))["driver"]
@@ -119,7 +119,7 @@ async def wish(node: Node, address: str, profile: str, times: Times) -> None:
     )
 
 
-async def measure(host: str, wishes: int, seconds: float) -> list[list[str]]:
+async def measure(host: str, desired_states: int, seconds: float) -> list[list[str]]:
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="laneway-bench-"))
         server = await stack.enter_async_context(start("api_server", directory))
@@ -144,12 +144,12 @@ async def measure(host: str, wishes: int, seconds: float) -> list[list[str]]:
         node = Node(client, agent, watcher)
         on, off = Times(), Times()
         before, quiet = await server.ask("usage"), await agent.ask("usage")
-        for number in range(wishes):
+        for number in range(desired_states):
             at = number % AT_ONCE
-            await wish(node, addresses[at], profile, on)
+            await desired(node, addresses[at], profile, on)
             if at == AT_ONCE - 1:
                 for address in addresses[:AT_ONCE]:
-                    await wish(node, address, "", off)
+                    await desired(node, address, "", off)
         await asyncio.sleep(2)  # Events are sent when there is nothing else to do.
         after, used = await server.ask("usage"), await agent.ask("usage")
         await asyncio.sleep(seconds)
@@ -191,7 +191,9 @@ def main() -> None:
     parser.add_argument("hosts", nargs="*", default=list(HOSTS), help=", ".join(HOSTS))
     options = parser.parse_args()
     header()
-    rows = [asyncio.run(measure(one, options.wishes, options.seconds)) for one in options.hosts]
+    rows = [
+        asyncio.run(measure(one, options.desired_states, options.seconds)) for one in options.hosts
+    ]
     kinds = ("enabled", "to the last list", "disabled", "to the last list")
     head = [f"{kind} {at}" for kind in kinds for at in ("p50", "p99")]
     table("From the change of the spec, in ms", ("host", *head), [one for one, _ in rows])

@@ -266,7 +266,7 @@ run_wishes() {
   echo "-- LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed"
   LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed \
     "$python" -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
-      tests/scenario/test_random_wishes.py tests/scenario/vms/test_random_vms.py
+      tests/scenario/test_random_changes.py tests/scenario/vms/test_random_vms.py
 }
 
 # ---- durability: whoever carries out a plan is killed at every moment of it, and the API server

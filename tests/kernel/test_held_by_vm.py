@@ -99,7 +99,7 @@ def stop(vm: subprocess.Popen[str]) -> None:
         vm.communicate("quit\n", timeout=60)
 
 
-async def wish_away(node: Hardware, address: PciAddress) -> object:
+async def remove(node: Hardware, address: PciAddress) -> object:
     return release(address, await observe(node, "node", [address]))
 
 
@@ -116,14 +116,14 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
 ) -> None:
     host = node.host
     targets = (vgpu[0], other, pf)
-    plans = {address: await wish_away(node, address) for address in targets}
+    plans = {address: await remove(node, address) for address in targets}
     assert all(isinstance(plan, Plan) for plan in plans.values())
     vm = start_vm()
     before = visible(scan(host))
 
     for address, plan in plans.items():
         # Asked now: the holder is found before there is a plan.
-        refusals = await wish_away(node, address)
+        refusals = await remove(node, address)
         assert isinstance(refusals, tuple), refusals
         held = [refusal for refusal in refusals if isinstance(refusal, DeviceHeld)]
         assert held == list(refusals)
@@ -143,7 +143,7 @@ async def test_what_a_vm_holds_is_not_touched_and_goes_once_the_vm_has_ended(
 
     stop(vm)
     await execute(node, plans[pf], actor="test", reason="the VM has ended")  # type: ignore[arg-type]
-    assert await wish_away(node, pf) == Satisfied()
+    assert await remove(node, pf) == Satisfied()
     assert not host.exists(f"{PCI}/{other}")
     assert done(node)
 

@@ -39,7 +39,7 @@ class Node:
         self.vgpus = [f"{guest.name}-000008{vf[8:10]}{vf[11]}" for vf in VFS]
 
     async def answered(self, cls: type, name: str, reason: str) -> tuple[object, str]:
-        """Wait for the answer to the present wish; the object, and what it says."""
+        """Wait for the answer to the present desired state; the object, and what it says."""
 
         def holds(obj: object) -> bool:
             condition = obj and find_condition(obj.status.conditions, "Ready")
@@ -78,14 +78,14 @@ class Node:
     async def leave(self, *numbers: int) -> None:
         """Take everything back: these vGPUs, then the virtual functions."""
         for number in numbers:
-            await self.unwish(number)
+            await self.withdraw(number)
         for number in numbers:
             await self.answered(VGPUDevice, self.vgpus[number], "NotConfigured")
         await self.disable()
 
     async def ask(self, number: int, profile: str) -> None:
-        wish = {"enabled": True, "vGPUTypeName": profile}
-        await self.objects.patch(VGPUDevice, self.vgpus[number], wish)
+        desired = {"enabled": True, "vGPUTypeName": profile}
+        await self.objects.patch(VGPUDevice, self.vgpus[number], desired)
 
     async def make(self, number: int, profile: str) -> VGPUDevice:
         """Have a vGPU."""
@@ -98,7 +98,7 @@ class Node:
         assert vgpu.status.vgpu_status == "vGPUConfigured"
         return vgpu
 
-    async def unwish(self, number: int) -> None:
+    async def withdraw(self, number: int) -> None:
         await self.objects.patch(VGPUDevice, self.vgpus[number], {"enabled": False})
 
     async def offered(self, numbers: range, profiles: set[str]) -> None:
@@ -249,10 +249,10 @@ async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhe
         assert vgpu.status.configure_vgpu_type_name == Q8
         await node.offered(range(1, 16), SIZE_8)
 
-        # Taken over by a wish, then held by a process as a virtual machine holds it.
+        # Taken over by a desired state, then held by a process as a virtual machine holds it.
         await node.make(0, Q8)
         pid = await node.guest.hold(uuid if node.guest.framework == "mdev" else VFS[0])
-        await node.unwish(0)
+        await node.withdraw(0)
 
         _, words = await node.answered(VGPUDevice, node.vgpus[0], "DeviceInUse")
         assert f" {pid} " in words or f" {pid})" in words
@@ -265,7 +265,7 @@ async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhe
     await everywhere(story)
 
 
-async def test_an_agent_that_is_killed_on_the_way_ends_as_wished(everywhere):
+async def test_an_agent_that_is_killed_on_the_way_ends_as_desired(everywhere):
     async def story(node: Node) -> None:
         guest = node.guest
         await guest.write(SLOW, "500")

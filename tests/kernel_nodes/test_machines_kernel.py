@@ -203,7 +203,7 @@ class Card:
 
 
 class Vgpu:
-    """A part of another card, which a machine gets by a wish."""
+    """A part of another card, which a machine gets by a desired state."""
 
     def __init__(self, guest: Guest, objects: Objects) -> None:
         self._guest = guest
@@ -215,7 +215,7 @@ class Vgpu:
     async def offer(self) -> None:
         await self._objects.patch(SRIOVGPUDevice, self._gpu, {"enabled": True})
         await self._until(bool)
-        await self._wish(enabled=True, vGPUTypeName=PROFILE)
+        await self._desired(enabled=True, vGPUTypeName=PROFILE)
         made = await self._until(says("Advertised", "True"))
         self._uuid = made.status.uuid
         await self.allocatable(1)
@@ -228,7 +228,7 @@ class Vgpu:
 
     async def take_away(self) -> None:
         """Nobody else gets it, and the machine keeps it."""
-        await self._wish(enabled=False)
+        await self._desired(enabled=False)
         kept = await self._until(refused("shared"))
         assert kept.status.uuid == self._uuid
         await self.allocatable(0)
@@ -243,7 +243,7 @@ class Vgpu:
     async def allocatable(self, count: int) -> None:
         await self._guest.allocatable(RESOURCE, count)
 
-    async def _wish(self, **spec: Any) -> None:
+    async def _desired(self, **spec: Any) -> None:
         await self._objects.patch(VGPUDevice, self._name, spec)
 
     async def _until(self, holds: Callable[[Any], bool]) -> Any:

@@ -33,7 +33,9 @@ async def agent_of(server: Any, host: Any, folder: Path) -> AsyncIterator[None]:
             await task
 
 
-async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any, tmp_path: Path) -> None:
+async def test_a_desired_state_for_a_vgpu_is_carried_out_and_taken_back(
+    server: Any, tmp_path: Path
+) -> None:
     host = build(parse_spec("a2"), server.node)
     name = f"{server.node}-000008004"
     sibling = f"{server.node}-000008005"
@@ -43,8 +45,8 @@ async def test_a_wish_for_a_vgpu_is_carried_out_and_taken_back(server: Any, tmp_
         assert len(await server.of_node(SRIOVGPUDevice)) == 1
         assert len(await server.of_node(PCIDevice)) > 17
 
-        wish = {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-4Q"}}
-        await server.client.patch(vgpus, name, wish)
+        desired = {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-4Q"}}
+        await server.client.patch(vgpus, name, desired)
         done = await server.until(
             VGPUDevice, name, lambda v: v.status.configure_vgpu_type_name == "NVIDIA A2-4Q"
         )

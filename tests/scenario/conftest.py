@@ -133,23 +133,23 @@ class Cluster:
         assert agent.task.done()  # type: ignore[attr-defined]
 
     async def ask(self, name: str, profile: str) -> Any:
-        """Wish for a vGPU."""
+        """Desired state for a vGPU."""
         spec = {"enabled": True, "vGPUTypeName": profile}
         return await self.patch(VGPUDevice, name, {"spec": spec})
 
     async def disable(self, name: str) -> Any:
-        """Wish for no vGPU."""
+        """Desired state for no vGPU."""
         return await self.patch(VGPUDevice, name, {"spec": {"enabled": False}})
 
     async def answer(self, name: str, expected: str, cls: type[Any] = VGPUDevice) -> Any:
-        """Wait until the present wish of a VGPUDevice, or of another, is answered so."""
+        """Wait until the present desired state of a VGPUDevice, or of another, is answered so."""
         return await self.until(
             cls, name, lambda obj: obj is not None and self.reason(obj) == expected
         )
 
     @staticmethod
     def reason(vgpu: Any) -> str:
-        """The answer to the present wish."""
+        """The answer to the present desired state."""
         condition = find_condition(vgpu.status.conditions, "Ready")
         if condition is None or condition.observed_generation != vgpu.metadata.generation:
             return "not answered yet"

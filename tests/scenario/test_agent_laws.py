@@ -1,7 +1,7 @@
 """Laws of a whole agent, whatever users, the hardware, the API and the kill signal do.
 
 Random stories happen to GPUs and their agent, with faults in between. Once things have calmed
-down, hardware is as wished or the object says why not, and the status tells the hardware. At no
+down, hardware is as desired or the object says why not, and the status tells the hardware. At no
 time is a vGPU taken away that nobody asked to take away, nor are the functions of a GPU.
 """
 
@@ -102,5 +102,5 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-def test_a_story_ends_as_wished_or_says_why_not(laws, model: str, story: list[Any]) -> None:
+def test_a_story_ends_as_desired_or_says_why_not(laws, model: str, story: list[Any]) -> None:
     laws(model, story)

@@ -130,7 +130,9 @@ async def test_objects_of_a_device_that_is_gone_are_removed(cluster, simulated):
     assert len(gone) == 17
 
 
-async def test_vgpus_keep_their_wish_while_their_gpu_waits_for_its_functions(cluster, simulated):
+async def test_vgpus_keep_their_desired_state_while_their_gpu_waits_for_its_functions(
+    cluster, simulated
+):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await cluster.patch(

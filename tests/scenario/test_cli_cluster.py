@@ -126,16 +126,16 @@ async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
     assert "in each of the namespaces default, harvester-system" in done.stderr
 
 
-async def test_refused_wish_is_shown_with_its_condition_and_its_own_events(
+async def test_refused_desired_state_is_shown_with_its_condition_and_its_own_events(
     explain: Explain, kubeconfig: str
 ) -> None:
-    wishes = {"sim-a2-1-000008005": "NVIDIA A2-98Q", "sim-a2-1-000008006": "NVIDIA A2-99Q"}
+    desired_states = {"sim-a2-1-000008005": "NVIDIA A2-98Q", "sim-a2-1-000008006": "NVIDIA A2-99Q"}
     async with Client(load(kubeconfig)) as client:
-        await unregister(client)  # admission would not let such wishes in
-        for name, profile in wishes.items():
-            wish = {"spec": {"enabled": True, "vGPUTypeName": profile}}
-            await client.patch(served(VGPUDevice), name, wish)
-    for name, profile in wishes.items():
+        await unregister(client)  # admission would not let such desired states in
+        for name, profile in desired_states.items():
+            desired = {"spec": {"enabled": True, "vGPUTypeName": profile}}
+            await client.patch(served(VGPUDevice), name, desired)
+    for name, profile in desired_states.items():
         while "\nEvents\n" not in (out := explain(f"vgpudevice/{name}").stdout):
             pass
         assert f"Desired vGPU: {profile}; configured: none." in out

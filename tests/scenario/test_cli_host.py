@@ -47,9 +47,9 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_a_plan_is_shown_and_nothing_is_done(laneway: Laneway, tmp_path: Path) -> None:
-    wish = ("gpu", "08:00.0", "--vgpus", "A2-4Q=2")
+    desired = ("gpu", "08:00.0", "--vgpus", "A2-4Q=2")
 
-    for shown in (laneway("plan", *wish), laneway("apply", *wish, "--dry-run")):
+    for shown in (laneway("plan", *desired), laneway("apply", *desired, "--dry-run")):
         head, *steps = lines(shown)
         assert head == "Would do, in this order:"
         assert [step[:6] for step in steps] == ["  1. c", "  2. c"]
@@ -75,10 +75,10 @@ def test_vgpus_come_stay_and_go(laneway: Laneway) -> None:
 def test_functions_and_vgpus_come_in_one_command(laneway: Laneway) -> None:
     laneway("release", "08:00.0")
 
-    wish = ("gpu", "08:00.0", "--vgpus", f"{A2_4Q}")
+    desired = ("gpu", "08:00.0", "--vgpus", f"{A2_4Q}")
 
-    shown = lines(laneway("plan", *wish))
-    done = lines(laneway("apply", *wish))
+    shown = lines(laneway("plan", *desired))
+    done = lines(laneway("apply", *desired))
 
     assert shown[1] == "  1. enable the 16 virtual functions of GPU 0000:08:00.0 with sriov-manage"
     assert shown[2].startswith("Then")
@@ -88,7 +88,7 @@ def test_functions_and_vgpus_come_in_one_command(laneway: Laneway) -> None:
     assert done[-1] == "Done: 2 steps."
 
 
-def test_everything_that_speaks_against_a_wish_is_told_before_anything_is_done(
+def test_everything_that_speaks_against_a_desired_state_is_told_before_anything_is_done(
     laneway: Laneway, tmp_path: Path
 ) -> None:
     done = laneway("apply", "passthrough", "01:00.0", on="plain", status=1)
@@ -193,10 +193,10 @@ def test_two_at_once_do_not_mix(laneway: Laneway, tmp_path: Path) -> None:
 def test_what_was_interrupted_is_ended_by_the_next_command(
     laneway: Laneway, tmp_path: Path
 ) -> None:
-    wish = ("apply", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=16")
+    desired = ("apply", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=16")
     kept = ("--simulate", "a2", "--state-dir", str(tmp_path / "state"))
     with subprocess.Popen(
-        command("host", *wish, *kept),
+        command("host", *desired, *kept),
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as begun:
@@ -207,11 +207,11 @@ def test_what_was_interrupted_is_ended_by_the_next_command(
         begun.send_signal(signal.SIGKILL)
 
     shown = lines(laneway("plan", "gpu", "08:00.0", "--vgpus", "NVIDIA A2-1B=1"))
-    done = lines(laneway(*wish))
+    done = lines(laneway(*desired))
 
     assert "interrupted plan" in shown[0]
     assert any("NVIDIA A2-1B=16) was finished" in line for line in done)
-    assert lines(laneway(*wish)) == ["Nothing to do: everything is as asked for."]
+    assert lines(laneway(*desired)) == ["Nothing to do: everything is as asked for."]
 
 
 def test_a_state_folder_that_cannot_be_used_is_told_before_anything_is_done(

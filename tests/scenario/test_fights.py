@@ -1,4 +1,4 @@
-"""Wishes that exclude each other: each fight ends in words, and then nobody does anything.
+"""Desired states that exclude each other: each fight ends in words, and then nobody does anything.
 
 Agents try again at once here, so that a fight that goes on shows as requests that do not end.
 """
@@ -44,7 +44,7 @@ async def make(cluster: Any, mode: str, *vgpus: tuple[str, int]) -> None:
     await cluster.client.create(served(VGPULayout), body)
 
 
-async def wish(cluster: Any, cls: type[Any], name: str = GPU, **spec: Any) -> None:
+async def desired(cluster: Any, cls: type[Any], name: str = GPU, **spec: Any) -> None:
     await cluster.patch(cls, name, {"spec": spec})
 
 
@@ -80,7 +80,7 @@ async def test_a_layout_has_the_last_word_against_a_person(
     await cluster.answer("all", "Done", VGPULayout)
     before = (await cluster.get(cls, name)).spec
 
-    await wish(cluster, cls, name, **spec)
+    await desired(cluster, cls, name, **spec)
 
     await cluster.until(cls, name, lambda one: one.spec == before and cluster.reason(one) != "")
     await cluster.answer("all", "Done", VGPULayout)
@@ -97,7 +97,7 @@ async def test_a_layout_has_the_last_word_about_gpu_instances(
     await make(cluster, "MIGBacked", (BACKED, 2))
     await cluster.answer("all", "Done", VGPULayout)
 
-    await wish(cluster, MigConfiguration, **spec)
+    await desired(cluster, MigConfiguration, **spec)
 
     await cluster.until(
         MigConfiguration,
@@ -111,21 +111,21 @@ async def test_a_layout_has_the_last_word_about_gpu_instances(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", first("SameSize", "MixedSize", "Passthrough"))
-async def test_gpu_instances_are_wished_of_a_gpu_that_is_to_have_none(
+async def test_gpu_instances_are_desired_of_a_gpu_that_is_to_have_none(
     cluster: Any, simulated: Any, requests: list[Any], mode: str
 ) -> None:
     host = simulated("a100", "node1")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, SRIOVGPUDevice, mode="MIGBacked", enabled=True)
+    await desired(cluster, SRIOVGPUDevice, mode="MIGBacked", enabled=True)
     stored = await cluster.answer(GPU, "Disabled", MigConfiguration)
     profiles = [
         {"name": one.name, "id": one.id, "requested": int(one.name == INSTANCE)}
         for one in stored.spec.profile_spec
     ]
-    await wish(cluster, MigConfiguration, enabled=True, profileSpec=profiles)
+    await desired(cluster, MigConfiguration, enabled=True, profileSpec=profiles)
     await cluster.answer(GPU, "Synced", MigConfiguration)
 
-    await wish(cluster, SRIOVGPUDevice, mode=mode, enabled=mode != "Passthrough")
+    await desired(cluster, SRIOVGPUDevice, mode=mode, enabled=mode != "Passthrough")
 
     gpu = await cluster.answer(GPU, "MigConfigurationEnabled", SRIOVGPUDevice)
     assert "MigConfiguration" in cluster.message(gpu)

@@ -20,13 +20,13 @@ from support.gpu_modes import (
     SMI,
     Deadly,
     configuration,
+    desired,
     events,
     found,
     gpus_of,
     in_mode,
     named,
     refused,
-    wish,
 )
 
 ALL = tuple(Mode)
@@ -67,7 +67,7 @@ async def test_each_mode_into_each_other(cluster, bare, model, path):
     address, *others = gpus_of(host)
 
     for mode in path:
-        await wish(cluster, named(address), mode)
+        await desired(cluster, named(address), mode)
 
         gpu = await in_mode(cluster, named(address), mode)
         assert await found(host, address) is mode
@@ -81,9 +81,9 @@ async def test_each_mode_into_each_other(cluster, bare, model, path):
 @pytest.mark.realapi
 async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a2"))
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
     await in_mode(cluster, named(A2), "MixedSize")
-    await wish(cluster, named(A2), "SameSize")
+    await desired(cluster, named(A2), "SameSize")
     await in_mode(cluster, named(A2), "SameSize")
     await cluster.quiet(agent)
 
@@ -139,7 +139,7 @@ async def test_mig_mode_that_is_there_is_adopted_and_never_switched_unasked(clus
 async def test_a_mode_for_later_takes_effect_with_the_functions(cluster, bare):
     host = bare("a2")
     await cluster.start_agent("node1", host)
-    await wish(cluster, named(A2), "MixedSize", enabled=False)
+    await desired(cluster, named(A2), "MixedSize", enabled=False)
     gpu = await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
     assert gpu.status.mode == "Passthrough"
 
@@ -188,7 +188,7 @@ async def test_a_division_that_is_asked_for_later_takes_the_shared_gpu_along(clu
 async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
     await cluster.start_agent("node1", bare("a100"))
 
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
 
     assert "MigConfiguration" in await refused(cluster, named(A100), "NoGpuInstances")
 
@@ -197,14 +197,14 @@ async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
 async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
-    await wish(cluster, named(A100), "MIG")
+    await desired(cluster, named(A100), "MIG")
     await in_mode(cluster, named(A100), "MIG")
     resource = served(MigConfiguration)
     await cluster.until(MigConfiguration, named(A100), lambda one: one is not None)
     await cluster.client.patch(resource, named(A100), configuration(A100, one=1))
     await cluster.until(MigConfiguration, named(A100), lambda one: one.status.status == "synced")
 
-    await wish(cluster, named(A100), "SameSize")
+    await desired(cluster, named(A100), "SameSize")
 
     await refused(cluster, named(A100), "MigConfigurationEnabled")
     assert await found(host, A100) is Mode.MIG
@@ -219,10 +219,10 @@ async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
 @pytest.mark.parametrize("functions", [False, True], ids=["without", "with-functions"])
 async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, functions):
     agent = await cluster.start_agent("node1", bare("a2"))
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
     gpu = await in_mode(cluster, named(A2), "MixedSize")
-    wished = dict(zip(gpu.status.vgpu_devices, ("NVIDIA A2-8Q", "NVIDIA A2-4Q"), strict=False))
-    for name, profile in wished.items():
+    profiles = dict(zip(gpu.status.vgpu_devices, ("NVIDIA A2-8Q", "NVIDIA A2-4Q"), strict=False))
+    for name, profile in profiles.items():
         await cluster.ask(name, profile)
         await cluster.answer(name, "Configured")
     await cluster.stop_agent(agent)
@@ -232,7 +232,7 @@ async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, 
         assert rebooted.call([MANAGE, "-e", A2]).status == 0
     await cluster.start_agent("node1", rebooted)
 
-    for name, profile in wished.items():
+    for name, profile in profiles.items():
         await cluster.until(
             VGPUDevice, name, lambda v, p=profile: v.status.configure_vgpu_type_name == p
         )
@@ -242,7 +242,7 @@ async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, 
 
 async def test_after_a_boot_mig_mode_is_still_there_and_functions_come_back(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a100"))
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
     await cluster.stop_agent(agent)
 
@@ -258,7 +258,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
     cluster, bare, killed
 ):
     agent = await cluster.start_agent("node1", bare("a100"))
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
     await cluster.stop_agent(agent)
 
@@ -286,7 +286,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
 async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
     await in_mode(cluster, named(A2), "MixedSize")
 
     assert host.call([SMI, "vgpu", "-i", A2, "-shm", "0"]).status == 0
@@ -301,7 +301,7 @@ async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
 async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gone(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
     gpu = await in_mode(cluster, named(A2), "MixedSize")
     await cluster.stop_agent(agent)
     function, uuid = gpu.status.vf_addresses[0], "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"
@@ -329,7 +329,7 @@ async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gon
 async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_again(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
     await cluster.stop_agent(agent)
     for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "0"], [MANAGE, "-e", A100]):
@@ -339,21 +339,21 @@ async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_agai
 
     assert "SameSize" in await refused(cluster, named(A100), "UnmanagedMode")
     assert await found(host, A100) is Mode.SAME_SIZE
-    await wish(cluster, named(A100), "SameSize")
+    await desired(cluster, named(A100), "SameSize")
     await in_mode(cluster, named(A100), "SameSize")
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
 
 
-async def test_a_wish_that_was_made_in_view_of_another_mode_takes_nothing(cluster, bare):
+async def test_a_desired_state_that_was_made_in_view_of_another_mode_takes_nothing(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A100), "SameSize")
+    await desired(cluster, named(A100), "SameSize")
     await in_mode(cluster, named(A100), "SameSize")
     await cluster.stop_agent(agent)
     for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "1"], [MANAGE, "-e", A100]):
         assert host.call(argv).status == 0
-    await wish(cluster, named(A100), "MixedSize")
+    await desired(cluster, named(A100), "MixedSize")
 
     await cluster.start_agent("node1", host)
 
@@ -365,10 +365,10 @@ async def test_a_wish_that_was_made_in_view_of_another_mode_takes_nothing(cluste
 async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A100), "SameSize")
+    await desired(cluster, named(A100), "SameSize")
     await in_mode(cluster, named(A100), "SameSize")
     await cluster.backup()
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await in_mode(cluster, named(A100), "MIGBacked")
     await cluster.stop_agent(agent)
 
@@ -389,11 +389,11 @@ async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, 
     agent = await cluster.start_agent("node1", host)
     # Mixed sizes are forbidden, functions go, MIG mode comes, functions come.
     for number in range(1, 5):
-        await wish(cluster, named(A100), "MixedSize")
+        await desired(cluster, named(A100), "MixedSize")
         await in_mode(cluster, named(A100), "MixedSize")
         await cluster.quiet(agent)
         host.fatal, host.when = number, when
-        await wish(cluster, named(A100), "MIGBacked")
+        await desired(cluster, named(A100), "MIGBacked")
         await cluster.died(agent)
         assert host.fatal == 0
         host.restart()
@@ -408,7 +408,7 @@ async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, 
 async def test_at_rest_nothing_is_asked_or_written(cluster, bare, requests):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
-    await wish(cluster, named(A100), "MIGBacked")
+    await desired(cluster, named(A100), "MIGBacked")
     await refused(cluster, named(A100), "NoGpuInstances")
     await cluster.quiet(agent)
     requests.clear()

@@ -20,11 +20,11 @@ from support.gpu_modes import (
     MANAGE,
     SMI,
     claim,
+    desired,
     found,
     in_mode,
     named,
     refused,
-    wish,
 )
 
 # --------------------------------------------------------------------------------- refusals
@@ -37,7 +37,7 @@ async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, 
     await cluster.ask(vgpu, "NVIDIA A2-4Q")
     await cluster.answer(vgpu, "Configured")
 
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
 
     told = await refused(cluster, named(A2), "VgpusEnabled")
     assert vgpu in told
@@ -49,11 +49,11 @@ async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, 
 
 
 @pytest.mark.realapi
-async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated):
+async def test_desired_states_that_exclude_each_other_change_nothing(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
 
-    await wish(cluster, named(A2), "Passthrough", enabled=True)
+    await desired(cluster, named(A2), "Passthrough", enabled=True)
 
     assert "Passthrough" in await refused(cluster, named(A2), "ModeConflict")
     assert await found(host, A2) is Mode.SAME_SIZE
@@ -65,7 +65,7 @@ async def test_wishes_that_exclude_each_other_change_nothing(cluster, simulated)
 async def test_a_card_without_mig_says_so(cluster, bare, mode):
     host = bare("a2")
     await cluster.start_agent("node1", host)
-    await wish(cluster, named(A2), mode)
+    await desired(cluster, named(A2), mode)
     await refused(cluster, named(A2), "MigUnsupported")
     assert await found(host, A2) is Mode.PASSTHROUGH
 
@@ -76,7 +76,7 @@ async def test_whoever_uses_the_card_is_named_and_the_mode_follows_him(cluster, 
     await cluster.start_agent("node1", host)
     holder = host.hold("/dev/nvidia0", "nv-hostengine")
 
-    await wish(cluster, named(A100), "MIG")
+    await desired(cluster, named(A100), "MIG")
 
     assert "nv-hostengine" in await refused(cluster, named(A100), "DeviceInUse")
     assert await found(host, A100) is Mode.PASSTHROUGH
@@ -89,7 +89,7 @@ async def test_a_command_that_fails_on_the_way_is_quoted_and_all_is_taken_back(c
     await cluster.start_agent("node1", host)
     host.faults.fail_command(MANAGE, 3, "Unable to allocate MSI-X", times=100)
 
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
 
     words = await refused(cluster, named(A2), "WriteFailed")
     assert "sriov-manage ended with status 3: Unable to allocate MSI-X" in words
@@ -101,7 +101,7 @@ async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
     host.faults.fail_command(SMI, 9, "NVIDIA-SMI has failed", times=1000)
     agent = await cluster.start_agent("node1", host)
 
-    await wish(cluster, named(A2), "MixedSize")
+    await desired(cluster, named(A2), "MixedSize")
 
     assert "NVIDIA-SMI has failed" in await refused(cluster, named(A2), "GpuUnreadable")
     assert (await cluster.get(SRIOVGPUDevice, named(A2))).status.mode == ""
@@ -110,9 +110,11 @@ async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
     await in_mode(cluster, named(A2), "MixedSize")
 
 
-async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_wish(cluster, bare):
+async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_desired_state(
+    cluster, bare
+):
     agent = await cluster.start_agent("node1", bare("a2"))
-    await wish(cluster, named(A2), "SameSize")
+    await desired(cluster, named(A2), "SameSize")
     await in_mode(cluster, named(A2), "SameSize")
     await cluster.stop_agent(agent)
     without = bare("a2")
@@ -155,7 +157,7 @@ async def test_a_gpu_that_was_offered_says_who_has_claimed_it(cluster, bare):
     await cluster.client.create(served(PCIDeviceClaim), claim(A2))
     await cluster.answer(named(A2), "GpuClaimed", SRIOVGPUDevice)
 
-    await wish(cluster, named(A2), "SameSize")
+    await desired(cluster, named(A2), "SameSize")
 
     words = await refused(cluster, named(A2), "GpuClaimed")
     assert named(A2) in words

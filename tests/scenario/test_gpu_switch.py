@@ -40,7 +40,7 @@ async def switch(cluster: Any, *, on: bool) -> Any:
 
 
 async def switched(cluster: Any, *, on: bool) -> Any:
-    """Wish it, and wait until it is so."""
+    """Desired state it, and wait until it is so."""
     await switch(cluster, on=on)
     return await cluster.answer(GPU, "Enabled" if on else "Disabled", SRIOVGPUDevice)
 
@@ -173,7 +173,7 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
 # --------------------------------------------------------------------------------- refusals
 
 
-async def test_a_vgpu_that_is_wished_but_has_no_room_keeps_its_gpu(cluster, simulated):
+async def test_a_vgpu_that_is_desired_but_has_no_room_keeps_its_gpu(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await cluster.ask(FIRST, "NVIDIA A2-99Q")
@@ -187,7 +187,9 @@ async def test_a_vgpu_that_is_wished_but_has_no_room_keeps_its_gpu(cluster, simu
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_who_holds_a_function_is_named_and_the_wish_goes_on_without_him(cluster, simulated):
+async def test_who_holds_a_function_is_named_and_the_desired_state_goes_on_without_him(
+    cluster, simulated
+):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     give_to_vfio(host, VFS[3])
@@ -263,7 +265,7 @@ async def test_a_function_that_no_driver_has_is_named_until_one_has(cluster, bar
 
 
 @pytest.mark.slow
-async def test_the_driver_s_coming_lets_a_waiting_wish_go_on(cluster, bare):
+async def test_the_driver_s_coming_lets_a_waiting_desired_state_go_on(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
     host.write(f"/sys/bus/pci/devices/{ADDRESS}/driver/unbind", ADDRESS)
@@ -301,7 +303,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, bare
     assert number_of_vfs(host) == 0
 
 
-# ------------------------------------------------------------------ what runs, and what is wished
+# ------------------------------------------------------------------ what runs, and what is desired
 
 
 async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(cluster, bare):
@@ -390,7 +392,9 @@ async def test_an_agent_that_is_killed_ends_as_one_that_was_not(cluster, bare, o
     assert number_of_vfs(host) == len(gpu.status.vf_addresses)
 
 
-async def test_a_wish_that_is_taken_back_while_the_agent_is_dead_is_not_lost(cluster, bare):
+async def test_a_desired_state_that_is_taken_back_while_the_agent_is_dead_is_not_lost(
+    cluster, bare
+):
     host = bare()
     agent = await cluster.start_agent("node1", host)
     host.faults.kill_at(1, "after")

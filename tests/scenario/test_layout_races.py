@@ -83,7 +83,7 @@ class News:
         self.held = False
         self.let_through = asyncio.Event()
         self.acted = asyncio.Event()
-        """An agent has wished for a vGPU all the same, or asked what is stored."""
+        """An agent has desired for a vGPU all the same, or asked what is stored."""
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def news(monkeypatch: pytest.MonkeyPatch) -> News:
         self: Client, method: str, path: str, params: Any = None, body: Any = None, *args: Any
     ) -> bytes:
         answer = await call(self, method, path, params, body, *args)
-        wishes = method == "PATCH" and body.get("spec", {}).get("enabled")
+        desired_states = method == "PATCH" and body.get("spec", {}).get("enabled")
         asks = method == "GET" and any(path.startswith(one) for one in late)
-        if found.held and (wishes or asks):
+        if found.held and (desired_states or asks):
             found.acted.set()
         return answer
 
@@ -127,14 +127,14 @@ async def move_the_node_away(cluster: Any) -> None:
 
 @pytest.mark.realapi
 @pytest.mark.parametrize("end", first(delete, ask_for_one, move_the_node_away))
-async def test_what_is_wished_after_a_layout_asks_for_it_no_more_is_not_put_back(
+async def test_what_is_desired_after_a_layout_asks_for_it_no_more_is_not_put_back(
     cluster: Any,
     simulated: Any,
     news: News,
     monkeypatch: pytest.MonkeyPatch,
     end: Callable[[Any], Awaitable[None]],
 ) -> None:
-    """Even where the agent hears of the wish first: each kind has a watch of its own."""
+    """Even where the agent hears of the desired state first: each kind has a watch of its own."""
     hurry(monkeypatch)
     node = {
         "apiVersion": "v1",
@@ -150,13 +150,13 @@ async def test_what_is_wished_after_a_layout_asks_for_it_no_more_is_not_put_back
 
     news.held = True
     await end(cluster)
-    wish = await cluster.disable(VGPUS[1])
+    desired = await cluster.disable(VGPUS[1])
     async with asyncio.timeout(SECONDS):
         await news.acted.wait()
     news.let_through.set()
     await cluster.quiet(agent)
 
     now = await cluster.get(VGPUDevice, VGPUS[1])
-    assert now.metadata.generation == wish.metadata.generation
+    assert now.metadata.generation == desired.metadata.generation
     await cluster.answer(VGPUS[1], "NotConfigured")
     assert carried(host) == {Q4: 1}

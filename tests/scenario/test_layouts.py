@@ -44,7 +44,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.realapi
-async def test_sixteen_vgpus_are_one_wish(cluster: Any, simulated: Any) -> None:
+async def test_sixteen_vgpus_are_one_desired_state(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     host.call([MANAGE, "-d", "0000:08:00.0"])
     agent = await cluster.start_agent("node1", host)
@@ -80,7 +80,7 @@ async def test_another_profile_replaces_the_first(cluster: Any, simulated: Any) 
     assert carried(host) == {}
 
 
-async def test_what_is_wished_and_there_keeps_its_place(cluster: Any, simulated: Any) -> None:
+async def test_what_is_desired_and_there_keeps_its_place(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await cluster.ask(VGPUS[5], Q4)
@@ -114,10 +114,10 @@ async def test_sizes_mix_where_that_is_the_mode(cluster: Any, simulated: Any) ->
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)
     first, second = sorted(await cluster.names(SRIOVGPUDevice))
-    wished = of(L40S_2Q=1, L40S_24Q=1, L40S_8Q=1)
+    desired = of(L40S_2Q=1, L40S_24Q=1, L40S_8Q=1)
     only = {"names": [first]}
 
-    await make(cluster, "mixed", gpuSelector=only, vgpus=wished)
+    await make(cluster, "mixed", gpuSelector=only, vgpus=desired)
     refused = await until(cluster, "mixed", "Refused", first)
     await change(cluster, "mixed", mode="MixedSize")
 

@@ -166,7 +166,7 @@ async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -
 
 
 @pytest.mark.realapi
-async def test_a_wish_that_is_changed_behind_a_layout_is_put_back(
+async def test_a_desired_state_that_is_changed_behind_a_layout_is_put_back(
     cluster: Any, simulated: Any
 ) -> None:
     host = simulated("a2", "node1")
@@ -230,8 +230,8 @@ async def test_after_a_reboot_a_layout_waits_for_what_comes_back_by_itself(
     await cluster.quiet(agent)
     await settled(cluster, "all", "Done")
     assert carried(rebooted) == {Q8: 1, Q4: 1}
-    wished = {v.metadata.name: v.metadata.generation for v in await cluster.all(VGPUDevice)}
-    assert [wished[name] for name in VGPUS[:2]] == [before[name] for name in VGPUS[:2]]
+    desired = {v.metadata.name: v.metadata.generation for v in await cluster.all(VGPUDevice)}
+    assert [desired[name] for name in VGPUS[:2]] == [before[name] for name in VGPUS[:2]]
 
 
 @pytest.mark.slow
@@ -330,10 +330,10 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Any:
         left = 0
 
     trap, real = Trap(), Client._call
-    wishes = re.compile(r"/((vgpudevices|sriovgpudevices)/[^/]+|vgpulayouts/[^/]+/status)$")
+    desired_states = re.compile(r"/((vgpudevices|sriovgpudevices)/[^/]+|vgpulayouts/[^/]+/status)$")
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
-        watched = trap.agent is not None and method == "PATCH" and wishes.search(path)
+        watched = trap.agent is not None and method == "PATCH" and desired_states.search(path)
         if watched and trap.left == 0:
             await asyncio.Event().wait()  # Dead men write nothing.
         answer = await real(self, method, path, *args)
@@ -355,13 +355,13 @@ async def test_an_agent_that_is_killed_after_any_write_goes_on_where_it_was(
     agent = await cluster.start_agent("node1", host)
     await make(cluster, "all", vgpus=of(A2_4Q=2))
     await settled(cluster, "all", "Done")
-    wishes = [
+    desired_states = [
         ({"mode": "MixedSize", "vgpus": of(A2_8Q=1, A2_4Q=1)}, {Q8: 1, Q4: 1}),
         ({"mode": "", "vgpus": of(A2_4Q=2)}, {Q4: 2}),
     ]
 
     for number in range(1, 9):
-        spec, expected = wishes[number % 2]
+        spec, expected = desired_states[number % 2]
         killing.agent, killing.left = agent, number
         await change(cluster, "all", **spec)
         await cluster.died(agent)

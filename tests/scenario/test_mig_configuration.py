@@ -93,8 +93,8 @@ async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
     call(host, MANAGE, "-d", gpu.address)
     await cluster.start_agent("node1", host)
     counts, profiles = BACKED[model]
-    wish = {"enabled": True, "mode": "MIGBacked"} if by_mode else {"enabled": True}
-    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": wish})
+    desired = {"enabled": True, "mode": "MIGBacked"} if by_mode else {"enabled": True}
+    await cluster.patch(SRIOVGPUDevice, gpu.name, {"spec": desired})
     if by_mode:
         await gpu.there()
         await gpu.ask(counts)
@@ -222,7 +222,9 @@ async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster
 
 
 @pytest.mark.slow
-async def test_a_wish_that_was_made_without_seeing_what_is_there_destroys_nothing(cluster, divided):
+async def test_a_desired_state_that_was_made_without_seeing_what_is_there_destroys_nothing(
+    cluster, divided
+):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2})
@@ -272,8 +274,8 @@ async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(clus
 
     for one in (second, third):
         assert one.spec.enabled
-        wished = {p.name: p.requested for p in one.spec.profile_spec if p.requested}
-        assert wished == {"MIG 1g.10gb": 2, "MIG 3g.20gb": 1}
+        desired = {p.name: p.requested for p in one.spec.profile_spec if p.requested}
+        assert desired == {"MIG 1g.10gb": 2, "MIG 3g.20gb": 1}
     assert await gpu.spots() == before
 
 

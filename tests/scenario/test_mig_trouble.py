@@ -164,19 +164,19 @@ async def test_after_a_reboot_instances_come_before_their_vgpus(cluster, divided
     agent = await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2, "3g.20gb": 1})
     await gpu.answer("Synced")
-    wished = {}
+    desired = {}
     for profile in ("GRID A100-1-5C", "GRID A100-3-20C", "GRID A100-1-5C"):
         vgpu = await offering(cluster, gpu, profile)
         await cluster.ask(vgpu, profile)
         await cluster.answer(vgpu, "Configured")
-        wished[vgpu] = profile
+        desired[vgpu] = profile
     before = cluster.carried(gpu.host)
     await cluster.stop_agent(agent)
 
     rebooted = divided(functions=False)  # MIG mode survives, and nothing else
     await cluster.start_agent("node1", rebooted.host)
 
-    for vgpu, profile in wished.items():
+    for vgpu, profile in desired.items():
         await cluster.until(
             VGPUDevice, vgpu, lambda v, p=profile: v.status.configure_vgpu_type_name == p
         )

@@ -24,7 +24,7 @@ async def ask(cluster: Any, count: int) -> None:
 
 
 async def have(cluster: Any, count: int) -> Any:
-    """Wish it, and wait until it is so."""
+    """Desired state it, and wait until it is so."""
     await ask(cluster, count)
     return await cluster.answer(NIC, "Enabled" if count else "Disabled", SRIOVNetworkDevice)
 
@@ -175,11 +175,11 @@ async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(clu
     agent = await cluster.start_agent("node1", host)
     total = await writes_of(host, cluster, 2) and await writes_of(host, cluster, 4)
     assert total >= 2
-    wished = 4
+    desired = 4
     for number in range(1, total + 1):
-        wished = 6 - wished  # 2 and 4 in turns
+        desired = 6 - desired  # 2 and 4 in turns
         host.faults.kill_at(number, when)
-        await ask(cluster, wished)
+        await ask(cluster, desired)
         await cluster.died(agent)
         host.restart()
 
@@ -188,8 +188,8 @@ async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(clu
         nic = await cluster.until(
             SRIOVNetworkDevice,
             NIC,
-            lambda nic, wished=wished: (
-                cluster.reason(nic) == "Enabled" and len(nic.status.vf_addresses) == wished
+            lambda nic, desired=desired: (
+                cluster.reason(nic) == "Enabled" and len(nic.status.vf_addresses) == desired
             ),
         )
         assert list(nic.status.vf_addresses) == [str(vf) for vf in card(host).vfs]

@@ -1,4 +1,4 @@
-"""Cards in other slots after a reboot: every wish follows its card, and none acts on another."""
+"""Cards in other slots after a reboot: every spec follows its card, and none acts on another."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ async def uuids(cluster: Any, gpu: PciAddress, *numbers: int) -> list[str]:
     return [vgpu.status.uuid for vgpu in found]
 
 
-async def wished(cluster: Any) -> dict[str, str]:
-    """All vGPUs that are wished, by object."""
+async def desired(cluster: Any) -> dict[str, str]:
+    """All vGPUs that are desired, by object."""
     found = await cluster.all(VGPUDevice)
     return {one.metadata.name: one.spec.vgpu_type_name for one in found if one.spec.enabled}
 
@@ -90,7 +90,7 @@ async def test_a_card_that_is_inserted_before_takes_nothing_with_it(cluster: Any
     host = booted(INSERTED)
     agent = await cluster.start_agent("node1", host)
 
-    assert await wished(cluster) == {name(vf(NEXT, 0)): Q4, name(vf(NEXT, 9)): Q4}
+    assert await desired(cluster) == {name(vf(NEXT, 0)): Q4, name(vf(NEXT, 9)): Q4}
     assert await uuids(cluster, NEXT, 0, 9) == before
     assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4, str(vf(NEXT, 9)): Q4}
     assert (await cluster.get(SRIOVGPUDevice, name(NEXT))).status.gpu_uuid == card
@@ -113,7 +113,7 @@ async def test_vgpus_without_a_uuid_follow_alike(cluster: Any) -> None:
 
     await uuids(cluster, BEHIND, 0, 30)
     assert cluster.carried(host) == {str(vf(BEHIND, 0)): q8, str(vf(BEHIND, 30)): q8}
-    assert set(await wished(cluster)) == {name(vf(BEHIND, 0)), name(vf(BEHIND, 30))}
+    assert set(await desired(cluster)) == {name(vf(BEHIND, 0)), name(vf(BEHIND, 30))}
 
 
 async def test_gpu_instances_follow_alike(cluster: Any) -> None:
@@ -154,7 +154,7 @@ async def test_an_api_that_refuses_holds_up_the_moved_cards_alone(
         agent = await cluster.start_agent("node1", host)
         await cluster.quiet(agent)
         assert scan(host).vgpus == ()
-        assert set(await wished(cluster)) == {name(vf(A2, 0))}
+        assert set(await desired(cluster)) == {name(vf(A2, 0))}
         assert name(NEXT) in await cluster.names(PCIDevice)
 
     await cluster.until(VGPUDevice, name(vf(NEXT, 0)), lambda vgpu: vgpu is not None)
@@ -197,7 +197,7 @@ async def test_a_damaged_journal_is_said_and_nothing_is_done_on_the_wrong_card(
 
 
 @pytest.mark.slow
-async def test_swapped_cards_swap_their_wishes(cluster: Any) -> None:
+async def test_swapped_cards_swap_their_desired_states(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4, vf1=Q4)
     await enable(cluster, NEXT, vf0=Q8)
@@ -214,7 +214,7 @@ async def test_swapped_cards_swap_their_wishes(cluster: Any) -> None:
         str(vf(NEXT, 1)): Q4,
         str(vf(A2, 0)): Q8,
     }
-    assert len(await wished(cluster)) == 3
+    assert len(await desired(cluster)) == 3
 
 
 @pytest.mark.slow
@@ -241,7 +241,7 @@ async def test_an_agent_that_is_killed_at_any_write_goes_on_where_it_was(
         assert await uuids(cluster, here, 0) == one, writes
         assert await uuids(cluster, there, 3) == other, writes
         assert cluster.carried(host) == {str(vf(here, 0)): Q4, str(vf(there, 3)): Q8}
-        assert set(await wished(cluster)) == {name(vf(here, 0)), name(vf(there, 3))}
+        assert set(await desired(cluster)) == {name(vf(here, 0)), name(vf(there, 3))}
         assert not (cluster.folder / "node1" / "renumbering.json").exists()
         await cluster.stop_agent(agent)
 
@@ -349,7 +349,7 @@ class Unasked:
 
 
 @pytest.mark.slow
-async def test_what_was_wished_of_a_card_that_is_gone_makes_room_and_is_told(cluster: Any) -> None:
+async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_told(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
     await enable(cluster, NEXT, vf3=Q8)
@@ -362,12 +362,12 @@ async def test_what_was_wished_of_a_card_that_is_gone_makes_room_and_is_told(clu
 
     assert await uuids(cluster, NEXT, 0) == before
     assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4}
-    assert await wished(cluster) == {name(vf(NEXT, 0)): Q4}
+    assert await desired(cluster) == {name(vf(NEXT, 0)): Q4}
     told = await events(cluster, agent, name(NEXT))
     assert f"The configuration of {gone}, which is gone, is dropped." in told["Renumbered"]
 
 
-async def test_a_reboot_without_a_move_writes_no_wish(cluster: Any) -> None:
+async def test_a_reboot_without_a_move_writes_no_desired_state(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
     before = await uuids(cluster, A2, 0)
@@ -410,7 +410,7 @@ async def test_a_card_in_the_place_of_another_inherits_nothing_unasked(cluster: 
     assert (await cluster.get(SRIOVGPUDevice, name(A2))).status.gpu_uuid == new
 
 
-async def test_wishes_for_a_card_that_is_gone_can_be_given_up(cluster: Any) -> None:
+async def test_desired_states_for_a_card_that_is_gone_can_be_given_up(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))
     await enable(cluster, A2, vf0=Q4)
     await cluster.stop_agent(agent)
@@ -425,7 +425,7 @@ async def test_wishes_for_a_card_that_is_gone_can_be_given_up(cluster: Any) -> N
     assert scan(host).vgpus == ()
 
 
-async def test_a_card_of_which_nothing_is_wished_is_taken_as_it_is(cluster: Any) -> None:
+async def test_a_card_of_which_nothing_is_desired_is_taken_as_it_is(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))
     await cluster.stop_agent(agent)
 

@@ -1,4 +1,4 @@
-"""Wishes for vGPUs among foreign hands, crashes, changes of mind and held devices."""
+"""Desired states for vGPUs among foreign hands, crashes, changes of mind and held devices."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_objects_that_are_lost_are_made_anew_as_the_hardware_is(cluster, s
 
 
 @pytest.mark.realapi
-async def test_a_wish_that_changes_during_a_write_is_not_lost(cluster, gate):
+async def test_a_desired_state_that_changes_during_a_write_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     await cluster.start_agent("node1", host)
     host.held = "create"
@@ -115,7 +115,7 @@ async def test_a_wish_that_changes_during_a_write_is_not_lost(cluster, gate):
     assert cluster.carried(host) == {}
 
 
-async def test_a_wish_that_changes_while_the_agent_is_dead_is_not_lost(cluster, gate):
+async def test_a_desired_state_that_changes_while_the_agent_is_dead_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     host.held = "create"
@@ -131,7 +131,9 @@ async def test_a_wish_that_changes_while_the_agent_is_dead_is_not_lost(cluster, 
     assert cluster.carried(host) == {}
 
 
-async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_wish_is_not_taken_away(cluster, gate):
+async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_desired_state_is_not_taken_away(
+    cluster, gate
+):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     host.held = "create"

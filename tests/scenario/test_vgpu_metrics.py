@@ -19,7 +19,7 @@ def value(cluster: Any, name: str, **labels: str) -> float | None:
 
 
 def vgpus(cluster: Any, profile: str) -> tuple[float | None, float | None]:
-    """Existing, and wished but missing."""
+    """Existing, and desired but missing."""
     states = ("configured", "missing")
     return tuple(value(cluster, "laneway_vgpus", profile=profile, state=one) for one in states)
 

@@ -64,7 +64,9 @@ async def test_objects_of_another_node_under_our_label_are_left_alone(cluster, s
     assert back.metadata.uid == before.metadata.uid
 
 
-async def test_an_object_without_our_label_is_adopted_and_its_wish_served(cluster, simulated):
+async def test_an_object_without_our_label_is_adopted_and_its_desired_state_served(
+    cluster, simulated
+):
     host = simulated("a2", "node1")
     body = {
         "apiVersion": "devices.harvesterhci.io/v1beta1",

@@ -16,7 +16,7 @@ from support.examples import first
 
 MANAGE = "/usr/lib/nvidia/sriov-manage"
 
-# Wished in this order of functions; only the largest first lets all of them fit.
+# Desired in this order of functions; only the largest first lets all of them fit.
 MIXED = {
     "l40s": [f"NVIDIA L40S-{size}" for size in ("1Q", "16Q", "24Q")],
     "hgx-h100": [f"NVIDIA H100XM-{size}" for size in ("4C", "16C", "20C", "40C")],
@@ -66,7 +66,7 @@ async def mix(cluster: Any, host: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", first(*sorted(MIXED)))
-async def test_sizes_wished_together_are_made_so_that_all_fit(cluster, simulated, model):
+async def test_sizes_desired_together_are_made_so_that_all_fit(cluster, simulated, model):
     host = simulated(model, "node1")
     agent = await cluster.start_agent("node1", host)
     await mix(cluster, host)
@@ -91,17 +91,17 @@ async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated
     host = simulated(model, "node1")
     agent = await cluster.start_agent("node1", host)
     if model == "a2":
-        wishes = ["NVIDIA A2-4C", "NVIDIA A2-4Q", "NVIDIA A2-4A"]
+        desired_states = ["NVIDIA A2-4C", "NVIDIA A2-4Q", "NVIDIA A2-4A"]
     else:
         await mix(cluster, host)
-        wishes = MIXED[model][1:]
+        desired_states = MIXED[model][1:]
     names = await functions(cluster, host)
     # By hand, one after the other, and not the largest first.
-    for name, profile in zip(names[2:], wishes, strict=False):
+    for name, profile in zip(names[2:], desired_states, strict=False):
         await cluster.ask(name, profile)
         await cluster.answer(name, "Configured")
-    assert len(places(host)) == len(wishes)
-    await cluster.ask(names[0], wishes[0])  # It gets a place only if there is one left.
+    assert len(places(host)) == len(desired_states)
+    await cluster.ask(names[0], desired_states[0])  # It gets a place only if there is one left.
     await cluster.until(
         VGPUDevice, names[0], lambda v: cluster.reason(v) in ("Configured", "ProfileExhausted")
     )
@@ -151,7 +151,7 @@ async def test_what_was_where_outlasts_agents_that_could_not_bring_it_back(clust
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_wish_waits_for_its_gpu_and_goes_on_by_itself(cluster, simulated):
+async def test_a_desired_state_waits_for_its_gpu_and_goes_on_by_itself(cluster, simulated):
     host = rebooted(simulated("a2", "node1"))
     host.faults.fail_command(MANAGE, 1, "Cannot obtain the lock of the GPU", times=1000)
     await cluster.start_agent("node1", host)

@@ -67,7 +67,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
     assert host.writes == []
 
 
-async def test_a_hundred_impossible_wishes_cost_nothing_once_they_are_answered(
+async def test_a_hundred_impossible_desired_states_cost_nothing_once_they_are_answered(
     cluster, simulated, requests
 ):
     host = simulated("a100", "node1")

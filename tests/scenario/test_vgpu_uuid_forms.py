@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
-from laneway.core.vgpu import wish as core
+from laneway.core.vgpu import desired as core
 from laneway.host.scan import scan
 
 VGPU, ADDRESS = "node1-000008004", "0000:08:00.4"

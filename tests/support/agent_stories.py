@@ -268,7 +268,7 @@ class Story:
             resource, name = served(SRIOVGPUDevice), object_name(self.model, self.address)
             gpu = await self.client.get(resource, name)
             answer = find_condition(gpu.status.conditions, "Ready")
-            # Functions that come back while the wish is worked on look no different.
+            # Functions that come back while the desired state is worked on look no different.
             not_before = answer is not None and answer.reason == "Disabled"
             not_before = not_before and answer.observed_generation == gpu.metadata.generation
             done = self.machine.host.call([SRIOV_MANAGE, "-e" if on else "-d", self.address])
@@ -336,9 +336,9 @@ class Story:
             waits = str(found[address].parent) in refused
             if wrong := _wrong(objects[address], found[address].configured, inventory, waits=waits):
                 said.append(f"{address}: {wrong}")
-        wished = {o.spec.parent_gpu_device_address for o in objects.values() if o.spec.enabled}
+        desired = {o.spec.parent_gpu_device_address for o in objects.values() if o.spec.enabled}
         for gpu in gpus:
-            if gpu.spec.node_name == self.model and (wrong := _wrong_gpu(gpu, inventory, wished)):
+            if gpu.spec.node_name == self.model and (wrong := _wrong_gpu(gpu, inventory, desired)):
                 said.append(f"{gpu.spec.address}: {wrong}")
         return said
 
@@ -358,7 +358,7 @@ def _is_met(obj: Any) -> bool:
 
 
 def _wrong_without_function(vgpu: Any) -> str:
-    """Only a wish stays without the function that it is about."""
+    """Only a desired state stays without the function that it is about."""
     if not vgpu.spec.enabled:
         return "an object too many"
     ready = find_condition(vgpu.status.conditions, "Ready")
@@ -401,7 +401,7 @@ def _wrong(vgpu: Any, current: Any, inventory: Inventory, *, waits: bool) -> str
     return "" if ready.reason in allowed else f"says {ready.reason}"
 
 
-def _wrong_gpu(gpu: Any, inventory: Inventory, wished: set[str]) -> str:
+def _wrong_gpu(gpu: Any, inventory: Inventory, desired: set[str]) -> str:
     ready = find_condition(gpu.status.conditions, "Ready")
     if ready is None or ready.observed_generation != gpu.metadata.generation:
         return "not answered"
@@ -416,7 +416,7 @@ def _wrong_gpu(gpu: Any, inventory: Inventory, wished: set[str]) -> str:
         "Enabled": True,
         "Disabled": True,
         "UnmanagedVfs": True,
-        "VgpusEnabled": address in wished,
+        "VgpusEnabled": address in desired,
         "DeviceInUse": address in carrying,
     }
     return "" if right.get(ready.reason) else f"says {ready.reason}"

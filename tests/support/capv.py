@@ -66,7 +66,7 @@ class Capv:
         )
 
     async def run(self, simulator: Simulator) -> None:
-        """Carry out what is wished, until cancelled."""
+        """Carry out what is desired, until cancelled."""
         with_what = Credentials(simulator.user, simulator.password, simulator.thumbprint)
         async with (
             await connect(simulator.server, with_what) as vcenter,

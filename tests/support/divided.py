@@ -69,7 +69,7 @@ class Gpu:
         return await self.cluster.until(MigConfiguration, self.name, lambda one: one is not None)
 
     async def ask(self, counts: dict[str, int], *, enabled: bool = True) -> None:
-        """Wish for these instances and for no others."""
+        """Desired state for these instances and for no others."""
         stored = await self.there()
         profiles = [
             {

@@ -1,4 +1,4 @@
-"""GPUs, their modes and their objects, as scenarios about them wish and see them."""
+"""GPUs, their modes and their objects, as scenarios about them desired state and see them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from laneway.api import SRIOVGPUDevice
+from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
-from laneway.core.gpu.wish import mode_of
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
 
@@ -33,13 +33,13 @@ async def found(host: Any, address: str) -> Mode | None:
     return mode_of(function, modes)
 
 
-async def wish(cluster: Any, name: str, mode: str, *, enabled: bool | None = None) -> Any:
+async def desired(cluster: Any, name: str, mode: str, *, enabled: bool | None = None) -> Any:
     on = Mode(mode).has_vfs if enabled is None else enabled
     return await cluster.patch(SRIOVGPUDevice, name, {"spec": {"enabled": on, "mode": mode}})
 
 
 async def in_mode(cluster: Any, name: str, mode: str) -> Any:
-    """Wait until the present wish is met and this is the mode."""
+    """Wait until the present desired state is met and this is the mode."""
     return await cluster.until(
         SRIOVGPUDevice,
         name,

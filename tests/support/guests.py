@@ -255,7 +255,7 @@ class Objects:
             return None
 
     async def patch(self, cls: type[Any], name: str, spec: dict[str, Any]) -> None:
-        """Change what is wished."""
+        """Change what is desired."""
         await self.client.patch(served(cls), name, {"spec": spec})
 
     async def until(self, cls: type[Any], name: str, holds: Callable[[Any], bool]) -> Any:

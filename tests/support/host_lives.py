@@ -1,4 +1,4 @@
-"""A life of a simulated host: wishes of every kind, faults, virtual machines that come and go.
+"""A life of a simulated host: specs of every kind, faults, virtual machines that come and go.
 
 What is made up is how it goes; `test_host_laws` says what must hold in each.
 """
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from laneway.core import passthrough, sriov, usb_claims
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     Plan,
@@ -55,14 +55,14 @@ LIMITS = Limits(
 )
 SECONDS = 60.0
 ROUNDS = 5
-"""As many looks as `laneway host` takes at one wish."""
+"""As many looks as `laneway host` takes at one desired state."""
 
 
 # ----------------------------------------------------------------------------------------- stories
 
 
 class Fault(NamedTuple):
-    """What goes wrong at the n-th change from the beginning of a wish."""
+    """What goes wrong at the n-th change from the beginning of a desired state."""
 
     kind: str
     number: int = 1
@@ -70,17 +70,17 @@ class Fault(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One wish, and what happens around it. Numbers choose among what there is then."""
+    """One desired state, and what happens around it. Numbers choose among what there is then."""
 
-    wish: str
+    desired: str
     device: int
     detail: int
     comes: int
-    """A virtual machine starts before the wish with what this chooses; negative: none does."""
+    """A virtual machine starts before the spec with what this chooses; negative: none does."""
     goes: int
     """One ends before."""
     joins: int
-    """One starts after this many changes of the wish; 0: none does."""
+    """One starts after this many changes of the desired state; 0: none does."""
     fault: Fault
 
 
@@ -129,48 +129,53 @@ turns = st.builds(
 )
 stories = st.tuples(st.sampled_from(MODELS), st.lists(turns, min_size=1, max_size=7))
 
-# ------------------------------------------------------------------------------------------ wishes
+# ------------------------------------------------------------------------------------------ desired
+# states
 
 
-class Wish(NamedTuple):
+class DesiredState(NamedTuple):
     text: str
     decide: Callable[[Situation], Decision]
     addresses: tuple[PciAddress, ...] = ()
     ports: tuple[str, ...] = ()
 
 
-def wish_of(turn: Turn, inventory: Inventory) -> Wish:
+def desired_of(turn: Turn, inventory: Inventory) -> DesiredState:
     chosen = random.Random(turn.detail)
     functions = inventory.functions
     gpus = [one for one in functions if one.sriov_gpu]
-    if turn.wish == "usb" or (turn.wish == "release" and turn.detail % 9 == 0):
+    if turn.desired == "usb" or (turn.desired == "release" and turn.detail % 9 == 0):
         ports = [*(device.port for device in inventory.usb), "9-9"]
         port = ports[turn.device % len(ports)]
-        operation_names = usb_claims.claim if turn.wish == "usb" else release.release
-        return Wish(f"{turn.wish} {port}", lambda seen: operation_names(port, seen), ports=(port,))
-    if turn.wish == "layout" and gpus:
+        operation_names = usb_claims.claim if turn.desired == "usb" else release.release
+        return DesiredState(
+            f"{turn.desired} {port}", lambda seen: operation_names(port, seen), ports=(port,)
+        )
+    if turn.desired == "layout" and gpus:
         return layout_of(gpus[turn.device % min(len(gpus), 2)], inventory, chosen)
     likely = likely_of(inventory)
     anything = [one.address for one in functions] + [PciAddress.parse("0000:7f:1f.7")]
     rare = turn.device >= 39 or not likely
     address = (anything if rare else likely)[turn.device % len(anything if rare else likely)]
-    if turn.wish in ("vfs", "layout"):
+    if turn.desired in ("vfs", "layout"):
         count = chosen.choice((0, 1, 2, 2, 3, 4, 16, 32, 99))
         apart = chosen.random() < 0.7
-        return Wish(
+        return DesiredState(
             f"vfs {address} {count} {apart}",
             lambda seen: sriov.set_vfs(address, count, seen, passthrough=apart),
             (address,),
         )
-    if turn.wish == "passthrough":
-        return Wish(
+    if turn.desired == "passthrough":
+        return DesiredState(
             f"passthrough {address}", lambda seen: passthrough.bind(address, seen), (address,)
         )
-    return Wish(f"release {address}", lambda seen: release.release(address, seen), (address,))
+    return DesiredState(
+        f"release {address}", lambda seen: release.release(address, seen), (address,)
+    )
 
 
 def likely_of(inventory: Inventory) -> list[PciAddress]:
-    """Devices about which something can be wished: few, so that wishes meet on one device."""
+    """Devices about which something can be desired: few, so that specs meet on one device."""
     able = [
         one
         for one in inventory.functions
@@ -182,7 +187,7 @@ def likely_of(inventory: Inventory) -> list[PciAddress]:
     return [*(card.address for card in cards), *others[:3], *vfs]
 
 
-def layout_of(gpu: PciFunction, inventory: Inventory, chosen: random.Random) -> Wish:
+def layout_of(gpu: PciFunction, inventory: Inventory, chosen: random.Random) -> DesiredState:
     known = [one for one in (profile(row.name) for row in profiles_of(gpu.device)) if one]
     backed = chosen.random() < 0.4
     mixed = chosen.random() < 0.3
@@ -199,8 +204,8 @@ def layout_of(gpu: PciFunction, inventory: Inventory, chosen: random.Random) -> 
     parameters = chosen.choice(
         ("", "", "", "frame_rate_limiter=0", "frame_rate_limiter=1", "\x1b[2J")
     )
-    wanted = GpuWish(gpu.address, tuple(counts.items()), mixed_size=mixed, parameters=parameters)
-    return Wish(f"{wanted}", lambda seen: plan_layout(wanted, seen), (gpu.address,))
+    wanted = DesiredGpu(gpu.address, tuple(counts.items()), mixed_size=mixed, parameters=parameters)
+    return DesiredState(f"{wanted}", lambda seen: plan_layout(wanted, seen), (gpu.address,))
 
 
 # ------------------------------------------------------------------------------------------ a life
@@ -218,7 +223,7 @@ class Held(NamedTuple):
 
 
 class Life:
-    """One host from its first wish to its last."""
+    """One host from its first desired state to its last."""
 
     def __init__(self, model: str, folder: str) -> None:
         self.folder = Path(folder)
@@ -311,28 +316,30 @@ class Life:
         self.host.restart(finish=finish)
         self.hardware = hardware_of(self.host, self.folder)
 
-    # one wish
+    # one desired state
 
-    async def fulfil(self, wish: Wish) -> tuple[End, list[Any]]:
+    async def fulfil(self, desired: DesiredState) -> tuple[End, list[Any]]:
         """As `laneway host` does; how it ended, and pictures before each plan and at the end."""
         pictures = [picture(self.hardware)]
         await recover(self.hardware, actor="law", limits=LIMITS)
         for _ in range(ROUNDS):
             count = self.host.faults.count
-            decision = wish.decide(await observe(self.hardware, "node", wish.addresses, wish.ports))
+            decision = desired.decide(
+                await observe(self.hardware, "node", desired.addresses, desired.ports)
+            )
             assert self.host.faults.count == count, "a look has changed something"
             if isinstance(decision, Satisfied):
                 return "satisfied", pictures
             if not isinstance(decision, Plan):
-                assert decision, wish.text
+                assert decision, desired.text
                 assert all(isinstance(one, Refusal) and clean(one.words) for one in decision)
-                assert picture(self.hardware) == pictures[-1], (wish.text, decision)
+                assert picture(self.hardware) == pictures[-1], (desired.text, decision)
                 return "refused", pictures
             assert all(clean(describe(step)) for step in decision.steps)
             self.planned = {getattr(step, "function", None) for step in decision.steps}
             try:
                 await execute(
-                    self.hardware, decision, actor="law", reason=wish.text, limits=self.limits
+                    self.hardware, decision, actor="law", reason=desired.text, limits=self.limits
                 )
             except StepError as error:
                 self.said.append(error.refusal.words)
@@ -340,14 +347,14 @@ class Life:
                 pictures.append((error, picture(self.hardware)))
                 return "failed", pictures
             pictures.append(picture(self.hardware))
-        raise AssertionError(f"it comes to no end: {wish.text}")
+        raise AssertionError(f"it comes to no end: {desired.text}")
 
-    async def live(self, turn: Turn, *, fault: bool = True) -> tuple[Wish, End, list[Any]]:
+    async def live(self, turn: Turn, *, fault: bool = True) -> tuple[DesiredState, End, list[Any]]:
         if turn.goes >= 0:
             self.end(turn.goes)
         if turn.comes >= 0:
             self.start(turn.comes)
-        wish = wish_of(turn, scan(self.host))
+        desired = desired_of(turn, scan(self.host))
         self.joins, self.joiner = turn.joins, turn.detail
         blocked = turn.fault.kind == "block"
         self.limits = LIMITS._replace(write_seconds=1.0) if blocked else LIMITS
@@ -355,12 +362,12 @@ class Life:
             self.arm(turn.fault)
         try:
             async with asyncio.timeout(SECONDS):
-                end, pictures = await self.fulfil(wish)
+                end, pictures = await self.fulfil(desired)
         except Killed:
             end, pictures = "killed", []
         self.joins = 0
         self.planned.clear()
-        return wish, end, pictures
+        return desired, end, pictures
 
     async def calm(self) -> None:
         """Nothing goes wrong any more; what waited in the kernel has come back."""

@@ -1,4 +1,4 @@
-"""Layouts as people wish them, and what has become of them on simulated nodes."""
+"""Layouts as people ask for them, and what has become of them on simulated nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def change(cluster: Any, name: str, **spec: Any) -> Any:
 
 
 async def until(cluster: Any, name: str, state: str, gpu: str = A2, reason: str = "") -> Any:
-    """Wait until the present wish of a layout has this answer for a GPU; its entry."""
+    """Wait until the present desired state of a layout has this answer for a GPU; its entry."""
 
     def entry(layout: Any) -> Any:
         return next(

@@ -6,7 +6,7 @@ import msgspec
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Framework, Inventory, VgpuFunction, VgpuType
-from laneway.core.layout.plan import GpuWish
+from laneway.core.layout.plan import DesiredGpu
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Step
 from laneway.core.refusals import Refusal
@@ -95,8 +95,8 @@ def situation(
     return Situation(**{**facts, **more})
 
 
-def wish(*vgpus: tuple[str, int], mixed_size: bool = False, parameters: str = "") -> GpuWish:
-    return GpuWish(GPU, vgpus, mixed_size, parameters)
+def desired(*vgpus: tuple[str, int], mixed_size: bool = False, parameters: str = "") -> DesiredGpu:
+    return DesiredGpu(GPU, vgpus, mixed_size, parameters)
 
 
 def steps(decision: object) -> list[Step]:

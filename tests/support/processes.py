@@ -126,7 +126,7 @@ class Api:
                     return event["object"]
         raise AssertionError(f"the watch of {name} ended")
 
-    def wish(self, **spec: Any) -> Any:
+    def desired(self, **spec: Any) -> Any:
         """Patch the vGPU; how it ends."""
         body = {"spec": spec}
         generation = self.call(f"{DEVICES}/vgpudevices/{VGPU}", "PATCH", body)["metadata"][

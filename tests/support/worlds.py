@@ -362,7 +362,7 @@ class World:
         await self.until(INSTANCES, name, holds, NAMESPACE)
 
     async def run_vm(self, name: str, *, on: bool) -> None:
-        """Wish a VM on or off."""
+        """Desired state a VM on or off."""
         body = {"spec": {"runStrategy": "Always" if on else "Halted"}}
         await self.client.patch(VMS, name, body, NAMESPACE)
 
@@ -425,7 +425,7 @@ async def started(cluster: Any, folder: Path) -> AsyncIterator[World]:
 
 
 def _is(obj: Any, condition: str) -> bool:
-    """Whether the latest wish is met in one respect."""
+    """Whether the latest desired state is met in one respect."""
     return obj is not None and any(
         one.type == condition
         and one.status == "True"

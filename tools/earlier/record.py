@@ -3,8 +3,9 @@
     git worktree add /tmp/that-version COMMIT
     python tools/earlier/record.py /tmp/that-version tests/data/earlier/NAME
 
-Starts `laneway up` of that version with the arguments in `wishes.yaml` of the folder, wishes what
-stands there, waits for each wish to be as it says, stops, and writes beside it:
+Starts `laneway up` of that version with the arguments in `desired states.yaml` of the folder,
+asks for what stands there, waits for each desired state to be as it says, stops, and writes
+beside it:
 
     objects.yaml.xz  all objects as the API server gave them, and all CRDs
     data.tar.xz      the data directory, without its keys and tokens, which a start makes anew
@@ -89,17 +90,19 @@ def holds(value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
-def carry_out(api: Api, wish: dict[str, Any]) -> None:
-    path = wish["path"]
-    if "patch" in wish:
-        api.call(path, "PATCH", wish["patch"])
-    if "create" in wish:
-        api.call(path, "POST", wish["create"])
-        path += "/" + wish["create"]["metadata"]["name"]
+def carry_out(api: Api, desired: dict[str, Any]) -> None:
+    path = desired["path"]
+    if "patch" in desired:
+        api.call(path, "PATCH", desired["patch"])
+    if "create" in desired:
+        api.call(path, "POST", desired["create"])
+        path += "/" + desired["create"]["metadata"]["name"]
     deadline = time.monotonic() + SECONDS
-    while not holds(got := api.call(path), wish["until"]):
+    while not holds(got := api.call(path), desired["until"]):
         if time.monotonic() > deadline:
-            raise SystemExit(f"{path} does not become {wish['until']}: {json.dumps(got, indent=1)}")
+            raise SystemExit(
+                f"{path} does not become {desired['until']}: {json.dumps(got, indent=1)}"
+            )
         time.sleep(0.1)
 
 
@@ -137,8 +140,8 @@ def main(source: Path, out: Path) -> None:
                 break
         try:
             api = Api(data)
-            for wish in plan["wishes"]:
-                carry_out(api, wish)
+            for desired in plan["desired_states"]:
+                carry_out(api, desired)
             objects = settled(api)
         finally:
             process.send_signal(signal.SIGTERM)

@@ -36,7 +36,7 @@ _CONTAINER_GPU = re.compile(r"nvidia\.com/(gpu|mig-).*|(amd|gpu\.intel)\.com/.+"
 """What device plugins for containers call GPUs, and parts of one."""
 
 
-def _wished_node(obj: Any) -> Iterable[Hashable]:
+def _desired_node(obj: Any) -> Iterable[Hashable]:
     return _some(obj.spec.node_name)
 
 
@@ -134,24 +134,24 @@ def _some(text: str) -> Iterable[Hashable]:
     return (text,) if text else ()
 
 
-_CLAIM: Mapping[str, Indexer[Any]] = {NODE: _wished_node, RESOURCE: _resource, COMING: _coming}
-_WISHED: Mapping[str, Indexer[Any]] = {NODE: _wished_node}
+_CLAIM: Mapping[str, Indexer[Any]] = {NODE: _desired_node, RESOURCE: _resource, COMING: _coming}
+_DESIRED: Mapping[str, Indexer[Any]] = {NODE: _desired_node}
 _VM: Mapping[str, Indexer[Any]] = {DEVICE_NAME: _devices}
 
 INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
     "nodes": {},
     "pci_devices": {NODE: _seen_node, RESOURCE: _resource, GROUP: _group, PARENT: _parent},
     "claims": _CLAIM,
-    "cards": _WISHED,
-    "gpus": _WISHED,
+    "cards": _DESIRED,
+    "gpus": _DESIRED,
     "vgpus": {
-        NODE: _wished_node,
+        NODE: _desired_node,
         RESOURCE: _resource,
         FRAMEWORK: _framework,
         PARENT: _parent_of_vgpu,
         COMING: _coming_vgpu,
     },
-    "migs": _WISHED,
+    "migs": _DESIRED,
     "layouts": {},
     "usb_devices": {NODE: _seen_node, RESOURCE: _resource},
     "usb_claims": {NODE: _seen_node, RESOURCE: _resource, COMING: _coming},

@@ -11,7 +11,7 @@ from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, 
 from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial, wishing
 from laneway.cli.errors import one_line
 from laneway.controllers.devices.layout import NOT_LATER
-from laneway.core.layout.wish import USED
+from laneway.core.layout.desired import USED
 from laneway.core.refusals import GpuNotReady, HoldersUnknown
 from laneway.kube.client import Client
 from laneway.kube.resource import served

@@ -45,7 +45,7 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     "wanted",
     metavar="[RESOURCE[=COUNT]]...",
     nargs=-1,
-    callback=lambda _context, _argument, values: question.wishes(values),
+    callback=lambda _context, _argument, values: question.desired_states(values),
 )
 @click.option(
     "--node",

@@ -19,16 +19,16 @@ from laneway.core.ledger.question import Answer, Request, selected
 MOST = 100_000
 """Machines, or devices of one VM, that can be asked about."""
 
-_WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
+_DESIRED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)")
 _LISTED = 12
 
 
-def wishes(values: Iterable[str]) -> dict[str, int]:
+def desired_states(values: Iterable[str]) -> dict[str, int]:
     """What `RESOURCE[=COUNT]...` asks for, by name as it is written."""
     wanted: Counter[str] = Counter()
     for value in values:
-        match = _WISH.fullmatch(value.strip())
+        match = _DESIRED.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
         if match is None or not 1 <= count <= MOST:
             raise click.BadParameter(

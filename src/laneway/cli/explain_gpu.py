@@ -71,9 +71,9 @@ def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
 
 def _mig(mig: MigConfiguration) -> Iterator[Fact]:
     found = gpus.instances({one.name: len(one.vgpu_ids) for one in mig.status.profile_status})
-    wished = gpus.instances({one.name: one.requested for one in mig.spec.profile_spec})
+    desired = gpus.instances({one.name: one.requested for one in mig.spec.profile_spec})
     yield fact("is", found or "no GPU instance", mig.status.status)
-    yield fact("desired", (wished or "no GPU instance") if mig.spec.enabled else "not enabled")
+    yield fact("desired", (desired or "no GPU instance") if mig.spec.enabled else "not enabled")
     yield fact("differs", mig.status.message)
 
 

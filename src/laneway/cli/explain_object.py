@@ -136,18 +136,18 @@ def _differences(kind: str, metadata: Json, spec: Json, status: Json) -> Iterato
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
         yield f"The agent has not acted on generation {generation} yet; it has on {seen}."
     if kind == "VGPUDevice":
-        wished = _text(spec.get("vGPUTypeName")) if spec.get("enabled") else ""
+        desired = _text(spec.get("vGPUTypeName")) if spec.get("enabled") else ""
         found = _text(status.get("configureVGPUTypeName"))
-        if wished != found:
-            yield f"Desired vGPU: {wished or 'none'}; configured: {found or 'none'}."
+        if desired != found:
+            yield f"Desired vGPU: {desired or 'none'}; configured: {found or 'none'}."
     if kind in ("SRIOVGPUDevice", "SRIOVNetworkDevice"):
         found_vfs = len(_list(status.get("vfAddresses")))
-        wished_vfs = spec.get("numVFs")
+        vfs_desired = spec.get("numVFs")
         if kind == "SRIOVGPUDevice" and bool(spec.get("enabled")) != bool(found_vfs):
-            wished = "enabled" if spec.get("enabled") else "disabled"
-            yield f"Desired: {wished}; virtual functions: {found_vfs}."
-        if isinstance(wished_vfs, int) and wished_vfs != found_vfs:
-            yield f"Desired virtual functions: {wished_vfs}; there are {found_vfs}."
+            desired = "enabled" if spec.get("enabled") else "disabled"
+            yield f"Desired: {desired}; virtual functions: {found_vfs}."
+        if isinstance(vfs_desired, int) and vfs_desired != found_vfs:
+            yield f"Desired virtual functions: {vfs_desired}; there are {found_vfs}."
 
 
 def _conditions(conditions: Sequence[Json]) -> Iterator[str]:

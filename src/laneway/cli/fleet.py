@@ -109,7 +109,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> Condition | None:
-        """The answer to the present wish, if there is one."""
+        """The answer to the present desired state, if there is one."""
         found = find_condition(self.device.status.conditions, "Ready")
         if found is None or found.observed_generation < self.device.metadata.generation:
             return None

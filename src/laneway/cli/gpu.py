@@ -84,7 +84,7 @@ def _switch(
     timeout: int,
     kubeconfig: str | None,
 ) -> None:
-    asked = _Asked(which, wished(enabled, mode), dry_run, when_possible, wait, timeout)
+    asked = _Asked(which, desired(enabled, mode), dry_run, when_possible, wait, timeout)
     connection.ask(lambda client: _switched(client, asked), kubeconfig)
 
 
@@ -100,7 +100,7 @@ class _Asked(NamedTuple):
     seconds: int
 
 
-def wished(enabled: bool, mode: str | None) -> dict[str, Any]:
+def desired(enabled: bool, mode: str | None) -> dict[str, Any]:
     """The fields of the spec that a command is about."""
     return {"enabled": enabled} if mode is None else {"enabled": enabled, "mode": str(mode)}
 
@@ -183,11 +183,11 @@ def _before(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     return wishing.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
 
 
-def changes(spec: SRIOVGPUDeviceSpec, wish: dict[str, Any]) -> Iterator[str]:
-    """What the wish changes in the object."""
-    if spec.enabled != wish["enabled"]:
-        yield f"spec.enabled: {_json(spec.enabled)} -> {_json(wish['enabled'])}"
-    if (mode := wish.get("mode", spec.mode)) != spec.mode:
+def changes(spec: SRIOVGPUDeviceSpec, desired: dict[str, Any]) -> Iterator[str]:
+    """What the desired state changes in the object."""
+    if spec.enabled != desired["enabled"]:
+        yield f"spec.enabled: {_json(spec.enabled)} -> {_json(desired['enabled'])}"
+    if (mode := desired.get("mode", spec.mode)) != spec.mode:
         yield f"spec.mode: {spec.mode or 'none'} -> {mode}"
 
 
@@ -195,19 +195,19 @@ def _json(value: bool) -> str:
     return "true" if value else "false"
 
 
-def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
+def against(meant: fleet.Gpu, desired: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
     """What speaks against a change, as far as the objects tell; holders show on the node only.
 
     `waits`: what can go away by itself is left out.
     """
-    enabled, mode = wish["enabled"], wish.get("mode", meant.device.spec.mode)
+    enabled, mode = desired["enabled"], desired.get("mode", meant.device.spec.mode)
     owners = [
         layout.metadata.name
         for layout, entry in meant.layouts
         if not layout.spec.dry_run and entry.state != LAYOUT_REFUSED
     ]
     for name in owners:
-        yield f"VGPULayout {name} configures {meant.title}. {_without(name, meant, wish)}"
+        yield f"VGPULayout {name} configures {meant.title}. {_without(name, meant, desired)}"
     if enabled and (named := mode_named(mode)) is not None and not named.has_vfs:
         yield ModeWithoutVfs(meant.address, named).words
     if waits:
@@ -228,11 +228,11 @@ def against(meant: fleet.Gpu, wish: dict[str, Any], *, waits: bool = False) -> I
             yield DeviceHeld(address, (configured_words(address, name),)).words
 
 
-def _without(layout: str, meant: fleet.Gpu, wish: dict[str, Any]) -> str:
+def _without(layout: str, meant: fleet.Gpu, desired: dict[str, Any]) -> str:
     """How to have it otherwise than a layout has it."""
     is_own = layout == meant.name
     delete = f"kubectl delete vgpulayout {layout}"
-    if wish["enabled"]:
+    if desired["enabled"]:
         of_command = f"laneway vgpu set {meant.title} PROFILE=COUNT --mode MODE"
         change = of_command if is_own else f"kubectl edit vgpulayout {layout}"
         return f"Change the mode there: {change}. Or delete the layout first: {delete}"

@@ -23,7 +23,7 @@ from laneway.api import (
 from laneway.cli import connection, fleet, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.profile_names import counts, room
-from laneway.core.mig.wish import bare_name
+from laneway.core.mig.desired import bare_name
 from laneway.core.refusals import MigOnly, NoGpuInstances, reason_of
 from laneway.core.vgpu.spelling import short_name
 
@@ -98,7 +98,7 @@ def _rows(gpu: fleet.Gpu, *, verbose: bool) -> Iterator[table.Row]:
 
 
 def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
-    """A line for every vGPU that there is or that is wished: where, which, and its object."""
+    """A line for every vGPU that there is or that is desired: where, which, and its object."""
     return [
         f"{vgpu.spec.address} {_vgpu(vgpu)}: vgpudevice/{vgpu.metadata.name}"
         for vgpu in vgpus
@@ -107,32 +107,32 @@ def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
 
 
 def _vgpu(vgpu: VGPUDevice) -> str:
-    found, wished = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
+    found, desired = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
     is_there = short_name(found) or "?" if vgpu.status.vgpu_status else ""
-    if not vgpu.spec.enabled or wished == found:
+    if not vgpu.spec.enabled or desired == found:
         return is_there
     ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
-    return f"{is_there or 'none'}, desired {short_name(wished) or '?'}{why}"
+    return f"{is_there or 'none'}, desired {short_name(desired) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:
-    """The mode that it is in, and the one that is wished where that is another."""
-    found, wished = gpu.device.status.mode, gpu.device.spec.mode
-    return f"{found or '?'}, desired {wished}" if wished and wished != found else found
+    """The mode that it is in, and the one that is desired where it differs."""
+    found, desired = gpu.device.status.mode, gpu.device.spec.mode
+    return f"{found or '?'}, desired {desired}" if desired and desired != found else found
 
 
 def state(gpu: fleet.Gpu) -> str:
-    """`Enabled` or `Disabled`, or the reason why it is not as wished."""
+    """`Enabled` or `Disabled`, or the reason why it is not as desired."""
     answer = gpu.ready
-    wished = "enabled" if gpu.device.spec.enabled else "disabled"
+    desired = "enabled" if gpu.device.spec.enabled else "disabled"
     if answer is None:
-        return f"to be {wished}: no agent has answered yet"
+        return f"to be {desired}: no agent has answered yet"
     if answer.status == "True":
         return answer.reason
     if answer.reason in NEXT:
-        return wished.capitalize()
-    return f"to be {wished}: {answer.reason or answer.status}"
+        return desired.capitalize()
+    return f"to be {desired}: {answer.reason or answer.status}"
 
 
 def notes(gpu: fleet.Gpu) -> Iterator[str]:
@@ -171,7 +171,7 @@ def layout_state(layout: VGPULayout, entry: LayoutGpu) -> str:
 
 
 def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
-    """How many vGPUs of each profile the GPU carries, and how many are wished beside these."""
+    """How many vGPUs of each profile the GPU carries, and how many are desired beside these."""
     carried: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     for vgpu in gpu.vgpus:
@@ -184,15 +184,15 @@ def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def gpu_instances(gpu: fleet.Gpu) -> str:
-    """What a MigConfiguration says: its GPU instances, and what is wished where that is another."""
+    """What a MigConfiguration says: its GPU instances, and what is desired where it differs."""
     if gpu.mig is None:
         return ""
     status = gpu.mig.status
     found = instances({one.name: len(one.vgpu_ids) for one in status.profile_status})
-    wished = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
+    desired = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
     text = found
-    if gpu.mig.spec.enabled and wished != found:
-        text = f"{found or 'none'}, desired {wished or 'none'}"
+    if gpu.mig.spec.enabled and desired != found:
+        text = f"{found or 'none'}, desired {desired or 'none'}"
     if status.status == MIG_OUT_OF_SYNC:
         text += f" ({status.status}{status.message and ': '}{status.message})"
     return text.strip()

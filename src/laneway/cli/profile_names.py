@@ -23,7 +23,7 @@ from laneway.core.vgpu.spelling import short_name
 MOST = 64
 """vGPUs of one profile that a layout can ask for."""
 
-_WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
+_DESIRED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _COUNT_FIRST = re.compile(r"([0-9]+)\s*[xX]\s*(.+)")
 """How `laneway host` was told until 0.1."""
 _NAMED = 12
@@ -53,7 +53,7 @@ def room(fits: Mapping[str, int]) -> str:
     )
 
 
-def wishes(values: Iterable[str]) -> dict[str, int]:
+def desired_states(values: Iterable[str]) -> dict[str, int]:
     """What `PROFILE[=COUNT]...` asks for, by name as it is written; empty for `none`."""
     wanted: Counter[str] = Counter()
     nothing = False
@@ -63,7 +63,7 @@ def wishes(values: Iterable[str]) -> dict[str, int]:
             raise click.BadParameter(
                 f'{value[:60]!r}: the count follows the profile; write "{name}={old[1]}"'
             )
-        match = _WISH.fullmatch(value.strip())
+        match = _DESIRED.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
         if match is None or not 1 <= count <= MOST:
             raise click.BadParameter(

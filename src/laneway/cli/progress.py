@@ -1,9 +1,9 @@
-"""Waiting for an agent's answer to a wish, and telling what it says meanwhile.
+"""Waiting for an agent's answer to a desired state, and telling what it says meanwhile.
 
 An answer belongs to a generation of the object, so an older one is never taken for it. Waiting ends
 with the answer, or with the time limit; in between the words of the object are printed as they
-change, each with the seconds since the wish was written. Where the API server goes away meanwhile,
-it is waited for.
+change, each with the seconds since the desired state was written. Where the API server goes away
+meanwhile, it is waited for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 from laneway.api import Status, find_condition
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.devices.gpu import LEFT, MISSING
-from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.kube.client import Client
 from laneway.kube.errors import GoneError, UnreachableError
 from laneway.kube.resource import Resource
@@ -39,10 +39,10 @@ class TooLate(Failure):
 
 
 class Answer(NamedTuple):
-    """How far an agent is with a wish."""
+    """How far an agent is with a desired state."""
 
     kind: Literal["none", "working", "done", "refused"]
-    """`none`: no agent has seen this wish yet."""
+    """`none`: no agent has seen this desired state yet."""
     reason: str = ""
     message: str = ""
 

@@ -36,7 +36,7 @@ from laneway.cli.errors import Failure, one_line
 from laneway.controllers.devices.gpu import profile_names as profile_names_of
 from laneway.controllers.devices.layout import claimant, claims, selection
 from laneway.core.gpu.modes import Mode
-from laneway.core.layout.wish import owner, selects_gpu, selects_node
+from laneway.core.layout.desired import owner, selects_gpu, selects_node
 from laneway.core.refusals import GpuClaimed
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
@@ -73,7 +73,7 @@ Examples:
     metavar="PROFILE[=COUNT]...",
     nargs=-1,
     required=True,
-    callback=lambda _context, _argument, values: profile_names.wishes(values),
+    callback=lambda _context, _argument, values: profile_names.desired_states(values),
 )
 @wishing.mode_option(
     [mode for mode in Mode if mode.has_vfs],
@@ -128,7 +128,7 @@ def known(gpu: fleet.Gpu) -> tuple[set[str], set[str]]:
     return profile_names_of(gpu.device, gpu.pci.status if gpu.pci else None, gpu.vgpus)
 
 
-def wish(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
+def desired(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
     """The spec of the layout, without what the command says nothing about."""
     spec: dict[str, Any] = {
         "gpuSelector": {"names": [gpu.name]},
@@ -181,7 +181,7 @@ async def _fulfil(client: Client, asked: _Asked) -> None:
     wishing.reachable(meant)
     full = profile_names.in_full(asked.wanted, *known(meant))
     mine = foremost(meant, await _layouts(client))
-    spec = wish(meant, full, asked.mode)
+    spec = desired(meant, full, asked.mode)
     # What is not named stays as it is in the layout, so the trial has to name it.
     tried = {"mode": mine.spec.mode, **spec} if mine is not None else dict(spec)
     if asked.take_over:

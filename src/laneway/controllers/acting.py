@@ -6,11 +6,11 @@ object's status says so, which tells a restarted agent that what it finds was as
 driver did is never assumed: after every plan the host is looked at again, or the GPU where it
 reaches no further, which also tells every other object of the card what is possible now.
 
-What was refused or failed is tried again once something about the card or the wish changes. As long
-as nothing does it is tried now and then, for those who hold devices let them go without a word;
-except where steps had to be taken back, because that disturbs what runs. After every failure the
-card rests for a multiple of what the attempt took, whatever changes: an attempt may itself be what
-changes something.
+What was refused or failed is tried again once something about the card or the desired state
+changes. As long as nothing does it is tried now and then, for those who hold devices let them go
+without a word; except where steps had to be taken back, because that disturbs what runs. After
+every failure the card rests for a multiple of what the attempt took, whatever changes: an attempt
+may itself be what changes something.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 
 from laneway.api import Status
 from laneway.controllers.devices.family import READ_FAILED, Family, T, read_failed
-from laneway.controllers.devices.wishes import answered, begun, being_done, in_words, refused
+from laneway.controllers.devices.outcome import answered, begun, being_done, in_words, refused
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import may_change_modes
@@ -71,7 +71,7 @@ RetryFingerprint = tuple[object, ...]
 """Everything that an attempt depends on, so that a failure is repeated only in others."""
 
 W = TypeVar("W")
-"""A family's wish."""
+"""A family's desired state."""
 
 
 class Context(NamedTuple):
@@ -86,7 +86,7 @@ class Context(NamedTuple):
 
 
 class OperationNames(NamedTuple):
-    """What carrying out a wish is called."""
+    """What carrying out a desired state is called."""
 
     operation: str
     """For metrics, `configure-vgpu`."""
@@ -98,7 +98,7 @@ class OperationNames(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt that ended otherwise than wished."""
+    """An attempt that ended otherwise than desired."""
 
     retry_fingerprint: RetryFingerprint
     refusals: tuple[Refusal, ...]
@@ -118,7 +118,7 @@ class Failure:
 
 
 class ActingController(Publisher[T], ABC, Generic[T, W]):
-    """The publisher of a family, which also carries out what its objects wish."""
+    """The publisher of a family, which also carries out what its objects ask for."""
 
     workers = 4
     taken_back_seconds = math.inf
@@ -157,32 +157,32 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return bool(spec.enabled)
 
     @abstractmethod
-    def wish(self, stored: T, shown: T) -> W:
+    def desired(self, stored: T, shown: T) -> W:
         """What the object asks for in view of what is."""
 
     @abstractmethod
-    def card(self, wish: W) -> PciAddress:
+    def card(self, desired: W) -> PciAddress:
         """Where one plan at a time is carried out."""
 
-    def cards(self, wish: W) -> tuple[PciAddress, ...]:
-        """All cards that a plan for the wish changes."""
-        return (self.card(wish),)
+    def cards(self, desired: W) -> tuple[PciAddress, ...]:
+        """All cards that a plan for the desired state changes."""
+        return (self.card(desired),)
 
     @abstractmethod
-    def retry_fingerprint(self, wish: W) -> RetryFingerprint:
-        """What decides about the wish, as far as the inventory shows it."""
+    def retry_fingerprint(self, desired: W) -> RetryFingerprint:
+        """What decides about the desired state, as far as the inventory shows it."""
 
     @abstractmethod
-    def settled(self, wish: W) -> Satisfied | tuple[Refusal, ...] | None:
-        """What the inventory alone says to the wish; None where something is to be done."""
+    def settled(self, desired: W) -> Satisfied | tuple[Refusal, ...] | None:
+        """What the inventory alone says to the spec; None where something is to be done."""
 
     @abstractmethod
-    async def plan(self, wish: W) -> Decision:
+    async def plan(self, desired: W) -> Decision:
         """What is to be done, as hardware is now."""
 
     @abstractmethod
-    def operation_names(self, name: str, wish: W) -> OperationNames:
-        """What carrying the wish out is called."""
+    def operation_names(self, name: str, desired: W) -> OperationNames:
+        """What carrying the desired state out is called."""
 
     # ------------------------------------------------------------------------- what all do
 
@@ -205,7 +205,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             self.queue.add(name)
 
     def unmet(self) -> bool:
-        """Whether an object wishes what could be done and has neither been refused nor failed."""
+        """Whether an object asks for what could be done and has neither been refused nor failed."""
         objects = map(self.informer.store.get, self.wanted)
         return any(one is not None and self._is_unmet(one) for one in objects)
 
@@ -219,10 +219,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             or read_failed(self.inventory, PciAddress.parse(self.address(stored)))
         ):
             return False
-        return self.settled(self.wish(stored, self._shown(name))) is None
+        return self.settled(self.desired(stored, self._shown(name))) is None
 
     async def report(self, stored: T) -> Retry | None:
-        """Act on the object's wish if it has one that hardware does not meet, then answer it."""
+        """Act on the object's spec if it has one that hardware does not meet, then answer it."""
         name = stored.metadata.name
         if self.context.identity.is_moving(stored):
             return Retry(MOVING_SECONDS)
@@ -242,7 +242,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             return None
         self._unreadable.pop(name, None)
         if other := self.context.identity.other(stored):
-            # A GPU has dozens of functions of which nothing is wished: those need no event each.
+            # A GPU has dozens of functions of which nothing is desired: those need no event each.
             await self._answer(stored, (other,), told=not self.asks(stored))
             return None
         return await self._reconcile(stored)
@@ -254,37 +254,39 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             await self.context.observer.rescan()
 
     async def _reconcile(self, stored: T) -> Retry | None:
-        """Carry out what the object wishes, or answer that nothing is left to be done."""
+        """Carry out what the object asks for, or answer that nothing is left to be done."""
         name = stored.metadata.name
-        wish = self.wish(stored, self._shown(name))
-        settled = self.settled(wish)
+        desired = self.desired(stored, self._shown(name))
+        settled = self.settled(desired)
         if settled is None:
-            return await self._attempt(stored, wish)
+            return await self._attempt(stored, desired)
         self._failures.pop(name, None)
         await self._answer(stored, refusals_of(settled))
         return None
 
-    async def _attempt(self, stored: T, wish: W) -> Retry | None:
-        """Carry out a wish, unless it is another's turn or it has just failed."""
+    async def _attempt(self, stored: T, desired: W) -> Retry | None:
+        """Carry out a desired state, unless it is another's turn or it has just failed."""
         name, before = stored.metadata.name, stored
         failure = self._failures.get(name)
         if (
             failure is None
-            or failure.due(self.retry_fingerprint(wish)) <= _now()
+            or failure.due(self.retry_fingerprint(desired)) <= _now()
             or self._is_outdated(failure)
         ):
             caller = self.resource.kind, name
             with self.context.locks.acquire_all(
-                self.cards(wish), caller, lambda: self.queue.add(name)
+                self.cards(desired), caller, lambda: self.queue.add(name)
             ) as acquired:
                 if not acquired:
                     return None
-                stored, failure = await self._carry_out(stored, wish)
+                stored, failure = await self._carry_out(stored, desired)
         # What came in the way of an attempt is not ours to take away, though it failed by that.
-        settled = self.settled(wish if failure is None else self.wish(before, self._shown(name)))
+        settled = self.settled(
+            desired if failure is None else self.desired(before, self._shown(name))
+        )
         if failure is not None and settled is None:
             await self._answer(stored, failure.refusals, told=True)
-            due = failure.due(self.retry_fingerprint(wish))
+            due = failure.due(self.retry_fingerprint(desired))
             if failure.processes:
                 due = min(due, _now() + HOLDER_SECONDS)
             return Retry(max(0.0, due - _now())) if due < math.inf else None
@@ -294,20 +296,20 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._answer(stored, refusals_of(settled))
         return None
 
-    async def _carry_out(self, stored: T, wish: W) -> tuple[T, Failure | None]:
+    async def _carry_out(self, stored: T, desired: W) -> tuple[T, Failure | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
-        decision = await self.plan(wish)
+        decision = await self.plan(desired)
         if refusals := refusals_of(decision):
             if not answered(stored, refusals):
                 self._tell_refusals(stored, refusals)
-            return stored, self._failed(name, wish, refusals, began)
+            return stored, self._failed(name, desired, refusals, began)
         if isinstance(decision, Plan):
             if not begun(stored):
                 stored = await self.write_status(
                     stored, self._with(name, being_done(decision)), unchanged=True
                 )
-            operation_names = self.operation_names(name, wish)
+            operation_names = self.operation_names(name, desired)
             try:
                 await execute(
                     self.context.hardware, decision, actor=ACTOR, reason=operation_names.why
@@ -315,10 +317,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             except StepError as error:
                 self.metrics.operation(operation_names.operation, "failed", _now() - began)
                 self._tell_refusals(stored, (error.refusal,))
-                await self._look_again(decision, self.card(wish))
+                await self._look_again(decision, self.card(desired))
                 taken_back = error.undone and not error.left_over
                 return stored, self._failed(
-                    name, wish, (error.refusal,), began, taken_back=taken_back
+                    name, desired, (error.refusal,), began, taken_back=taken_back
                 )
             seconds = _now() - began
             self.metrics.operation(operation_names.operation, "done", seconds)
@@ -327,7 +329,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 stored, operation_names.event, f"Done by {ACTOR} in {seconds:.2f} s: {steps}."
             )
         self._failures.pop(name, None)
-        await self._look_again(decision, self.card(wish))
+        await self._look_again(decision, self.card(desired))
         return stored, None
 
     def _is_outdated(self, failure: Failure) -> bool:
@@ -347,7 +349,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     def _failed(
         self,
         name: str,
-        wish: W,
+        desired: W,
         refusals: tuple[Refusal, ...],
         began: float,
         *,
@@ -355,7 +357,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     ) -> Failure:
         now = _now()
         failure = self._failures[name] = Failure(
-            self.retry_fingerprint(wish),
+            self.retry_fingerprint(desired),
             refusals,
             not_before=now + min(RETRY_SECONDS, BACKOFF_FACTOR * (now - began)),
             again=now + (self.taken_back_seconds if taken_back else RETRY_SECONDS),
@@ -365,7 +367,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     async def _answer(
         self, stored: T, refusals: tuple[Refusal, ...], *, told: bool = False
     ) -> None:
-        """Write what is, and why it is not as wished; an event once per wish and reason."""
+        """Write what is, and why it is not as desired; an event once per spec and reason."""
         name = stored.metadata.name
         if not refusals:
             self._refused.discard(name)

@@ -1,7 +1,7 @@
-"""What carries out the wishes about cards, and so those of SRIOVNetworkDevices.
+"""What carries out the desired states about cards, and so those of SRIOVNetworkDevices.
 
-Users of a device show in no inventory, so a wish that asks for a change is judged by a closer look,
-taken when it is the card's turn.
+Users of a device show in no inventory, so a desired state that asks for a change is judged by a
+closer look, taken when it is the card's turn.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
 from laneway.controllers.acting import ActingController, Context, OperationNames, RetryFingerprint
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
-from laneway.core.gpu.wish import ModeWish
+from laneway.core.desired_vfs import DesiredVfs, facts, judge
+from laneway.core.gpu.desired import DesiredMode
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import NameMismatch, Refusal
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs
-from laneway.core.vf_wish import VfWish, facts, judge
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
 C = TypeVar("C", bound=SRIOVGPUDevice | SRIOVNetworkDevice)
-W = TypeVar("W", bound=VfWish | ModeWish)
+W = TypeVar("W", bound=DesiredVfs | DesiredMode)
 
 
 class CardController(ActingController[C, W]):
     """What the two kinds of cards have in common."""
 
     @abstractmethod
-    def decide(self, wish: W, situation: Situation) -> Decision:
+    def decide(self, desired: W, situation: Situation) -> Decision:
         """What is to be done, by a closer look."""
 
     async def report(self, stored: C) -> Retry | None:
@@ -48,18 +48,18 @@ class CardController(ActingController[C, W]):
             return None
         return NameMismatch(name, spec.address, spec.node_name)
 
-    def card(self, wish: W) -> PciAddress:
-        return wish.address
+    def card(self, desired: W) -> PciAddress:
+        return desired.address
 
-    def retry_fingerprint(self, wish: W) -> RetryFingerprint:
-        return replace(wish, explicit=False), *facts(wish.address, self.inventory)
+    def retry_fingerprint(self, desired: W) -> RetryFingerprint:
+        return replace(desired, explicit=False), *facts(desired.address, self.inventory)
 
-    async def plan(self, wish: W) -> Decision:
-        situation = await observe(self.context.hardware, self.node, [wish.address])
-        return self.decide(wish, situation)
+    async def plan(self, desired: W) -> Decision:
+        situation = await observe(self.context.hardware, self.node, [desired.address])
+        return self.decide(desired, situation)
 
 
-class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
+class NetworkController(CardController[SRIOVNetworkDevice, DesiredVfs]):
     """The publisher of SRIOVNetworkDevices, which also acts on them."""
 
     def __init__(
@@ -81,15 +81,15 @@ class NetworkController(CardController[SRIOVNetworkDevice, VfWish]):
     def _is_used(self, wanted: SRIOVNetworkDevice) -> bool:
         return PciAddress.parse(wanted.spec.address) in self.inventory.critical
 
-    def wish(self, stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
-        return network.wish(stored, shown)
+    def desired(self, stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> DesiredVfs:
+        return network.desired(stored, shown)
 
-    def settled(self, wish: VfWish) -> Satisfied | tuple[Refusal, ...] | None:
-        return judge(wish, self.inventory)
+    def settled(self, desired: DesiredVfs) -> Satisfied | tuple[Refusal, ...] | None:
+        return judge(desired, self.inventory)
 
-    def decide(self, wish: VfWish, situation: Situation) -> Decision:
-        return set_vfs(wish.address, wish.count, situation, restores=wish.restores)
+    def decide(self, desired: DesiredVfs, situation: Situation) -> Decision:
+        return set_vfs(desired.address, desired.count, situation, restores=desired.restores)
 
-    def operation_names(self, name: str, wish: VfWish) -> OperationNames:
-        why = f"SRIOVNetworkDevice {name} asks for {wish.count} virtual functions"
-        return OperationNames("set-vfs", "Enabled" if wish.count else "Disabled", why)
+    def operation_names(self, name: str, desired: DesiredVfs) -> OperationNames:
+        why = f"SRIOVNetworkDevice {name} asks for {desired.count} virtual functions"
+        return OperationNames("set-vfs", "Enabled" if desired.count else "Disabled", why)

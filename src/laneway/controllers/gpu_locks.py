@@ -1,10 +1,10 @@
 """Whose turn it is on a card: plans about one card are carried out one after the other.
 
-A GPU's virtual functions and the vGPUs on them are wishes of different objects about one piece of
-hardware, and each plan changes what the others may do. So the card, by the address of its physical
-function, is what one plan at a time has; a plan about an IOMMU group has all its cards or none.
-Those that must wait hold up no worker: they are called once the card is free, in the order in which
-they came, and decide anew.
+A GPU's virtual functions and the vGPUs on them are desired states of different objects about one
+piece of hardware, and each plan changes what the others may do. So the card, by the address of its
+physical function, is what one plan at a time has; a plan about an IOMMU group has all its cards or
+none. Those that must wait hold up no worker: they are called once the card is free, in the order in
+which they came, and decide anew.
 """
 
 from __future__ import annotations

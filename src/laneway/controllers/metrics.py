@@ -23,7 +23,7 @@ from laneway.core.inventory import Inventory
 Sample = tuple[tuple[str, ...], float]
 """Values of the labels after the node, and a number."""
 
-Wishes = Callable[[], dict[str, str]]
+DesiredDevices = Callable[[], dict[str, str]]
 """Profiles of the vGPUs that objects ask for, by address of their function."""
 
 
@@ -97,13 +97,13 @@ class DeviceCollector(Collector):
     """Counts the devices of every node when it is asked."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[Inventory, Wishes]] = {}
+        self._nodes: dict[str, tuple[Inventory, DesiredDevices]] = {}
         self._seen: set[tuple[str, str, tuple[str, ...]]] = set()
         """Every profile that was counted: metric, node, labels."""
 
-    def put(self, node: str, inventory: Inventory, wishes: Wishes) -> None:
+    def put(self, node: str, inventory: Inventory, desired_states: DesiredDevices) -> None:
         """From now on a node has these devices."""
-        self._nodes[node] = inventory, wishes
+        self._nodes[node] = inventory, desired_states
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Nothing that another collector could have."""
@@ -112,8 +112,10 @@ class DeviceCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         for name, (text, labels, count) in _DEVICES.items():
             family = GaugeMetricFamily(name, text, labels=["node", *labels])
-            for node, (inventory, wishes) in self._nodes.items():
-                for values, number in self._complete(name, node, count(inventory, wishes())):
+            for node, (inventory, desired_states) in self._nodes.items():
+                for values, number in self._complete(
+                    name, node, count(inventory, desired_states())
+                ):
                     family.add_metric([node, *values], number)
             yield family
 
@@ -176,7 +178,7 @@ def _single(numbers: dict[str, int]) -> list[Sample]:
     return [((value,), number) for value, number in numbers.items()]
 
 
-def _devices(inventory: Inventory, _wishes: dict[str, str]) -> list[Sample]:
+def _devices(inventory: Inventory, _desired_states: dict[str, str]) -> list[Sample]:
     numbers = {
         "pci": len(inventory.functions),
         "usb": len(inventory.usb),
@@ -186,8 +188,8 @@ def _devices(inventory: Inventory, _wishes: dict[str, str]) -> list[Sample]:
     return _single(numbers)
 
 
-def _vgpus(inventory: Inventory, wishes: dict[str, str]) -> list[Sample]:
-    there, missing = census.vgpus(inventory), census.missing(inventory, wishes)
+def _vgpus(inventory: Inventory, desired_states: dict[str, str]) -> list[Sample]:
+    there, missing = census.vgpus(inventory), census.missing(inventory, desired_states)
     return [
         *(((profile, "configured"), count) for profile, count in there.items()),
         *(((profile, "missing"), count) for profile, count in missing.items()),
@@ -241,8 +243,8 @@ class AgentMetrics:
     def __init__(self, families: MetricFamilies, node: str) -> None:
         self._families = families
         self._node = node
-        self.wishes: Wishes = dict
-        """Where what objects wish is asked for."""
+        self.desired_states: DesiredDevices = dict
+        """Where what objects ask for is asked for."""
 
     def scanned(self, seconds: float) -> None:
         """One scan is complete."""
@@ -250,7 +252,7 @@ class AgentMetrics:
 
     def observed(self, inventory: Inventory) -> None:
         """The devices have changed."""
-        self._families.devices.put(self._node, inventory, self.wishes)
+        self._families.devices.put(self._node, inventory, self.desired_states)
 
     def hands_out(self, allocated: AllocationCountsOf) -> None:
         """Where what pods have is asked for."""
@@ -269,9 +271,9 @@ class AgentMetrics:
         self._families.operations.labels(self._node, operation, result).observe(seconds)
 
     def restored(self, seconds: float) -> None:
-        """All wishes are met that can be, so long after the start."""
+        """All desired states are met that can be, so long after the start."""
         self._families.restored.labels(self._node).set(seconds)
 
     def failed(self, reason: str) -> None:
-        """A wish was refused, or failed."""
+        """A desired state was refused, or failed."""
         self._families.failures.labels(self._node, reason).inc()

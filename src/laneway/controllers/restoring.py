@@ -1,9 +1,10 @@
-"""When a node is again as its objects wish it: what hands devices out waits for that.
+"""When a node is again as its objects ask for it: what hands devices out waits for that.
 
 After a start every object is answered once, and what a reboot has cleared is made again: a GPU's
 virtual functions, its mode, its GPU instances, its vGPUs. Which of them comes when the controllers
-know. Here is only told when nothing is left to be done: when nobody is working, and no object has
-a wish that could be met and has not been tried. What was refused or has failed holds up nobody.
+know. Here is only told when nothing is left to be done: when nobody is working, and no object has a
+desired state that could be met and has not been tried. What was refused or has failed holds up
+nobody.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _POLL_SECONDS = 0.05
 
 
 async def restored(controllers: Sequence[ActingController[Any, Any]]) -> None:
-    """Wait until the wishes of all objects are met, as far as they can be."""
+    """Wait until the desired states of all objects are met, as far as they can be."""
     for controller in controllers:
         await controller.published.wait()
     while True:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
-from laneway.core.gpu.wish import mode_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciFunction
 from laneway.core.usability import VFIO_DRIVER
@@ -81,10 +81,10 @@ def vgpus(inventory: Inventory) -> dict[str, int]:
     return Counter(one.configured.type_name or UNKNOWN for one in inventory.vgpus if one.configured)
 
 
-def missing(inventory: Inventory, wished: Mapping[str, str]) -> dict[str, int]:
-    """How many vGPUs of each profile are wished and not there; `wished`: profiles by address.
+def missing(inventory: Inventory, desired: Mapping[str, str]) -> dict[str, int]:
+    """How many vGPUs of each profile are desired and not there; `desired`: profiles by address.
 
-    Anybody can wish for anything: what is no profile counts as one unknown profile.
+    Anybody can ask for anything: what is no profile counts as one unknown profile.
     """
     there = {
         str(one.address): one.configured.type_name for one in inventory.vgpus if one.configured
@@ -92,7 +92,7 @@ def missing(inventory: Inventory, wished: Mapping[str, str]) -> dict[str, int]:
     listed = {kind.name for one in inventory.vgpus for kind in one.supported}
     return Counter(
         profile if profile in listed or profile_named(profile) else UNKNOWN
-        for address, profile in wished.items()
+        for address, profile in desired.items()
         if there.get(address) != profile
     )
 

@@ -34,9 +34,9 @@ ANNOTATION_CUSTOM_DRIVER = "sriovgpu.harvesterhci.io/custom-driver"
 ANNOTATION_PERMITTED = "devices.harvesterhci.io/laneway-permitted"
 """On a KubeVirt: which entries of its permitted devices are Laneway's; Harvester has none such."""
 ANNOTATION_MOVED = "devices.harvesterhci.io/laneway-moved"
-"""On an object whose wish came with a card from another slot: the version over which it was
+"""On an object whose spec came with a card from another slot: the version over which it was
 written. A write that says so of the version which it replaces follows the hardware, and nobody's
-wish. Harvester has none such."""
+desired state. Harvester has none such."""
 ANNOTATION_REQUESTERS = "devices.harvesterhci.io/laneway-requesters"
 """On what asks for devices, from a VirtualMachine to a pod: the users on whose behalf, as JSON.
 Harvester has none such."""

@@ -1,4 +1,4 @@
-"""Plans: the typed steps that take hardware from what is to what is wished.
+"""Plans: the typed steps that take hardware from what is to what is desired.
 
 A step is one write to an attribute, or one command; it says what is true before and what must be
 true afterwards. It holds no code that touches a host, so the same plan serves execution, journal,
@@ -214,11 +214,11 @@ class Plan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     then: tuple[str, ...] = ()
     """In words, what a further plan must do once this one is done: what it takes is known only
-    then. Empty when the wish is reached with this plan."""
+    then. Empty when the desired state is reached with this plan."""
 
 
 class Satisfied(msgspec.Struct, frozen=True):
-    """Nothing to do: hardware is as wished."""
+    """Nothing to do: hardware is as desired."""
 
 
 def undo(step: Step) -> Step | None:  # noqa: C901, PLR0912 - one line a step

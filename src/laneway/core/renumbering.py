@@ -1,13 +1,13 @@
-"""Whose wishes go where once cards have got other addresses.
+"""Whose desired states go where once cards have got other addresses.
 
-Objects are named for addresses, and a wish is made for a card. A card that is inserted gives those
-behind it other addresses at the next boot, and then every wish follows its card, which is told by
-its UUID. A card has its virtual functions at the same distances in any slot, so the wishes for them
-follow as well, whether or not the functions are there yet.
+Objects are named for addresses, and a desired state is made for a card. A card that is inserted
+gives those behind it other addresses at the next boot, and then every desired state follows its
+card, which is told by its UUID. A card has its virtual functions at the same distances in any slot,
+so the desired states for them follow as well, whether or not the functions are there yet.
 
-No wish is lost by that, and none comes to a card that it was not made for: a wish goes only where
-nothing is wished, where that leaves as well, or where it was meant for a card that has certainly
-gone. As long as one card cannot be told, none has. Everything else waits.
+No desired state is lost by that, and none comes to a card that it was not made for: a desired state
+goes only where nothing is desired, where that leaves as well, or where it was meant for a card that
+has certainly gone. As long as one card cannot be told, none has. Everything else waits.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from laneway.core.pci import PciAddress
 Kind = Literal["SRIOVGPUDevice", "VGPUDevice", "MigConfiguration"]
 
 
-class Wished(msgspec.Struct, frozen=True):
-    """That something is wished of the GPU at an address."""
+class DesiredOn(msgspec.Struct, frozen=True):
+    """That something is desired of the GPU at an address."""
 
     address: PciAddress
     card: str
-    """UUID of the card for which it is wished; empty when nobody ever knew it."""
+    """UUID of the card for which it is desired; empty when nobody ever knew it."""
 
 
 class Move(NamedTuple):
@@ -40,8 +40,8 @@ class Move(NamedTuple):
     after: PciAddress
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """The wish of one object."""
+class DesiredState(msgspec.Struct, frozen=True):
+    """The desired state of one object."""
 
     kind: Kind
     gpu: PciAddress
@@ -65,30 +65,30 @@ class Renumbering(msgspec.Struct, frozen=True):
     """Everything that is to be written for some moves, as a journal keeps it."""
 
     moves: tuple[Move, ...]
-    put: tuple[Wish, ...]
+    put: tuple[DesiredState, ...]
     gone: tuple[Gone, ...]
     given_up: dict[str, str] = {}
-    """Cards that are gone, of which something was wished where another card is now."""
+    """Cards that are gone, of which something was desired where another card is now."""
 
 
 class Carried(NamedTuple):
-    """What is wished after moves, as far as that differs from before."""
+    """What is desired after moves, as far as that differs from before."""
 
-    put: tuple[Wish, ...]
-    gone: tuple[Wish, ...]
+    put: tuple[DesiredState, ...]
+    gone: tuple[DesiredState, ...]
     """Nothing comes in the place of these."""
 
 
 def moves(
-    wished: Iterable[Wished],
+    desired: Iterable[DesiredOn],
     identities: Mapping[PciAddress, str],
     untold: Collection[PciAddress],
 ) -> tuple[Move, ...]:
-    """The cards whose wishes can follow them now.
+    """The cards whose desired states can follow them now.
 
     `untold`: GPUs that are there, of which nobody knows which cards they are.
     """
-    here = {one.address: one for one in wished}
+    here = {one.address: one for one in desired}
     times = Counter(one.card for one in here.values())
     places = {card: address for address, card in identities.items()}
     found = {
@@ -110,19 +110,21 @@ def moves(
     return tuple(found[address] for address in sorted(found))
 
 
-def carry(moved: Iterable[Move], wishes: Iterable[Wish]) -> Carried:
-    """What becomes of wishes when cards move."""
+def carry(moved: Iterable[Move], desired_states: Iterable[DesiredState]) -> Carried:
+    """What becomes of desired states when cards move."""
     moved = tuple(moved)
     by_source = {move.before: move for move in moved}
     concerned = by_source.keys() | {move.after for move in moved}
-    affected = [wish for wish in wishes if wish.gpu in concerned]
+    affected = [desired for desired in desired_states if desired.gpu in concerned]
     put = {}
-    for wish in affected:
-        move = by_source.get(wish.gpu)
+    for desired in affected:
+        move = by_source.get(desired.gpu)
         if move is None:
             continue
         with contextlib.suppress(ValueError):  # No bus has room for such a function.
-            there = wish.address.shifted(move.before, move.after)
-            put[wish.kind, there] = msgspec.structs.replace(wish, gpu=move.after, address=there)
-    gone = (wish for wish in affected if (wish.kind, wish.address) not in put)
+            there = desired.address.shifted(move.before, move.after)
+            put[desired.kind, there] = msgspec.structs.replace(
+                desired, gpu=move.after, address=there
+            )
+    gone = (desired for desired in affected if (desired.kind, desired.address) not in put)
     return Carried(tuple(put.values()), tuple(gone))

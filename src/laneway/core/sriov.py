@@ -256,7 +256,7 @@ def _existing(card: PciFunction, situation: Situation) -> list[PciFunction]:
 
 
 def _freed(vf: PciFunction, situation: Situation) -> list[Step]:
-    """A VF away from its driver, and the wish for one driver away from the VF."""
+    """A VF away from its driver, and its bound driver away from the VF."""
     steps: list[Step] = []
     if vf.driver:
         steps.append(Unbind(vf.address, vf.driver))

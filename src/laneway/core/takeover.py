@@ -49,7 +49,7 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts
     claims: tuple[ClaimFact, ...] = ()
     waiting: tuple[str, ...] = ()
-    """Wishes, by object, that nobody has carried out yet; those of claims are not among them."""
+    """Specs, by object, that nobody has carried out yet; those of claims are not among them."""
     vms: tuple[VmFact, ...] = ()
     permitted: int = 0
     """Entries among KubeVirt's permitted devices that an external plugin serves."""
@@ -72,7 +72,7 @@ def before(facts: TakeoverFacts) -> list[Finding]:
         *_addon(facts),
         *_definitions(facts),
         *_in_use(facts),
-        *_open_wishes(facts),
+        *_open_desired_states(facts),
         *_names(facts),
         *_permitted(facts),
         *_adoptable(facts),
@@ -182,7 +182,7 @@ def _in_use(facts: TakeoverFacts) -> Iterator[Finding]:
         yield ok("InUse", f"{one.name} {state} and has {few(one.devices)}: not touched")
 
 
-def _open_wishes(facts: TakeoverFacts) -> Iterator[Finding]:
+def _open_desired_states(facts: TakeoverFacts) -> Iterator[Finding]:
     leaving = [one.name for one in facts.claims if one.leaving]
     if leaving:
         yield advice(

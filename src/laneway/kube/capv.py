@@ -79,13 +79,13 @@ class CloneSpec(_Part, frozen=True, kw_only=True):
 
 
 class MachineSpec(CloneSpec, frozen=True, kw_only=True):
-    """What is wished of a VSphereMachine."""
+    """What is desired of a VSphereMachine."""
 
     provider_id: str = field(default="", name="providerID")
 
 
 class VmSpec(CloneSpec, frozen=True, kw_only=True):
-    """What is wished of a VSphereVM."""
+    """What is desired of a VSphereVM."""
 
     bios_uuid: str = field(default="", name="biosUUID")
     bootstrap_ref: Mapping[str, str] = {}
@@ -147,7 +147,7 @@ class MachineResource(_Part, frozen=True, kw_only=True):
 
 
 class TemplateSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a template."""
+    """What is desired of a template."""
 
     template: MachineResource = MachineResource()
 
@@ -182,7 +182,7 @@ class Endpoint(_Part, frozen=True, kw_only=True):
 
 
 class ClusterSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a VSphereCluster."""
+    """What is desired of a VSphereCluster."""
 
     server: str = ""
     thumbprint: str = ""

@@ -121,7 +121,7 @@ class Matcher(_Part, frozen=True, kw_only=True):
 
 
 class VirtualMachineSpec(_Part, frozen=True, kw_only=True):
-    """The wish; either `running` or `run_strategy` says whether it runs."""
+    """The desired state; either `running` or `run_strategy` says whether it runs."""
 
     running: bool | None = None
     run_strategy: str = ""
@@ -239,7 +239,7 @@ class KubeVirtConfiguration(_Part, frozen=True, kw_only=True):
 
 
 class KubeVirtSpec(_Part, frozen=True, kw_only=True):
-    """The installation as it is wished."""
+    """The installation as it is desired."""
 
     configuration: KubeVirtConfiguration = KubeVirtConfiguration()
 

@@ -45,7 +45,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The wish."""
+    """The desired state."""
 
     containers: Sequence[Container] = ()
     init_containers: Sequence[Container] = ()

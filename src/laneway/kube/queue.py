@@ -78,7 +78,7 @@ class WorkQueue(Generic[K]):
             self._push(key)
 
     def add_after(self, key: K, delay: float) -> None:
-        """Have the key worked on later; of several such wishes the earliest counts."""
+        """Have the key worked on later; of several such desired states the earliest counts."""
         if self._shut_down:
             return
         if delay <= 0:

@@ -88,8 +88,8 @@ T = TypeVar(
 class Agent:
     """The agent of one node. Run `run` in a task.
 
-    `ready` says that all devices are published, `restored` that all wishes are met that can be:
-    nothing is to be handed out before.
+    `ready` says that all devices are published, `restored` that all desired states are met that can
+    be: nothing is to be handed out before.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Agent:
         self._recorder = EventRecorder(client, COMPONENT, node)
         self._informers: list[Informer[Any]] = []
         gpus, vgpus = self._of_node(SRIOVGPUDevice), self._of_node(VGPUDevice)
-        self._metrics.wishes = lambda: {
+        self._metrics.desired_states = lambda: {
             one.spec.address: one.spec.vgpu_type_name for one in vgpus.store if one.spec.enabled
         }
         cards, migs = self._of_node(SRIOVNetworkDevice), self._of_node(MigConfiguration)
@@ -277,7 +277,7 @@ class Agent:
             log.info("the devices of node %s are published", self.node)
 
     async def _restore(self, began: float) -> None:
-        """Tell when everything is again as it was wished before the start."""
+        """Tell when everything is again as it was desired before the start."""
         await self._vgpu_claims.made.wait()
         await restored([one for one in self._publishers if isinstance(one, ActingController)])
         seconds = asyncio.get_running_loop().time() - began

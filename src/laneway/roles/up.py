@@ -177,7 +177,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
 def _cluster_api(
     staff: Staff, config: ClusterConfig, options: Options, data: DataDir
 ) -> contextlib.AbstractAsyncContextManager[None]:
-    """Cluster API, where it is wished for."""
+    """Cluster API, where it is desired for."""
     if not options.vsphere:
         return contextlib.nullcontext()
     return simulated_cluster_api(

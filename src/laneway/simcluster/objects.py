@@ -17,7 +17,7 @@ ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The wish."""
+    """The desired state."""
 
     unschedulable: bool = False
     provider_id: str = msgspec.field(default="", name="providerID")

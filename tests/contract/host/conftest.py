@@ -20,7 +20,7 @@ from laneway.core.inventory import Inventory, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import CreateMdev, SetVgpuType, Step
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.core.vgpu.wish import NO_VGPU, mdev_uuid
+from laneway.core.vgpu.desired import NO_VGPU, mdev_uuid
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.host.scan import scan

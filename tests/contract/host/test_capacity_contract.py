@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied, SetVgpuType
 from laneway.core.programs import NVIDIA_SMI
@@ -156,7 +156,7 @@ def _takes(gpu: Any, wanted: list[str]) -> bool:
 
 @pytest.mark.skipif(RIG, reason="the rig's card has no MIG mode")
 @pytest.mark.parametrize(
-    ("model", "wish"),
+    ("model", "desired"),
     [
         ("a100", (("GRID A100-2-10C", 2), ("GRID A100-1-5C", 1))),
         ("rtx-pro-6000", (("NVIDIA RTX Pro 6000 Blackwell DC-1-2Q", 3),)),
@@ -164,13 +164,15 @@ def _takes(gpu: Any, wanted: list[str]) -> bool:
     ],
 )
 async def test_gpu_instances_take_as_many_as_is_said(
-    model: str, wish: tuple[tuple[str, int], ...], tmp_path: Path
+    model: str, desired: tuple[tuple[str, int], ...], tmp_path: Path
 ) -> None:
     machine = SimulatedMachine(build(Spec(model), "node"))
     hands = hardware(machine, tmp_path)
     address = next(one.address for one in scan(machine.host).functions if one.sriov_gpu)
     while isinstance(
-        decision := plan_layout(GpuWish(address, wish), await observe(hands, "node", [address])),
+        decision := plan_layout(
+            DesiredGpu(address, desired), await observe(hands, "node", [address])
+        ),
         Plan,
     ):
         await execute(hands, decision, actor="test", reason="capacity", limits=NO_WAIT)
@@ -186,7 +188,7 @@ async def test_gpu_instances_take_as_many_as_is_said(
         return fits, {name: room(name, gpu, functions, modes) for name in fits}
 
     fits, rooms = await count()
-    for name, there in wish:
+    for name, there in desired:
         assert rooms[name] == (fits[name], fits[name] + there)
     for name, predicted in fits.items():
         made = []

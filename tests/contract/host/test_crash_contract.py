@@ -19,7 +19,7 @@ import pytest
 
 from laneway.core import passthrough
 from laneway.core.decision import Decision
-from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateMdev,
@@ -61,35 +61,36 @@ NVME = PciAddress.parse("0000:0a:00.0")
 A100 = PciAddress.parse("0000:17:00.0")
 UUIDS = tuple(f"{number:08d}-3b1c-5a39-9e5e-0d0f0c0b0a09" for number in range(3))
 
-Wish = Callable[[Situation], Decision]
+DesiredState = Callable[[Situation], Decision]
 T = TypeVar("T")
 
 
 class Story(NamedTuple):
-    """A model, what it is like before, and a wish, which may take several plans."""
+    """A model, what it is like before, and a desired state, which may take several plans."""
 
     model: str
     device: PciAddress
-    wish: Wish
-    before: tuple[Wish, ...] = ()
+    desired: DesiredState
+    before: tuple[DesiredState, ...] = ()
     undone: bool = False
     """The last step of the plan is impossible."""
     slow_drivers: bool = False
     """Drivers find new devices after the write that made these has returned."""
 
 
-# ------------------------------------------------------------------------------------------ wishes
+# ------------------------------------------------------------------------------------------ desired
+# states
 
 
-def once(plan: Callable[[Situation], tuple[Step, ...]]) -> Wish:
+def once(plan: Callable[[Situation], tuple[Step, ...]]) -> DesiredState:
     """A plan made by hand, for one time."""
     made: list[Decision] = []
 
-    def wish(situation: Situation) -> Decision:
+    def desired(situation: Situation) -> Decision:
         made.append(Satisfied() if made else Plan(plan(situation)))
         return made[-1]
 
-    return wish
+    return desired
 
 
 def created(situation: Situation, count: int, first: int = 0, size: str = "-4Q") -> Iterator[Step]:
@@ -142,15 +143,15 @@ def keyboard(situation: Situation) -> tuple[Step, ...]:
     return (SetNodeOwner(device.port, device.bus, device.number, 107, 107, 0, 0),)
 
 
-def layout(**wish: Any) -> Wish:
-    return lambda situation: plan_layout(GpuWish(A100, **wish), situation)
+def layout(**desired: Any) -> DesiredState:
+    return lambda situation: plan_layout(DesiredGpu(A100, **desired), situation)
 
 
-def failing(wish: Wish) -> Callable[[Situation], tuple[Step, ...]]:
-    """The steps of a wish, and one that cannot be done."""
+def failing(desired: DesiredState) -> Callable[[Situation], tuple[Step, ...]]:
+    """The steps of a desired state, and one that cannot be done."""
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        plan = wish(situation)
+        plan = desired(situation)
         assert isinstance(plan, Plan)
         return (*plan.steps, LoadModule("nosuch"))
 
@@ -165,7 +166,7 @@ def released(situation: Situation) -> Decision:
     return passthrough.release(GROUP, situation)
 
 
-def vfs(count: int, *, passthrough: bool = True) -> Wish:
+def vfs(count: int, *, passthrough: bool = True) -> DesiredState:
     return lambda situation: set_vfs(NVME, count, situation, passthrough=passthrough)
 
 
@@ -209,10 +210,10 @@ def story(request: pytest.FixtureRequest) -> Callable[[], Story]:
 
 
 async def begin(story: Story, folder: Path) -> Hardware:
-    """A node as it is before the wish."""
+    """A node as it is before the desired state."""
     hardware = hardware_of(build(parse_spec(story.model), "node"), folder)
-    for wish in story.before:
-        await live(hardware, story._replace(undone=False), wish)
+    for desired in story.before:
+        await live(hardware, story._replace(undone=False), desired)
     simulated(hardware).faults.asynchronous_probing = story.slow_drivers
     return hardware
 
@@ -228,11 +229,11 @@ def successor(hardware: Hardware, folder: Path, *, finish: bool) -> Hardware:
     return hardware_of(hardware.host, folder)
 
 
-async def live(hardware: Hardware, story: Story, wish: Wish) -> list[Any]:
-    """Carry out a wish to its end; what the node looked like after each plan."""
+async def live(hardware: Hardware, story: Story, desired: DesiredState) -> list[Any]:
+    """Carry out a desired state to its end; what the node looked like after each plan."""
     seen = []
     for _ in range(MOST_STAGES + 1):
-        decision = wish(await observe(hardware, "node", [story.device]))
+        decision = desired(await observe(hardware, "node", [story.device]))
         if not isinstance(decision, Plan):
             assert isinstance(decision, Satisfied), decision
             return seen
@@ -296,7 +297,7 @@ async def test_a_killed_process_leaves_what_its_successor_puts_right(
 ) -> None:
     reference = await begin(story(), tmp_path / "reference")
     first = simulated(reference).faults.count
-    stages = [picture(reference), *await live(reference, story(), story().wish)]
+    stages = [picture(reference), *await live(reference, story(), story().desired)]
     writes = simulated(reference).faults.count - first
     assert len(stages) > 1
     assert writes > 0
@@ -307,7 +308,7 @@ async def test_a_killed_process_leaves_what_its_successor_puts_right(
         hardware = await begin(tale, folder)
         simulated(hardware).faults.kill_at(number, when)
         with pytest.raises(Killed):
-            await live(hardware, tale, tale.wish)
+            await live(hardware, tale, tale.desired)
 
         hardware = successor(hardware, folder, finish=finish)
         [recovery] = await recover(hardware, actor="b", limits=LIMITS)
@@ -318,7 +319,7 @@ async def test_a_killed_process_leaves_what_its_successor_puts_right(
         assert await recover(hardware, actor="b", limits=LIMITS) == (), context
         assert audited(hardware)[-1].outcome == ("closed" if tale.undone else "finished"), context
         if not tale.undone:
-            await live(hardware, tale, tale.wish)
+            await live(hardware, tale, tale.desired)
         assert picture(hardware) == stages[-1], context
 
 
@@ -327,7 +328,7 @@ async def test_a_recovery_that_is_killed_is_recovered(
 ) -> None:
     reference = await begin(story(), tmp_path / "reference")
     first = simulated(reference).faults.count
-    await live(reference, story(), story().wish)
+    await live(reference, story(), story().desired)
     writes = simulated(reference).faults.count - first
     killed = 0
     for number, again in itertools.product(sample(writes), (1, 2)):
@@ -337,7 +338,7 @@ async def test_a_recovery_that_is_killed_is_recovered(
             hardware = await begin(tale, folder)
             simulated(hardware).faults.kill_at(number, when)
             with pytest.raises(Killed):
-                await live(hardware, tale, tale.wish)
+                await live(hardware, tale, tale.desired)
 
             hardware = successor(hardware, folder, finish=False)
             simulated(hardware).faults.kill_at(again, when)
@@ -349,7 +350,7 @@ async def test_a_recovery_that_is_killed_is_recovered(
             await recover(hardware, actor="c", limits=LIMITS)
             simulated(hardware).faults.clear()
             if not tale.undone:
-                await live(hardware, tale, tale.wish)
+                await live(hardware, tale, tale.desired)
 
             assert picture(hardware) == picture(reference), (number, again, when)
     assert killed
@@ -382,7 +383,7 @@ async def test_a_device_that_a_vm_took_meanwhile_is_not_touched(tmp_path: Path) 
     before = picture(hardware)
     simulated(hardware).faults.kill_at(2, "before")
     with pytest.raises(Killed):
-        await live(hardware, tale, tale.wish)
+        await live(hardware, tale, tale.desired)
     hardware = successor(hardware, tmp_path, finish=True)
     held = f"/sys/bus/mdev/devices/{UUIDS[1]}"
     simulated(hardware).hold(held)
@@ -426,7 +427,7 @@ async def test_a_removal_that_waits_for_a_vm_is_left_to_it(tmp_path: Path) -> No
     """The process was killed while its unbind waited in the kernel for a VM."""
     hardware = hardware_of(build(parse_spec("workstation"), "node"), tmp_path)
     tale = Story("workstation", GROUP, bound)
-    await live(hardware, tale, tale.wish)
+    await live(hardware, tale, tale.desired)
     host = simulated(hardware)
     plan = Plan((Unbind(GROUP, "vfio-pci"), ResetFunction(GROUP)))
     group = host.readlink(f"/sys/bus/pci/devices/{GROUP}/iommu_group").rpartition("/")[2]

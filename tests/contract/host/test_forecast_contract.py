@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.layout.forecast import fits_afterwards
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.plan import Plan
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.situation import Situation
@@ -53,12 +53,12 @@ async def test_the_forecast_comes_true(
 
     for vgpus in layouts:
         mixed = len({name.rstrip("ACQ") for name, _ in vgpus}) > 1
-        wish = GpuWish(address, vgpus, mixed_size=mixed)
+        desired = DesiredGpu(address, vgpus, mixed_size=mixed)
         situation = await look()
         gpu = next(one for one in situation.inventory.functions if one.address == address)
-        forecast = fits_afterwards(wish, gpu, situation)
+        forecast = fits_afterwards(desired, gpu, situation)
 
-        while isinstance(decision := plan_layout(wish, await look()), Plan):
+        while isinstance(decision := plan_layout(desired, await look()), Plan):
             await execute(hands, decision, actor="test", reason="forecast", limits=NO_WAIT)
 
         situation = await look()
@@ -73,6 +73,6 @@ async def test_of_a_layout_that_does_not_fit_nothing_is_foretold(tmp_path: Path)
     hands = hardware(machine, tmp_path)
     gpu = next(one for one in scan(machine.host).functions if one.sriov_gpu)
     situation = await observe(hands, "node", [gpu.address])
-    wish = GpuWish(gpu.address, ((f"{L40S}48Q", 2),))
-    assert fits_afterwards(wish, gpu, situation) == {}
+    desired = DesiredGpu(gpu.address, ((f"{L40S}48Q", 2),))
+    assert fits_afterwards(desired, gpu, situation) == {}
     machine.close()

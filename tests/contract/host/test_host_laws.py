@@ -1,7 +1,8 @@
-"""Whatever is wished of a host, in whatever order, whoever comes meanwhile and whatever goes wrong.
+"""Whatever is desired of a host, in any order, whoever comes meanwhile and whatever goes wrong.
 
-Each life is a simulated host with virtual machines that come and go, wishes of every kind, faults
-of every kind, and processes that are killed and succeeded. After every wish the laws hold:
+Each life is a simulated host with virtual machines that come and go, desired states of every kind,
+faults of every kind, and processes that are killed and succeeded. After every desired state the
+laws hold:
 
 - it is fulfilled, refused with words, or failed with words; nothing else, and it comes to an end;
 - without a fault it does not fail, and once fulfilled it is fulfilled when looked at again;
@@ -42,8 +43,8 @@ async def lived(model: str, story: list[Turn], folder: str) -> None:
     for index, turn in enumerate(story):
         seen = len(life.changes), len(lines_of(life))
         before = picture(life.hardware)
-        wish, end, pictures = await life.live(turn)
-        context = (index, wish.text, end, life.said[-1:])
+        desired, end, pictures = await life.live(turn)
+        context = (index, desired.text, end, life.said[-1:])
         if end == "killed":
             await life.calm()
             life.successor(finish=turn.fault.detail % 2 == 0)
@@ -64,7 +65,7 @@ async def lived(model: str, story: list[Turn], folder: str) -> None:
         check_audit(life, *seen, context)
         if end != "refused" and turn.fault.kind != "block":
             # At rest it is reached, or refused, at once or after what the failure left.
-            again, _ = await life.fulfil(wish)
+            again, _ = await life.fulfil(desired)
             assert again in ("satisfied", "refused"), (*context, again, life.said[-1:])
             if end == "satisfied":
                 assert again == "satisfied", context
@@ -74,7 +75,7 @@ async def lived(model: str, story: list[Turn], folder: str) -> None:
 
 
 class Tale(NamedTuple):
-    """How a life came to the wish at which its process was killed."""
+    """How a life came to the desired state at which its process was killed."""
 
     model: str
     past: list[Turn]
@@ -89,10 +90,10 @@ async def put_right(life: Life, tale: Tale, turn: Turn, context: tuple[Any, ...]
         return
     twin = Life(tale.model, f"{tale.folder}/twin{len(past)}")
     for one in past:
-        wish, end, _ = await twin.live(one)
+        desired, end, _ = await twin.live(one)
         await twin.calm()
         if end != "refused":
-            await twin.fulfil(wish)
+            await twin.fulfil(desired)
     _, end, pictures = await twin.live(turn, fault=False)
     assert end == "satisfied", (*context, "the twin", end)
     now = picture(life.hardware)

@@ -1,4 +1,4 @@
-"""A GPU's whole wish, planned, carried out and found fulfilled, on both frameworks."""
+"""A GPU's whole desired state, planned, carried out and found fulfilled, on both frameworks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, SwitchGpuVfs
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
@@ -33,25 +33,25 @@ class Card:
     async def look(self) -> Situation:
         return await observe(self.hardware, "node", [self.gpu.address])
 
-    def wish(self, *vgpus: tuple[str, int], **more: Any) -> GpuWish:
-        return GpuWish(self.gpu.address, vgpus, **more)
+    def desired(self, *vgpus: tuple[str, int], **more: Any) -> DesiredGpu:
+        return DesiredGpu(self.gpu.address, vgpus, **more)
 
-    async def decide(self, wish: GpuWish) -> Decision:
-        return plan_layout(wish, await self.look())
+    async def decide(self, desired: DesiredGpu) -> Decision:
+        return plan_layout(desired, await self.look())
 
-    async def have(self, wish: GpuWish) -> list[Plan]:
-        """Reach a wish; the plans that it took."""
+    async def have(self, desired: DesiredGpu) -> list[Plan]:
+        """Reach a desired state; the plans that it took."""
         plans: list[Plan] = []
-        while not isinstance(decision := await self.decide(wish), Satisfied):
+        while not isinstance(decision := await self.decide(desired), Satisfied):
             assert isinstance(decision, Plan), decision
             assert len(plans) < MOST_STAGES
             await execute(self.hardware, decision, actor="test", reason="contract", limits=NO_WAIT)
             plans.append(decision)
-        assert self.carried() == Counter(dict(wish.vgpus))
+        assert self.carried() == Counter(dict(desired.vgpus))
         return plans
 
-    async def refused(self, wish: GpuWish) -> list[str]:
-        decision = await self.decide(wish)
+    async def refused(self, desired: DesiredGpu) -> list[str]:
+        decision = await self.decide(desired)
         assert isinstance(decision, tuple), decision
         assert all(isinstance(one, Refusal) and one.words for one in decision)
         return [one.reason for one in decision]
@@ -73,7 +73,7 @@ def card(gpu: Any, tmp_path: Path) -> Card:
 async def test_two_vgpus_are_made_on_the_first_functions(card: Card) -> None:
     name = card.gpu.profile("-4Q").name
 
-    plans = await card.have(card.wish((name, 2)))
+    plans = await card.have(card.desired((name, 2)))
 
     assert [len(plan.steps) for plan in plans] == [2]
     assert card.where(name) == [0, 1]
@@ -84,7 +84,7 @@ async def test_a_card_without_functions_gets_them_and_then_its_vgpus(card: Card)
     await card.gpu.switch(on=False)
     assert card.gpu.functions() == ()
 
-    first, second = await card.have(card.wish((name, 2)))
+    first, second = await card.have(card.desired((name, 2)))
 
     assert [type(step) for step in first.steps] == [SwitchGpuVfs]
     assert first.then == (f"configure 2 x {name}",)
@@ -92,12 +92,12 @@ async def test_a_card_without_functions_gets_them_and_then_its_vgpus(card: Card)
     assert second.then == ()
 
 
-async def test_a_wish_changes_only_what_differs(card: Card) -> None:
+async def test_a_desired_state_changes_only_what_differs(card: Card) -> None:
     name, other = card.gpu.profile("-4Q").name, card.gpu.profile("-4A").name
-    await card.have(card.wish((name, 3)))
+    await card.have(card.desired((name, 3)))
     before = card.gpu.functions()
 
-    (plan,) = await card.have(card.wish((name, 2), (other, 1)))
+    (plan,) = await card.have(card.desired((name, 2), (other, 1)))
 
     assert len(plan.steps) == 2
     assert [one.configured for one in card.gpu.functions()[:2]] == [
@@ -107,72 +107,72 @@ async def test_a_wish_changes_only_what_differs(card: Card) -> None:
 
 async def test_another_size_takes_the_place_of_one_that_nobody_uses(card: Card) -> None:
     small, large = card.gpu.profile("-4Q").name, card.gpu.profile("-8Q").name
-    await card.have(card.wish((small, 3)))
+    await card.have(card.desired((small, 3)))
 
-    await card.have(card.wish((large, 2)))
+    await card.have(card.desired((large, 2)))
 
-    await card.have(card.wish())
+    await card.have(card.desired())
 
 
 async def test_a_full_card_is_full_and_one_more_is_refused(card: Card) -> None:
     name = card.gpu.profile("-4Q").name
     fits = card.gpu.memory_gib // 4
 
-    assert await card.refused(card.wish((name, fits + 1))) == ["LayoutDoesNotFit"]
-    await card.have(card.wish((name, fits)))
+    assert await card.refused(card.desired((name, fits + 1))) == ["LayoutDoesNotFit"]
+    await card.have(card.desired((name, fits)))
 
     assert {one.creatable for one in card.gpu.functions()} == {()}
 
 
-async def test_a_vgpu_that_a_vm_holds_stays_whatever_is_wished(card: Card) -> None:
+async def test_a_vgpu_that_a_vm_holds_stays_whatever_is_desired(card: Card) -> None:
     small, large = card.gpu.profile("-4Q").name, card.gpu.profile("-8Q").name
-    await card.have(card.wish((small, 2)))
+    await card.have(card.desired((small, 2)))
     held = card.gpu.functions()[1]
     holder = card.gpu.machine.hold(*card.gpu.vgpu_node(held))
 
-    assert await card.refused(card.wish((large, 1))) == ["DeviceInUse"]
-    assert await card.refused(card.wish()) == ["DeviceInUse"]
-    await card.have(card.wish((small, 1)))
+    assert await card.refused(card.desired((large, 1))) == ["DeviceInUse"]
+    assert await card.refused(card.desired()) == ["DeviceInUse"]
+    await card.have(card.desired((small, 1)))
     assert card.where(small) == [1]
 
     holder.release()
-    await card.have(card.wish((large, 1)))
+    await card.have(card.desired((large, 1)))
 
 
-async def test_mixed_sizes_share_a_card_where_the_wish_says_so(card: Card) -> None:
+async def test_mixed_sizes_share_a_card_where_the_desired_state_says_so(card: Card) -> None:
     small, large = card.gpu.profile("-4Q").name, card.gpu.profile("-8Q").name
     both = ((large, 1), (small, 2))
-    await card.have(card.wish((small, 1)))
-    assert await card.refused(card.wish(*both)) == ["SizesMixed"]
+    await card.have(card.desired((small, 1)))
+    assert await card.refused(card.desired(*both)) == ["SizesMixed"]
 
-    (plan,) = await card.have(card.wish(*both, mixed_size=True))
+    (plan,) = await card.have(card.desired(*both, mixed_size=True))
 
     assert SetMixedSize(card.gpu.address, enabled=True) in plan.steps
-    (back,) = await card.have(card.wish((small, 2)))
+    (back,) = await card.have(card.desired((small, 2)))
     assert SetMixedSize(card.gpu.address, enabled=False) in back.steps
 
 
-async def test_switching_the_functions_clears_the_mode_and_a_wish_sets_it_again(
+async def test_switching_the_functions_clears_the_mode_and_a_desired_state_sets_it_again(
     card: Card,
 ) -> None:
     small, large = card.gpu.profile("-4Q").name, card.gpu.profile("-8Q").name
-    wish = card.wish((large, 1), (small, 1), mixed_size=True)
-    await card.have(wish)
-    await card.have(card.wish(mixed_size=True))
+    desired = card.desired((large, 1), (small, 1), mixed_size=True)
+    await card.have(desired)
+    await card.have(card.desired(mixed_size=True))
     await card.gpu.switch(on=False)
 
-    first, second = await card.have(wish)
+    first, second = await card.have(desired)
 
     assert first.then[0] == "allow vGPUs of mixed sizes"
     assert second.steps[0] == SetMixedSize(card.gpu.address, enabled=True)
-    await card.have(card.wish())
+    await card.have(card.desired())
 
 
 async def test_parameters_reach_every_vgpu(card: Card) -> None:
     name = card.gpu.profile("-4Q").name
-    await card.have(card.wish((name, 1)))
+    await card.have(card.desired((name, 1)))
 
-    (plan,) = await card.have(card.wish((name, 2), parameters="frame_rate_limiter=0"))
+    (plan,) = await card.have(card.desired((name, 2), parameters="frame_rate_limiter=0"))
 
     assert len(plan.steps) == 3
     situation = await card.look()
@@ -180,4 +180,4 @@ async def test_parameters_reach_every_vgpu(card: Card) -> None:
 
 
 async def test_a_profile_of_another_card_is_unknown(card: Card) -> None:
-    assert await card.refused(card.wish(("NVIDIA Z99-4Q", 1))) == ["ProfileNotOffered"]
+    assert await card.refused(card.desired(("NVIDIA Z99-4Q", 1))) == ["ProfileNotOffered"]

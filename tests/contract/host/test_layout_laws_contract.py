@@ -1,7 +1,7 @@
-"""Whatever is wished of a GPU, one wish after the other, on simulated cards of every kind.
+"""Whatever is desired of a GPU, one spec after the other, on simulated cards of every kind.
 
-A wish that is not refused is reached, with no step failing on the way; one that is refused changes
-nothing; and what a virtual machine holds is the same after every wish.
+A desired state that is not refused is reached, with no step failing on the way; one that is refused
+changes nothing; and what a virtual machine holds is the same after every desired state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from laneway.core.decision import Decision
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
-from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
@@ -31,7 +31,7 @@ from support.machines import Holder, SimulatedMachine, hardware
 pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
-WISHES = 20
+DESIRED_STATES = 20
 SEEDS = (1,)
 
 
@@ -52,7 +52,7 @@ class Life:
     async def look(self) -> Situation:
         return await observe(self.hardware, "node", [self.address])
 
-    def wish(self, there: tuple[VgpuFunction, ...]) -> GpuWish:
+    def desired(self, there: tuple[VgpuFunction, ...]) -> DesiredGpu:
         """Often possible, sometimes not: as a rule what is held is part of it."""
         counts: Counter[str] = Counter()
         if self.random.random() < 0.8:
@@ -68,7 +68,9 @@ class Life:
         for one in self.random.sample(known, k=min(len(known), self.random.randint(0, 3))):
             counts[one.name] += self.random.randint(1, 3)
         parameters = self.random.choice(["", "", "", "frame_rate_limiter=0"])
-        return GpuWish(self.address, tuple(counts.items()), mixed_size=mixed, parameters=parameters)
+        return DesiredGpu(
+            self.address, tuple(counts.items()), mixed_size=mixed, parameters=parameters
+        )
 
     def come_and_go(self, vgpus: tuple[VgpuFunction, ...]) -> None:
         for address in sorted(self.holders):
@@ -91,37 +93,39 @@ def carried(situation: Situation) -> dict[PciAddress, ConfiguredVgpu]:
     return {one.address: one.configured for one in situation.inventory.vgpus if one.configured}
 
 
-async def reach(life: Life, wish: GpuWish) -> tuple[Decision, int]:
+async def reach(life: Life, desired: DesiredGpu) -> tuple[Decision, int]:
     """Plan and carry out until nothing is left; the last decision, and how many plans it took."""
     for plans in range(MOST_STAGES + 1):
-        decision = plan_layout(wish, await life.look())
+        decision = plan_layout(desired, await life.look())
         if not isinstance(decision, Plan):
             return decision, plans
         await execute(life.hardware, decision, actor="test", reason="law", limits=NO_WAIT)
-    raise AssertionError(f"never done with {wish}")
+    raise AssertionError(f"never done with {desired}")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("model", ["a2", "l40s", "a100", "rtx-pro-6000"])
-async def test_any_sequence_of_wishes(model: str, seed: int, tmp_path: Path) -> None:
+async def test_any_sequence_of_desired_states(model: str, seed: int, tmp_path: Path) -> None:
     life = Life(model, tmp_path, seed)
     seen: set[type] = set()
-    for _ in range(WISHES):
+    for _ in range(DESIRED_STATES):
         life.come_and_go((await life.look()).inventory.vgpus)
         before = await life.look()
-        wish = life.wish(before.inventory.vgpus)
+        desired = life.desired(before.inventory.vgpus)
         held = {at: vgpu for at, vgpu in carried(before).items() if at in life.holders}
 
-        decision, plans = await reach(life, wish)
+        decision, plans = await reach(life, desired)
 
         after = carried(await life.look())
         seen.add(type(decision))
-        assert {at: after.get(at) for at in held} == held, wish
+        assert {at: after.get(at) for at in held} == held, desired
         if isinstance(decision, Satisfied):
-            assert Counter(vgpu.type_name for vgpu in after.values()) == dict(wish.vgpus), wish
+            assert Counter(vgpu.type_name for vgpu in after.values()) == dict(desired.vgpus), (
+                desired
+            )
         else:
             assert all(isinstance(one, Refusal) and one.words for one in decision)
-            assert plans == 0, (wish, decision)
-            assert after == carried(before), wish
+            assert plans == 0, (desired, decision)
+            assert after == carried(before), desired
     assert seen == {Satisfied, tuple}
     life.machine.close()

@@ -16,7 +16,7 @@ import pytest
 from laneway.core.decision import Decision
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import VgpuFunction, VgpuType
-from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateGpuInstance,
@@ -28,7 +28,7 @@ from laneway.core.plan import (
 )
 from laneway.core.programs import NVIDIA_SMI, SRIOV_MANAGE
 from laneway.core.situation import Situation
-from laneway.core.vgpu.wish import mdev_uuid
+from laneway.core.vgpu.desired import mdev_uuid
 from laneway.host.hardware import Hardware
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.plans.execute import Limits, StepError, execute
@@ -77,7 +77,7 @@ class Card:
         await execute(self.hardware, plan, actor="test", reason="contract", limits=NO_WAIT)
 
     async def decide(self, *vgpus: tuple[str, int]) -> Decision:
-        return plan_layout(GpuWish(self.address, vgpus), await self.look())
+        return plan_layout(DesiredGpu(self.address, vgpus), await self.look())
 
     async def have(self, *vgpus: tuple[str, int]) -> list[Plan]:
         plans: list[Plan] = []
@@ -200,7 +200,7 @@ async def test_and_back_to_a_time_sliced_card(rtx: Card) -> None:
 
 
 @simulated
-async def test_a_wish_that_needs_other_instances_keeps_those_it_can(a100: Card) -> None:
+async def test_a_desired_state_that_needs_other_instances_keeps_those_it_can(a100: Card) -> None:
     await a100.have((f"{A100}-3-20C", 1), (f"{A100}-1-5C", 3))
 
     (plan, *_) = await a100.have((f"{A100}-3-20C", 1), (f"{A100}-2-10C", 1), (f"{A100}-1-5C", 1))

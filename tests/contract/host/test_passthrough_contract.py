@@ -50,7 +50,7 @@ class Scene:
     async def have(
         self, what: Callable[[PciAddress, Situation], Decision], address: PciAddress | None = None
     ) -> None:
-        """Wish for it, get it, and find the wish fulfilled."""
+        """Desired state for it, get it, and find the desired state fulfilled."""
         await self.carry_out(await self.decide(what, address))
         assert await self.decide(what, address) == Satisfied()
 

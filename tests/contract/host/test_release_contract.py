@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.layout.plan import MOST_STAGES, GpuWish, plan_layout
+from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.programs import SRIOV_MANAGE
@@ -38,7 +38,7 @@ class Gpu:
         gpus = (one for one in scan(machine.host).functions if one.sriov_gpu)
         self.address: PciAddress = next(gpus).address
         mixed = folder.name == "mixed"
-        self.wish = GpuWish(self.address, tuple(vgpus.items()), mixed_size=mixed)
+        self.desired = DesiredGpu(self.address, tuple(vgpus.items()), mixed_size=mixed)
 
     async def look(self) -> Situation:
         return await observe(self.hardware, "node", [self.address])
@@ -49,11 +49,11 @@ class Gpu:
 
     async def lay_out(self) -> None:
         for _ in range(MOST_STAGES):
-            decision = plan_layout(self.wish, await self.look())
+            decision = plan_layout(self.desired, await self.look())
             if decision == Satisfied():
                 return
             await self.do(decision)
-        assert plan_layout(self.wish, await self.look()) == Satisfied()
+        assert plan_layout(self.desired, await self.look()) == Satisfied()
 
 
 CARDS = {
@@ -89,4 +89,4 @@ async def test_when_the_last_step_fails_the_whole_layout_is_back(gpu: Gpu) -> No
     with pytest.raises(StepError, match="GPU is lost") as failure:
         await gpu.do(release(gpu.address, await gpu.look()))
     assert failure.value.left_over == ()
-    assert plan_layout(gpu.wish, await gpu.look()) == Satisfied()
+    assert plan_layout(gpu.desired, await gpu.look()) == Satisfied()

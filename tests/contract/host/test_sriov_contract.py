@@ -13,7 +13,7 @@ import pytest
 
 from laneway.core import passthrough
 from laneway.core.decision import Decision
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
@@ -21,7 +21,7 @@ from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
 from laneway.core.sriov import set_vfs, switch_gpu
-from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide
+from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, decide
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan
@@ -52,7 +52,7 @@ class Card:
         await execute(self.hardware, decision, actor="test", reason="contract", limits=NO_WAIT)
 
     async def have(self, count: int, *, passthrough: bool = True) -> None:
-        """Wish for VFs, get them, and find the wish fulfilled."""
+        """Desired state for VFs, get them, and find the desired state fulfilled."""
         decision = set_vfs(self.address, count, await self.look(), passthrough=passthrough)
         await self.carry_out(decision)
         again = set_vfs(self.address, count, await self.look(), passthrough=passthrough)
@@ -299,9 +299,11 @@ async def test_what_cannot_be_read_is_never_told_as_nothing(only: Any, tmp_path:
         switch_gpu(gpu.address, False, situation),
         release(gpu.address, situation),
         release(first.address, situation),
-        plan_layout(GpuWish(gpu.address, ((kind.name, 1),)), situation),
-        decide(VgpuWish(first.address, enabled=False, profile="", explicit=True), "node", shared),
-        decide(VgpuWish(second.address, True, kind.name, explicit=True), "node", shared),
+        plan_layout(DesiredGpu(gpu.address, ((kind.name, 1),)), situation),
+        decide(
+            DesiredVgpu(first.address, enabled=False, profile="", explicit=True), "node", shared
+        ),
+        decide(DesiredVgpu(second.address, True, kind.name, explicit=True), "node", shared),
     ]
 
     for decision in decisions:

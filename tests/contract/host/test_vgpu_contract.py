@@ -16,7 +16,7 @@ from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.programs import NVIDIA_SMI
 from laneway.core.refusals import ProfileExhausted, ProfileNotListed
 from laneway.core.uevent import Uevent
-from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, decide, mdev_uuid
 from laneway.host.plans.execute import StepError, execute
 from support.plans import hardware_of
 
@@ -203,36 +203,38 @@ async def _next(events: Any, action: str, subsystem: str) -> Uevent:
     raise AssertionError("no more events")
 
 
-async def test_a_wish_is_carried_out_and_taken_back(gpu: Any, tmp_path: Path) -> None:
+async def test_a_desired_state_is_carried_out_and_taken_back(gpu: Any, tmp_path: Path) -> None:
     functions = gpu.functions()
     kind = gpu.profile("-4Q")
     address = functions[5].address
-    wish = VgpuWish(address, enabled=True, profile=kind.name, explicit=True)
+    desired = DesiredVgpu(address, enabled=True, profile=kind.name, explicit=True)
 
-    plan = decide(wish, "node", SharedGpu(functions))
+    plan = decide(desired, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     functions = gpu.functions()
     assert functions[5].configured.type_name == kind.name
-    assert decide(wish, "node", SharedGpu(functions)) == Satisfied()
+    assert decide(desired, "node", SharedGpu(functions)) == Satisfied()
 
-    unwish = VgpuWish(address, enabled=False, profile="", explicit=True)
-    plan = decide(unwish, "node", SharedGpu(functions))
+    withdraw = DesiredVgpu(address, enabled=False, profile="", explicit=True)
+    plan = decide(withdraw, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
     assert gpu.functions()[5].configured is None
 
 
-async def test_the_only_vgpu_gets_another_size_in_one_wish(gpu: Any, tmp_path: Path) -> None:
+async def test_the_only_vgpu_gets_another_size_in_one_desired_state(
+    gpu: Any, tmp_path: Path
+) -> None:
     small, large = gpu.profile("-1Q"), gpu.profile("-4Q")
     first, *_ = gpu.functions()
     gpu.create(first, small)
     functions = gpu.functions()
-    wish = VgpuWish(first.address, enabled=True, profile=large.name, explicit=True)
+    desired = DesiredVgpu(first.address, enabled=True, profile=large.name, explicit=True)
 
-    plan = decide(wish, "node", SharedGpu(functions))
+    plan = decide(desired, "node", SharedGpu(functions))
     assert isinstance(plan, Plan)
     await execute(hardware_of(gpu.host, tmp_path), plan, actor="test", reason="test")
 
@@ -245,8 +247,8 @@ def test_a_size_that_others_rule_out_is_exhausted_and_a_made_up_one_unknown(gpu:
     gpu.create(first, small)
     functions = gpu.functions()
     for profile, reason in ((large.name, ProfileExhausted), (f"{large.name}Q", ProfileNotListed)):
-        wish = VgpuWish(second.address, enabled=True, profile=profile, explicit=True)
-        [refusal] = refusals_of(decide(wish, "node", SharedGpu(functions)))
+        desired = DesiredVgpu(second.address, enabled=True, profile=profile, explicit=True)
+        [refusal] = refusals_of(decide(desired, "node", SharedGpu(functions)))
         assert isinstance(refusal, reason)
 
 

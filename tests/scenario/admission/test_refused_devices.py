@@ -53,7 +53,7 @@ async def test_the_claim_of_a_vgpu_is_laneways(world: World, admin: Kubectl) -> 
     await world.allocatable("node1", "nvidia.com/NVIDIA_A2-8Q", 1)
     said = await admin.refused("delete", "pcideviceclaim", VGPU)
     assert f"pcideviceclaim {VGPU} cannot be deleted, it is owned by VGPUDevice {VGPU}" in said
-    # The agent may: it follows from the wish.
+    # The agent may: it follows from the desired state.
     await admin.patch("vgpudevice", VGPU, enabled=False)
     await world.until(served(PCIDeviceClaim), VGPU, lambda one: one is None)
 

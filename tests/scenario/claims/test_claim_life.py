@@ -236,22 +236,22 @@ async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(
     agent = await cluster.start_agent("node1", host)
     totals = [0, 0]
     for _ in range(2):  # The first time the consoles leave the GPU, and never come back.
-        for index, (wish, ended) in enumerate(ways):
+        for index, (desired, ended) in enumerate(ways):
             start = host.faults.count
-            await wish(GPU)
+            await desired(GPU)
             await ended()
             totals[index] = host.faults.count - start
     assert min(totals) >= 4
     for number in range(1, max(totals) + 1):
-        for (wish, ended), total in zip(ways, totals, strict=True):
+        for (desired, ended), total in zip(ways, totals, strict=True):
             if number <= total:
                 host.faults.kill_at(number, when)
-                await wish(GPU)
+                await desired(GPU)
                 await cluster.died(agent)
                 host.restart()
                 agent = await cluster.start_agent("node1", host)
             else:
-                await wish(GPU)
+                await desired(GPU)
             await ended()
     assert agent._hardware.state.originals == {}
 

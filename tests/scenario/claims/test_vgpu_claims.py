@@ -1,4 +1,4 @@
-"""vGPUs that are PCI functions have claims, which live and die with the wish for the vGPU."""
+"""vGPUs that are PCI functions have claims, which live and die with the spec for the vGPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_configured_vgpu_is_claimed_as_clients_expect(cluster: Any, simu
     assert claim.status.kernel_driver_to_unbind == "nvidia"
 
 
-async def test_the_claim_goes_with_the_wish_and_changes_with_the_profile(
+async def test_the_claim_goes_with_the_desired_state_and_changes_with_the_profile(
     cluster: Any, simulated: Any
 ) -> None:
     await cluster.start_agent("node1", simulated("l40s", "node1"))

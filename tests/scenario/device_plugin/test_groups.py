@@ -1,4 +1,4 @@
-"""A group of functions is with one pod, which gets all that it asks for of it."""
+"""A group of functions is with one pod, which gets all that it asks of it."""
 
 from __future__ import annotations
 

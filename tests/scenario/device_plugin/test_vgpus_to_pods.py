@@ -1,4 +1,4 @@
-"""Given a vGPU that is wished, pods get it; and while one has it, it is not taken away."""
+"""Given a vGPU that is desired, pods get it; and while one has it, it is not taken away."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def framework(request: pytest.FixtureRequest) -> str:
 
 
 async def make(cluster: Any, framework: str, address: str) -> None:
-    """A vGPU is wished, and claimed where the contract has claims for vGPUs."""
+    """A vGPU is desired, and claimed where the contract has claims for vGPUs."""
     await cluster.ask(NAMES[address], Q4)
     await cluster.answer(NAMES[address], "Configured")
     if framework == "a2-vfio":

@@ -44,7 +44,7 @@ def vfs(node: Any) -> int:
 
 
 def answered(reason: str) -> Callable[[Any], bool]:
-    """Whether the present wish is answered so."""
+    """Whether the present desired state is answered so."""
 
     def holds(one: Any) -> bool:
         ready = find_condition(one.status.conditions, "Ready")
@@ -132,8 +132,8 @@ async def test_mig_and_network_functions_go_back(world: World, laneway: Laneway)
         served(MigConfiguration), gpu, lambda one: one is not None and one.status.profile_status
     )
     [profile] = [one for one in found.status.profile_status if one.name == "MIG 1g.5gb"]
-    wish = {"name": profile.name, "id": profile.id, "requested": 2}
-    body = {"spec": {"enabled": True, "profileSpec": [wish]}}
+    desired = {"name": profile.name, "id": profile.id, "requested": 2}
+    body = {"spec": {"enabled": True, "profileSpec": [desired]}}
     await world.client.patch(served(MigConfiguration), gpu, body)
     await world.until(served(MigConfiguration), gpu, answered("Synced"))
     [card] = [

@@ -57,7 +57,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
     assert verbose == [*done.lines, f"    0000:08:00.4 A2-4Q: vgpudevice/{VGPU}"]
 
 
-async def test_a_wish_that_is_not_met_is_told_with_its_reason(
+async def test_a_desired_state_that_is_not_met_is_told_with_its_reason(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, "NVIDIA A2-99Q")
@@ -297,7 +297,7 @@ async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed
 
 
 @pytest.mark.slow
-async def test_what_objects_show_against_a_wish_is_told_before_it_is_written(
+async def test_what_objects_show_against_a_desired_state_is_told_before_it_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, Q4)

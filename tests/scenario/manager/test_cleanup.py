@@ -321,7 +321,7 @@ async def test_a_node_is_cleaned_where_there_is_no_kubevirt(bare_world: Any) -> 
     await bare_world.cluster.until(PCIDeviceClaim, "gone-000008000", lambda claim: claim is None)
 
 
-async def test_a_wish_for_a_node_that_never_was_is_left_alone(world: Any) -> None:
+async def test_a_desired_state_for_a_node_that_never_was_is_left_alone(world: Any) -> None:
     spec = {"nodeName": "typo", "address": "0000:08:00.0"}
     await world.make(PCIDeviceClaim, "typo-000008000", spec=spec)
     manager = await world.manager()
@@ -330,7 +330,7 @@ async def test_a_wish_for_a_node_that_never_was_is_left_alone(world: Any) -> Non
     assert await world.cluster.names(PCIDeviceClaim) == {"typo-000008000"}
 
 
-async def test_a_vm_that_never_was_a_node_keeps_its_wishes(
+async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
     furnished: Any, simulated: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An agent may look after a VM that the cluster does not have."""

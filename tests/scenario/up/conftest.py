@@ -61,6 +61,6 @@ def stopped_dir(tmp_path_factory: pytest.TempPathFactory, start_for_all: Start) 
     path = tmp_path_factory.mktemp("stopped") / "data"
     up = start_for_all("up", *SPEC, "--data-dir", str(path))
     up.until(READY)
-    Api(path).wish(enabled=True, vGPUTypeName=PROFILE)
+    Api(path).desired(enabled=True, vGPUTypeName=PROFILE)
     assert up.end() == 0
     return path

@@ -69,11 +69,11 @@ def test_kubectl_shows_the_simulated_card_with_its_sixteen_vgpus(
 
 
 @needs_kubectl
-def test_wish_is_carried_out_and_taken_back_and_an_impossible_one_says_why(
+def test_desired_state_is_carried_out_and_taken_back_and_an_impossible_one_says_why(
     kubectl: Callable[..., str],
     api: Api,
 ) -> None:
-    def wish(**spec: Any) -> tuple[str, ...]:
+    def desired(**spec: Any) -> tuple[str, ...]:
         return ("patch", "vgpudevice", VGPU, "--type", "merge", "-p", json.dumps({"spec": spec}))
 
     def wait(condition: str) -> None:
@@ -87,7 +87,7 @@ def test_wish_is_carried_out_and_taken_back_and_an_impossible_one_says_why(
         return {name.removeprefix("NVIDIA A2-") for name in types}
 
     sibling = "sim-a2-1-000008005"
-    kubectl(*wish(enabled=True, vGPUTypeName=PROFILE))
+    kubectl(*desired(enabled=True, vGPUTypeName=PROFILE))
     wait("condition=Ready")
     assert read(".status.configureVGPUTypeName") == PROFILE
     assert read(".status.vGPUStatus") == "vGPUConfigured"
@@ -95,12 +95,12 @@ def test_wish_is_carried_out_and_taken_back_and_an_impossible_one_says_why(
     # One card carries vGPUs of one size.
     api.until("vgpudevices", sibling, lambda vgpu: offered(vgpu) == {"4A", "4C", "4Q"})
 
-    kubectl(*wish(enabled=False))
+    kubectl(*desired(enabled=False))
     wait("condition=Ready")
     assert (read(".status.uuid"), read(".status.vGPUStatus")) == ("", "")
     api.until("vgpudevices", sibling, lambda vgpu: "16Q" in offered(vgpu))
 
-    said = kubectl(*wish(enabled=True, vGPUTypeName="NVIDIA A2-3Q"), status=1)
+    said = kubectl(*desired(enabled=True, vGPUTypeName="NVIDIA A2-3Q"), status=1)
     assert f"NVIDIA A2-3Q is not a valid profile for vGPU device {VGPU}" in said
     assert read(".spec.enabled") == "false"
 
@@ -123,7 +123,7 @@ def test_what_is_printed_can_be_typed(running: Laneway, api: Api) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         assert "V GPU" in done.stdout
     finally:
-        api.wish(enabled=False)
+        api.desired(enabled=False)
 
 
 def test_second_process_on_the_same_directory_is_sent_away(
@@ -182,7 +182,7 @@ def test_nobody_is_asked_about_writes_when_laneway_has_stopped(
     up.until(READY)
     assert reviews() != killed
     assert len(reviews()) == len(killed)
-    Api(tmp_path).wish(enabled=True, vGPUTypeName=PROFILE)
+    Api(tmp_path).desired(enabled=True, vGPUTypeName=PROFILE)
     assert up.end() == 0
     bare = Embedded(tmp_path)
     bare.start()
@@ -209,7 +209,7 @@ def test_nothing_is_lost_or_written_anew_when_killed(start: Start, tmp_path: Pat
     arguments = ("up", *SPEC, "--data-dir", str(tmp_path))
     first = start(*arguments)
     first.until(READY)
-    made = Api(tmp_path).wish(enabled=True, vGPUTypeName=PROFILE)
+    made = Api(tmp_path).desired(enabled=True, vGPUTypeName=PROFILE)
     ids = {key: uid for key, (uid, _) in Api(tmp_path).versions().items()}
     first.end(signal.SIGKILL)
 

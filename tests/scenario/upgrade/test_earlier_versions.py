@@ -1,7 +1,7 @@
 """What earlier versions of Laneway left behind, met by this one.
 
-`tests/data/earlier` holds, for some commits, all objects and CRDs of a `laneway up` with wishes on
-simulated hosts, and its data directory. Recorded by `tools/earlier/record.py`.
+`tests/data/earlier` holds, for some commits, all objects and CRDs of a `laneway up` with desired
+states on simulated hosts, and its data directory. Recorded by `tools/earlier/record.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSIONS = sorted(path.name for path in EARLIER.iterdir() if path.is_dir())
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OURS = {kind.kind: kind for kind in KINDS if kind.group}
 REFUSED = {("SRIOVGPUDevice", "sim-a100-1-000031000")}
-"""Objects with a wish that was refused, and still is."""
+"""Objects with a desired state that was refused, and still is."""
 SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 """Python 3.11 has filters in later releases only; 3.12 wants one to be named."""
 READY = "Stop with Ctrl-C."
@@ -125,7 +125,7 @@ async def test_definitions_change_beneath_stored_objects(server: Server, version
 
 
 async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
-    """Nothing is written to hardware that is as wished, no wish changes, all statuses are told."""
+    """Nothing is written to hardware that is as desired, no spec changes, all statuses are told."""
     _, objects = left_by(version)
     arguments = yaml.safe_load((EARLIER / version / "wishes.yaml").read_text())["arguments"]
     data = tmp_path / "data"

@@ -132,8 +132,8 @@ def test_vm_with_devices_outlives_laneway_and_gives_them_back(
 ) -> None:
     up = start(tmp_path)
     for name in VGPUS:
-        wish = '{"spec":{"enabled":true,"vGPUTypeName":"NVIDIA A2-2Q"}}'
-        kubectl("patch", "vgpudevice", name, "--type", "merge", "-p", wish)
+        desired = '{"spec":{"enabled":true,"vGPUTypeName":"NVIDIA A2-2Q"}}'
+        kubectl("patch", "vgpudevice", name, "--type", "merge", "-p", desired)
     uid = kubectl("get", "pcidevice", NIC, "-o", "jsonpath={.metadata.uid}")
     kubectl("apply", "-f", "-", stdin=claim(uid))
     for name in VGPUS:

@@ -56,7 +56,7 @@ CLAIMS = (
     "node3-000001000",  # Its root disk: never to be had.
 )
 REFUSALS = (ForbiddenError, InvalidError) if wanted() else ()
-"""What a user meets where admission looks at wishes; then they are not written."""
+"""What a user meets where admission looks at desired states; then they are not written."""
 VGPUS = tuple(f"{node}-00000800{n}" for node in ("node1", "node2") for n in (4, 5, 6))
 FOREIGN = {"pciVendorSelector": "1234:5678", "resourceName": "example.com/theirs"}
 
@@ -192,12 +192,12 @@ async def everything_deleted(
             await insist(lambda name=name: world.client.delete(resource, name, namespace))
 
 
-async def insist(wish: Callable[[], Awaitable[Any]]) -> None:
+async def insist(desired: Callable[[], Awaitable[Any]]) -> None:
     """Ask again while somebody is still said to have the device."""
     async with asyncio.timeout(SECONDS):
         while True:
             try:
-                await wish()
+                await desired()
             except REFUSALS:
                 await asyncio.sleep(0.1)
             else:

@@ -137,7 +137,7 @@ async def test_what_runs_goes_on_while_the_kubelet_is_away(world: World, node: S
     assert await world.opened("one") == opened
 
 
-async def test_guest_that_shuts_down_is_started_again_only_where_that_is_wished(
+async def test_guest_that_shuts_down_is_started_again_only_where_that_is_desired(
     world: World, node: SimNode
 ) -> None:
     await world.make_vm("always", host_devices=[RESOURCE])

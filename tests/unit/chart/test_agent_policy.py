@@ -425,7 +425,7 @@ def test_a_node_keeps_what_others_wrote_on_it(found: list[Policy]) -> None:
         assert not refusal(found, write("nodes", before, before, group=""), "node1")
 
 
-def test_no_policy_where_it_is_not_wished() -> None:
+def test_no_policy_where_it_is_not_desired() -> None:
     left = policies({"agent": {"ownNodeOnly": False}})
 
     assert not [one.name for one in left if "agent" in one.name]

@@ -202,7 +202,7 @@ def test_what_becomes_of_machines_on_vsphere_while_no_webhook_answers(policy: st
     ]
 
 
-def test_nobody_asks_about_machines_on_vsphere_where_that_is_not_wished() -> None:
+def test_nobody_asks_about_machines_on_vsphere_where_that_is_not_desired() -> None:
     found = webhooks({"webhook": {"vsphere": {"enabled": False}}})
 
     assert found
@@ -289,7 +289,7 @@ def test_metrics_are_for_those_who_are_named_and_reviews_for_everybody() -> None
     assert "NetworkPolicy" not in kinds({"networkPolicy": {"enabled": False}})
 
 
-def test_devices_are_given_back_before_anything_is_removed_if_that_is_wished() -> None:
+def test_devices_are_given_back_before_anything_is_removed_if_that_is_desired() -> None:
     objects = render({"uninstall": {"giveBack": True}})
     job = find(objects, "Job", "laneway-give-back")
     hooks = {

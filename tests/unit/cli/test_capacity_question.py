@@ -25,19 +25,22 @@ KNOWN = [
 
 
 def test_counts_are_added_up() -> None:
-    assert question.wishes(["a.com/X=2", "a.com/Y", "a.com/X"]) == {"a.com/X": 3, "a.com/Y": 1}
+    assert question.desired_states(["a.com/X=2", "a.com/Y", "a.com/X"]) == {
+        "a.com/X": 3,
+        "a.com/Y": 1,
+    }
 
 
 @pytest.mark.parametrize("text", ["", "x=", "x=0", "x=-1", "x=1.5", "=3", "x=9999999", "x=1=2"])
 def test_what_is_no_count_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        question.wishes([text])
+        question.desired_states([text])
 
 
 @given(st.lists(st.text()))
-def test_any_text_is_a_wish_or_refused(texts: list[str]) -> None:
+def test_any_text_is_a_desired_state_or_refused(texts: list[str]) -> None:
     try:
-        found = question.wishes(texts)
+        found = question.desired_states(texts)
     except click.BadParameter:
         return
     assert sum(found.values()) >= len(texts)

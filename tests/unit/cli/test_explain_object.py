@@ -18,16 +18,16 @@ def page_of(
     return capsys.readouterr().out
 
 
-def vgpu(enabled: bool, wished: str, found: str, **status: Any) -> dict[str, Any]:
+def vgpu(enabled: bool, desired: str, found: str, **status: Any) -> dict[str, Any]:
     return {
         "kind": "VGPUDevice",
         "metadata": {"name": "node1-000008004", "generation": 3},
-        "spec": {"enabled": enabled, "vGPUTypeName": wished},
+        "spec": {"enabled": enabled, "vGPUTypeName": desired},
         "status": {"configureVGPUTypeName": found, **status},
     }
 
 
-def test_wish_that_is_not_met_is_said_with_the_condition(
+def test_desired_state_that_is_not_met_is_said_with_the_condition(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     condition = {
@@ -54,7 +54,7 @@ def test_configured_vgpu_can_be_given_and_has_no_difference(
     assert "Yes, as nvidia.com/NVIDIA_A2-4Q." in out
 
 
-def test_disabled_vgpu_with_a_kept_profile_name_is_as_wished(
+def test_disabled_vgpu_with_a_kept_profile_name_is_as_desired(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = page_of(capsys, vgpu(False, "NVIDIA A2-4Q", "", availableTypes={"NVIDIA A2-4Q": "7"}))

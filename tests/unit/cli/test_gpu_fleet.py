@@ -55,15 +55,15 @@ def device(
     )
 
 
-def vgpu(number: int, wished: str = "", carried: str = "", node: str = "node1") -> VGPUDevice:
+def vgpu(number: int, desired: str = "", carried: str = "", node: str = "node1") -> VGPUDevice:
     return VGPUDevice(
         metadata=ObjectMeta(name=f"{node}-00000800{number}"),
         spec=VGPUDeviceSpec(
             address=f"0000:08:00.{number}",
             node_name=node,
             parent_gpu_device_address=ADDRESS,
-            enabled=bool(wished),
-            vgpu_type_name=wished,
+            enabled=bool(desired),
+            vgpu_type_name=desired,
         ),
         status=VGPUDeviceStatus(
             vgpu_status="vGPUConfigured" if carried else "", configure_vgpu_type_name=carried
@@ -164,11 +164,11 @@ def test_a_node_cannot_command_a_terminal() -> None:
     assert shown(one(of=odd))[0] == "a [2J b"
 
 
-def test_an_answer_to_an_earlier_wish_is_none() -> None:
+def test_an_answer_to_an_earlier_desired_state_is_none() -> None:
     assert shown(one(of=device(answered=0)))[1].endswith("to be enabled: no agent has answered yet")
 
 
-def test_a_mode_that_is_wished_and_not_there_is_told() -> None:
+def test_a_mode_that_is_desired_and_not_there_is_told() -> None:
     assert "SameSize, desired MIG" in shown(one(of=device(mode="MIG")))[1]
 
 
@@ -182,7 +182,7 @@ def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
     ]
 
 
-def test_instances_are_told_with_the_wish_where_it_differs() -> None:
+def test_instances_are_told_with_the_desired_state_where_it_differs() -> None:
     def mig(requested: int, status: str = "synced", message: str = "") -> MigConfiguration:
         return MigConfiguration(
             spec=MigConfigurationSpec(
@@ -229,10 +229,11 @@ def test_other_conditions_that_do_not_hold_are_told() -> None:
     assert shown(one(of=device(conditions=conditions)))[2:] == ["    MigOnly: Only MIG."]
 
 
-# --------------------------------------------------------------------------- against a wish
+# --------------------------------------------------------------------------- against a desired
+# state
 
 
-def test_what_a_wish_changes() -> None:
+def test_what_a_desired_state_changes() -> None:
     spec = device(mode="MIG").spec
     assert list(changes(spec, {"enabled": True})) == []
     assert list(changes(spec, {"enabled": False, "mode": "SameSize"})) == [
@@ -249,8 +250,8 @@ def test_nothing_stands_against_what_is_free() -> None:
 
 def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
     gpu = one(vgpu(4, Q4, Q4), vgpu(5))
-    for wish in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
-        [reason] = against(gpu, wish)
+    for desired in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+        [reason] = against(gpu, desired)
         assert "node1-000008004" in reason
         assert "node1-000008005" not in reason
     assert list(against(gpu, {"enabled": True, "mode": "SameSize"})) == []
@@ -272,8 +273,8 @@ def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> Non
 
 def test_a_vgpu_that_nobody_asks_for_is_not_removed_unasked_either() -> None:
     gpu = one(vgpu(4, carried=Q4))
-    for wish in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
-        [reason] = against(gpu, wish)
+    for desired in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+        [reason] = against(gpu, desired)
         assert f"0000:08:00.4 is in use: vGPU {Q4} is configured on it" in reason
     assert list(against(gpu, {"enabled": True})) == []
 

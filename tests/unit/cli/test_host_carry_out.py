@@ -1,4 +1,4 @@
-"""What somebody at the terminal is told while a wish is carried out."""
+"""What somebody at the terminal is told while a desired state is carried out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 import pytest
 
 from laneway.cli.errors import Failure
-from laneway.cli.host.carry_out import Wish, carry_out, until_interrupted
+from laneway.cli.host.carry_out import DesiredState, carry_out, until_interrupted
 from laneway.core import passthrough
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.sim.changes import Change
@@ -21,7 +21,7 @@ from laneway.sim.spec import build, parse_spec
 from support.plans import hardware_of
 
 NVME = PciAddress.parse("0000:0a:00.0")
-BIND = Wish("bind", lambda seen: passthrough.bind(NVME, seen), (NVME,))
+BIND = DesiredState("bind", lambda seen: passthrough.bind(NVME, seen), (NVME,))
 
 
 @pytest.fixture
@@ -83,8 +83,10 @@ async def test_a_part_of_the_virtual_functions_is_told_each_time(
         link = f"{host.resolve(f'/sys/bus/pci/devices/{gpu}')}/virtfn{number}"
         host.unplug(link)
         host._tree.discard(link)
-    wish = Wish("gpu", lambda seen: plan_layout(GpuWish(gpu, (("NVIDIA A2-4Q", 1),)), seen), (gpu,))
-    await carry_out(hardware, wish)
+    desired = DesiredState(
+        "gpu", lambda seen: plan_layout(DesiredGpu(gpu, (("NVIDIA A2-4Q", 1),)), seen), (gpu,)
+    )
+    await carry_out(hardware, desired)
     assert "7 of its 16 virtual functions" in capsys.readouterr().err
-    await carry_out(hardware, wish)
+    await carry_out(hardware, desired)
     assert "7 of its 16 virtual functions" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_a_gpu_without_instances_waits_for_them() -> None:
     assert objects("node1", gpu, None, ()).refused == ()
 
 
-def test_an_answer_to_an_earlier_wish_is_none() -> None:
+def test_an_answer_to_an_earlier_desired_state_is_none() -> None:
     assert told(entry("a", "Done"), entry("b", "Done", generation=2)) == (
         "AgentNotReporting",
         "False",
@@ -147,7 +147,7 @@ def test_functions_come_in_numeric_order_and_only_those_that_are_meant() -> None
     ]
 
 
-def test_refusals_of_the_present_wish_are_told_and_the_gpus_first() -> None:
+def test_refusals_of_the_present_desired_state_are_told_and_the_gpus_first() -> None:
     gpu = SRIOVGPUDevice(
         metadata=ObjectMeta(name="gpu", generation=1),
         spec=SRIOVGPUDeviceSpec(enabled=True),
@@ -164,7 +164,7 @@ def test_refusals_of_the_present_wish_are_told_and_the_gpus_first() -> None:
     )
 
 
-def test_an_answer_to_an_earlier_wish_of_a_lower_object_is_none() -> None:
+def test_an_answer_to_an_earlier_desired_state_of_a_lower_object_is_none() -> None:
     old = VGPUDevice(
         metadata=ObjectMeta(name="node1-000008007", generation=2),
         spec=VGPUDeviceSpec(address="0000:08:00.7"),

@@ -59,7 +59,7 @@ async def test_who_works_is_waited_for_whoever_began_later() -> None:
     await asyncio.wait_for(task, 30)
 
 
-async def test_a_wish_that_could_be_met_is_waited_for_also_while_nobody_works() -> None:
+async def test_a_desired_state_that_could_be_met_is_waited_for_also_while_nobody_works() -> None:
     one = Controller()
     one.published.set()
     one.left = True

@@ -57,7 +57,7 @@ def test_gpus_are_counted_by_mode_and_one_that_was_not_asked_too() -> None:
     assert set(census.modes(inventory)) == {*map(str, Mode), "unknown"}
 
 
-def test_a_wish_is_missing_until_its_very_profile_is_there() -> None:
+def test_a_desired_state_is_missing_until_its_very_profile_is_there() -> None:
     inventory = scan(build(parse_spec("a2"), "node1"))
     address = str(inventory.vgpus[0].address)
 

@@ -1,4 +1,4 @@
-"""A GPU's whole wish: the order of steps, what stays, and everything that is refused."""
+"""A GPU's whole desired state: the order of steps, what stays, and everything that is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Framework
-from laneway.core.layout.plan import GpuWish, plan_layout
+from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     CreateMdev,
@@ -29,12 +29,12 @@ from support.looks import (
     GPU,
     L40S,
     VFS,
+    desired,
     kinds,
     pf,
     reasons,
     situation,
     steps,
-    wish,
 )
 
 # ------------------------------------------------------------------------------------- time-sliced
@@ -44,7 +44,7 @@ from support.looks import (
 def test_vgpus_go_to_the_first_functions_in_numeric_order(framework: Framework) -> None:
     look = situation(framework=framework)
 
-    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2), ("NVIDIA A2-4C", 1)), look))
+    plan = steps(plan_layout(desired(("NVIDIA A2-4Q", 2), ("NVIDIA A2-4C", 1)), look))
 
     assert [(step.function, step.profile) for step in plan] == [
         (VFS[0], "NVIDIA A2-4C"),
@@ -56,23 +56,23 @@ def test_vgpus_go_to_the_first_functions_in_numeric_order(framework: Framework) 
     assert plan[1].type_id == kinds("NVIDIA A2-4Q", framework=framework)[0].id
 
 
-def test_what_is_as_wished_stays_where_it_is() -> None:
+def test_what_is_as_desired_stays_where_it_is() -> None:
     look = situation(carried={3: "NVIDIA A2-4Q", 5: "NVIDIA A2-4C"})
 
-    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), look))
+    plan = steps(plan_layout(desired(("NVIDIA A2-4Q", 2)), look))
 
     assert [(type(step), step.function) for step in plan] == [
         (RemoveMdev, VFS[5]),
         (CreateMdev, VFS[0]),
     ]
-    both = wish(("NVIDIA A2-4Q", 1), ("NVIDIA A2-4C", 1))
+    both = desired(("NVIDIA A2-4Q", 1), ("NVIDIA A2-4C", 1))
     assert plan_layout(both, look) == Satisfied()
 
 
 def test_of_too_many_those_in_use_stay() -> None:
     look = situation(carried=dict.fromkeys(range(4), "NVIDIA A2-4Q"), held=(2,))
 
-    plan = steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), look))
+    plan = steps(plan_layout(desired(("NVIDIA A2-4Q", 2)), look))
 
     assert [(type(step), step.function) for step in plan] == [
         (RemoveMdev, VFS[1]),
@@ -83,24 +83,24 @@ def test_of_too_many_those_in_use_stay() -> None:
 def test_a_vgpu_in_use_is_never_taken_away() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"}, held=(0,))
 
-    assert reasons(plan_layout(wish(("NVIDIA A2-8Q", 1)), look)) == [
+    assert reasons(plan_layout(desired(("NVIDIA A2-8Q", 1)), look)) == [
         "DeviceInUse",
     ]
-    assert reasons(plan_layout(wish(), look)) == ["DeviceInUse"]
+    assert reasons(plan_layout(desired(), look)) == ["DeviceInUse"]
 
 
 def test_another_size_replaces_what_nobody_uses() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"})
 
-    plan = steps(plan_layout(wish(("NVIDIA A2-8Q", 2)), look))
+    plan = steps(plan_layout(desired(("NVIDIA A2-8Q", 2)), look))
 
     assert [type(step) for step in plan] == [RemoveMdev, RemoveMdev, CreateMdev, CreateMdev]
 
 
-def test_a_wish_for_nothing_empties_the_card_and_leaves_its_functions() -> None:
+def test_a_desired_state_for_nothing_empties_the_card_and_leaves_its_functions() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q"})
-    assert [type(step) for step in steps(plan_layout(wish(), look))] == [RemoveMdev]
-    assert plan_layout(wish(), situation()) == Satisfied()
+    assert [type(step) for step in steps(plan_layout(desired(), look))] == [RemoveMdev]
+    assert plan_layout(desired(), situation()) == Satisfied()
 
 
 def test_a_profile_that_a_full_card_does_not_list_is_looked_up_at_the_write() -> None:
@@ -108,7 +108,7 @@ def test_a_profile_that_a_full_card_does_not_list_is_looked_up_at_the_write() ->
         pf(L40S), {0: "NVIDIA L40S-24Q", 1: "NVIDIA L40S-24Q"}, names=(), framework="vendor-vfio"
     )
 
-    plan = steps(plan_layout(wish(("NVIDIA L40S-48Q", 1)), look))
+    plan = steps(plan_layout(desired(("NVIDIA L40S-48Q", 1)), look))
 
     assert [step.type_id for step in plan] == ["0", "0", ""]
 
@@ -118,7 +118,7 @@ def test_parameters_come_last_and_only_where_they_differ() -> None:
         carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"},
         parameters={VFS[0]: "frame_rate_limiter=0 ,disable_vnc=1", VFS[1]: ""},
     )
-    asked = wish(("NVIDIA A2-4Q", 3), parameters="disable_vnc=1,frame_rate_limiter=0")
+    asked = desired(("NVIDIA A2-4Q", 3), parameters="disable_vnc=1,frame_rate_limiter=0")
 
     plan = steps(plan_layout(asked, look))
 
@@ -129,7 +129,7 @@ def test_parameters_come_last_and_only_where_they_differ() -> None:
 
 def test_parameters_of_a_vgpu_in_use_cannot_change() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q"}, held=(0,))
-    asked = wish(("NVIDIA A2-4Q", 1), parameters="frame_rate_limiter=0")
+    asked = desired(("NVIDIA A2-4Q", 1), parameters="frame_rate_limiter=0")
     assert reasons(plan_layout(asked, look)) == ["DeviceInUse"]
 
 
@@ -150,7 +150,7 @@ def l40s(carried: dict[int, str] | None = None, *, mixed: bool | None, **more: o
 
 
 def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() -> None:
-    asked = wish(
+    asked = desired(
         ("NVIDIA L40S-1Q", 1), ("NVIDIA L40S-16Q", 1), ("NVIDIA L40S-24Q", 1), mixed_size=True
     )
 
@@ -172,7 +172,7 @@ def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() 
 
 
 def test_a_vgpu_that_sits_badly_moves_when_nobody_uses_it() -> None:
-    asked = wish(("NVIDIA L40S-16Q", 2), ("NVIDIA L40S-1Q", 1), mixed_size=True)
+    asked = desired(("NVIDIA L40S-16Q", 2), ("NVIDIA L40S-1Q", 1), mixed_size=True)
     carried, places = {0: "NVIDIA L40S-1Q"}, {0: (0, None)}
 
     plan = steps(plan_layout(asked, l40s(carried, mixed=True, places=places)))
@@ -187,15 +187,15 @@ def test_a_vgpu_that_sits_badly_moves_when_nobody_uses_it() -> None:
     assert reasons(held) == ["LayoutDoesNotFit"]
 
 
-def test_the_mode_goes_with_the_wish_for_it() -> None:
-    plan = steps(plan_layout(wish(("NVIDIA L40S-8Q", 6)), l40s(mixed=True)))
+def test_the_mode_goes_with_the_desired_state_for_it() -> None:
+    plan = steps(plan_layout(desired(("NVIDIA L40S-8Q", 6)), l40s(mixed=True)))
     assert plan[0] == SetMixedSize(GPU, enabled=False)
     assert len(plan) == 7
 
 
 def test_a_mode_cannot_change_under_a_vgpu_in_use() -> None:
     look = l40s({0: "NVIDIA L40S-8Q"}, mixed=False, held=(0,))
-    asked = wish(("NVIDIA L40S-8Q", 1), mixed_size=True)
+    asked = desired(("NVIDIA L40S-8Q", 1), mixed_size=True)
     assert reasons(plan_layout(asked, look)) == ["DeviceInUse"]
 
 
@@ -203,7 +203,7 @@ def test_a_mode_cannot_change_under_a_vgpu_in_use() -> None:
 
 
 def test_without_functions_the_first_plan_makes_them_and_tells_the_rest() -> None:
-    asked = wish(("NVIDIA A2-4Q", 2), parameters="frame_rate_limiter=0")
+    asked = desired(("NVIDIA A2-4Q", 2), parameters="frame_rate_limiter=0")
 
     plan = plan_layout(asked, situation(pf(vfs=0)))
 
@@ -218,27 +218,27 @@ def test_without_functions_the_first_plan_makes_them_and_tells_the_rest() -> Non
 
 def test_without_functions_the_catalogue_refuses_what_can_never_fit() -> None:
     off = situation(pf(vfs=0))
-    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 5)), off)) == ["LayoutDoesNotFit"]
-    assert reasons(plan_layout(wish(("NVIDIA A2-5Q", 1)), off)) == ["ProfileNotOffered"]
-    assert reasons(plan_layout(wish(("NVIDIA A2-1Q", 17)), off)) == [
+    assert reasons(plan_layout(desired(("NVIDIA A2-4Q", 5)), off)) == ["LayoutDoesNotFit"]
+    assert reasons(plan_layout(desired(("NVIDIA A2-5Q", 1)), off)) == ["ProfileNotOffered"]
+    assert reasons(plan_layout(desired(("NVIDIA A2-1Q", 17)), off)) == [
         "LayoutDoesNotFit",
         "LayoutDoesNotFit",
     ]
-    both = wish(("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
+    both = desired(("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
     assert reasons(plan_layout(both, off)) == ["SizesMixed"]
 
 
 def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
     off = situation(pf(vfs=0, subsystem_device="157e"))
-    found = plan_layout(wish(("NVIDIA A16-4Q", 1)), off)
+    found = plan_layout(desired(("NVIDIA A16-4Q", 1)), off)
     assert isinstance(found, tuple)
     assert reasons(found) == ["ProfileNotOffered"]
     assert "A2-4Q" in found[0].words
-    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 1)), off))
+    assert steps(plan_layout(desired(("NVIDIA A2-4Q", 1)), off))
 
 
 def test_a_board_that_nobody_knows_yet_is_given_its_functions_first() -> None:
-    plan = plan_layout(wish(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
+    plan = plan_layout(desired(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
     assert isinstance(plan, Plan)
     assert plan.then == ("configure 2 x NVIDIA B99-8Q",)
 
@@ -247,11 +247,11 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
     look = situation(
         pf("2fff"), {0: "NVIDIA B99-8Q"}, names=("NVIDIA B99-8Q",), framework="vendor-vfio"
     )
-    assert len(steps(plan_layout(wish(("NVIDIA B99-8Q", 3)), look))) == 2
+    assert len(steps(plan_layout(desired(("NVIDIA B99-8Q", 3)), look))) == 2
 
     names = ("NVIDIA B99-8Q", "NVIDIA B99-16Q")
     complete = situation(pf("2fff"), names=names, framework="vendor-vfio")
-    assert reasons(plan_layout(wish(("NVIDIA B99-8Q", 3)), complete)) == ["LayoutDoesNotFit"]
+    assert reasons(plan_layout(desired(("NVIDIA B99-8Q", 3)), complete)) == ["LayoutDoesNotFit"]
 
 
 # ---------------------------------------------------------------------------------------- refusals
@@ -271,22 +271,22 @@ def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
     ],
 )
 def test_cards_that_cannot_be_configured(gpu: PciFunction, expected: list[str]) -> None:
-    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(gpu))) == expected
+    assert reasons(plan_layout(desired(("NVIDIA A2-4Q", 1)), situation(gpu))) == expected
 
 
 def test_the_remedy_for_a_gpu_on_vfio_pci_is_to_give_it_back() -> None:
-    found = plan_layout(wish(("NVIDIA A2-4Q", 1)), situation(pf(driver="vfio-pci", vfs=0)))
+    found = plan_layout(desired(("NVIDIA A2-4Q", 1)), situation(pf(driver="vfio-pci", vfs=0)))
     assert isinstance(found, tuple)
     assert "laneway host release 0000:08:00.0" in found[0].words
 
 
 def test_a_card_that_is_not_there() -> None:
-    elsewhere = GpuWish(PciAddress.parse("0000:99:00.0"), ())
+    elsewhere = DesiredGpu(PciAddress.parse("0000:99:00.0"), ())
     assert reasons(plan_layout(elsewhere, situation())) == ["DeviceNotFound"]
 
 
 def test_programs_that_are_missing_or_silent() -> None:
-    asked = wish(("NVIDIA A2-4Q", 1))
+    asked = desired(("NVIDIA A2-4Q", 1))
     assert reasons(plan_layout(asked, situation(pf(vfs=0), sriov_manage=False))) == ["ToolMissing"]
     silent = plan_layout(asked, situation(gpus={}, unasked={GPU: "exit code 9: no driver"}))
     assert reasons(silent) == ["GpuUnreadable"]
@@ -299,11 +299,11 @@ def test_functions_that_no_vgpu_driver_serves() -> None:
     bare = msgspec.structs.replace(
         look, inventory=msgspec.structs.replace(look.inventory, vgpus=())
     )
-    assert reasons(plan_layout(wish(("NVIDIA A2-4Q", 1)), bare)) == ["DriverMissing"]
+    assert reasons(plan_layout(desired(("NVIDIA A2-4Q", 1)), bare)) == ["DriverMissing"]
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    asked = GpuWish(
+    asked = DesiredGpu(
         GPU,
         (("NVIDIA A2-4Q", 0), ("GRID A100-1-5C", -1), ("no profile", 2)),
         mixed_size=True,
@@ -324,47 +324,47 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
     both = (("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
-    assert reasons(plan_layout(wish(*both), situation())) == ["SizesMixed"]
+    assert reasons(plan_layout(desired(*both), situation())) == ["SizesMixed"]
     unable = situation(modes=GpuModes())
-    assert reasons(plan_layout(wish(*both, mixed_size=True), unable)) == ["MixedSizeUnsupported"]
-    assert steps(plan_layout(wish(*both, mixed_size=True), situation()))
+    assert reasons(plan_layout(desired(*both, mixed_size=True), unable)) == ["MixedSizeUnsupported"]
+    assert steps(plan_layout(desired(*both, mixed_size=True), situation()))
 
 
 def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any() -> None:
-    [alone] = refusals_of(plan_layout(wish(("NVIDIA A2-4Q", 5)), situation()))
+    [alone] = refusals_of(plan_layout(desired(("NVIDIA A2-4Q", 5)), situation()))
     assert alone.words == (
         "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: 4 of them would. Ask for 4, or for a smaller "
         "profile."
     )
     carried = situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
-    assert plan_layout(wish(("NVIDIA A2-4Q", 5)), carried) == (alone,)
-    two = wish(("NVIDIA A2-4Q", 3), ("NVIDIA A2-4C", 2))
+    assert plan_layout(desired(("NVIDIA A2-4Q", 5)), carried) == (alone,)
+    two = desired(("NVIDIA A2-4Q", 3), ("NVIDIA A2-4C", 2))
     [beside] = refusals_of(plan_layout(two, situation()))
     assert "beside the other vGPUs that are asked for" in beside.words
     assert "or for fewer of the others" in beside.words
 
 
 def test_every_function_can_carry_a_vgpu_and_no_more() -> None:
-    assert len(steps(plan_layout(wish(("NVIDIA A2-1B", 16)), situation()))) == 16
-    assert "LayoutDoesNotFit" in reasons(plan_layout(wish(("NVIDIA A2-1B", 17)), situation()))
+    assert len(steps(plan_layout(desired(("NVIDIA A2-1B", 16)), situation()))) == 16
+    assert "LayoutDoesNotFit" in reasons(plan_layout(desired(("NVIDIA A2-1B", 17)), situation()))
     eight = situation(pf(vfs=8))
-    assert "LayoutDoesNotFit" in reasons(plan_layout(wish(("NVIDIA A2-1B", 9)), eight))
+    assert "LayoutDoesNotFit" in reasons(plan_layout(desired(("NVIDIA A2-1B", 9)), eight))
     assert "LayoutDoesNotFit" in reasons(
-        plan_layout(wish(("NVIDIA A2-1B", 17)), situation(pf(vfs=0)))
+        plan_layout(desired(("NVIDIA A2-1B", 17)), situation(pf(vfs=0)))
     )
 
 
 def test_a_made_up_profile_of_a_card_that_lists_all_it_can() -> None:
     for name in ("NVIDIA A2-3Q", "NVIDIA A40-4Q", "", "A2-4Q"):
-        assert reasons(plan_layout(wish((name, 1)), situation())) == ["ProfileNotOffered"]
+        assert reasons(plan_layout(desired((name, 1)), situation())) == ["ProfileNotOffered"]
 
 
 def test_nothing_is_removed_when_users_cannot_be_seen() -> None:
     visibility_error = situation(
         carried={0: "NVIDIA A2-4Q"}, visibility_error="no processes are visible"
     )
-    assert reasons(plan_layout(wish(), visibility_error)) == ["HoldersUnknown"]
-    assert steps(plan_layout(wish(("NVIDIA A2-4Q", 2)), visibility_error))
+    assert reasons(plan_layout(desired(), visibility_error)) == ["HoldersUnknown"]
+    assert steps(plan_layout(desired(("NVIDIA A2-4Q", 2)), visibility_error))
 
 
 # -------------------------------------------------------------------------------------------- laws
@@ -380,13 +380,13 @@ names_of_a2 = st.sampled_from([*A2_NAMES, "NVIDIA A2-3Q", "GRID A100-1-5C"])
     st.sets(st.integers(0, 15)),
     st.booleans(),
 )
-def test_no_plan_touches_what_is_in_use_and_every_plan_is_what_was_wished(
+def test_no_plan_touches_what_is_in_use_and_every_plan_is_what_was_desired(
     carried: dict[int, str], vgpus: list[tuple[str, int]], held: set[int], mixed: bool
 ) -> None:
     busy = tuple(held & set(carried))
     look = situation(carried=carried, held=busy)
 
-    decision = plan_layout(wish(*vgpus, mixed_size=mixed), look)
+    decision = plan_layout(desired(*vgpus, mixed_size=mixed), look)
 
     if isinstance(decision, tuple):
         assert decision

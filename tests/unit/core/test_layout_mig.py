@@ -1,4 +1,4 @@
-"""A GPU's whole wish where it is for MIG-backed vGPUs: the order of steps, and what stays."""
+"""A GPU's whole spec where it is for MIG-backed vGPUs: the order of steps, and what stays."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from support.looks import (
     GPU,
     RTX_PRO,
     VFS,
+    desired,
     pf,
     reasons,
     situation,
     steps,
-    wish,
 )
 
 
@@ -62,7 +62,7 @@ def test_mig_backed_profiles_switch_the_card_to_mig_in_the_drivers_order() -> No
         modes=GpuModes(mig=False, mixed_size=True, profiles=with_ids(RTX_PRO)),
     )
 
-    plan = plan_layout(wish((f"{DC}-1-2Q", 13)), look)
+    plan = plan_layout(desired((f"{DC}-1-2Q", 13)), look)
 
     assert [type(step) for step in steps(plan)] == [
         SetVgpuType,
@@ -82,13 +82,13 @@ def test_mig_backed_profiles_switch_the_card_to_mig_in_the_drivers_order() -> No
 
 def test_mig_mode_comes_before_the_functions() -> None:
     look = situation(pf(A100, vfs=0), modes=GpuModes(mig=False, mixed_size=False))
-    plan = steps(plan_layout(wish(("GRID A100-1-5C", 2)), look))
+    plan = steps(plan_layout(desired(("GRID A100-1-5C", 2)), look))
     assert plan == [SetMigMode(GPU, enabled=True), SwitchGpuVfs(GPU, enabled=True, count=16)]
 
 
 def test_time_sliced_profiles_take_the_card_out_of_mig_mode() -> None:
     plan = steps(
-        plan_layout(wish((f"{DC}-8Q", 1)), rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 0)))
+        plan_layout(desired((f"{DC}-8Q", 1)), rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 0)))
     )
     assert [type(step) for step in plan] == [
         DestroyComputeInstance,
@@ -99,12 +99,12 @@ def test_time_sliced_profiles_take_the_card_out_of_mig_mode() -> None:
     ]
 
 
-def test_a_wish_for_nothing_leaves_the_mode_of_the_card() -> None:
-    assert plan_layout(wish(), rtx()) == Satisfied()
+def test_a_desired_state_for_nothing_leaves_the_mode_of_the_card() -> None:
+    assert plan_layout(desired(), rtx()) == Satisfied()
 
 
 def test_instances_come_before_the_vgpus_in_them() -> None:
-    plan = steps(plan_layout(wish((f"{DC}-1-2Q", 2), (f"{DC}-1-8Q", 1)), rtx()))
+    plan = steps(plan_layout(desired((f"{DC}-1-2Q", 2), (f"{DC}-1-8Q", 1)), rtx()))
 
     assert plan[:4] == [
         CreateGpuInstance(GPU, "1g.24gb+gfx", with_ids(RTX_PRO)[0].id, 0),
@@ -121,7 +121,7 @@ def test_instances_come_before_the_vgpus_in_them() -> None:
 
 def test_an_instance_without_compute_instance_gets_one() -> None:
     look = rtx(None, instance(RTX_PRO, 3, "1g.24gb+gfx", 4, computes=0))
-    plan = steps(plan_layout(wish((f"{DC}-1-24Q", 1)), look))
+    plan = steps(plan_layout(desired((f"{DC}-1-24Q", 1)), look))
     assert [type(step) for step in plan] == [CreateComputeInstance, SetVgpuType]
 
 
@@ -129,7 +129,7 @@ def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
     there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2), instance(RTX_PRO, 5, "1g.24gb+gfx", 4)
     carried = {0: f"{DC}-1-8Q", 1: f"{DC}-1-8Q"}
     places: dict[int, tuple[int | None, int | None]] = {0: (0, 3), 1: (0, 5)}
-    asked = wish((f"{DC}-1-8Q", 1), (f"{DC}-2-48Q", 1))
+    asked = desired((f"{DC}-1-8Q", 1), (f"{DC}-2-48Q", 1))
 
     plan = steps(plan_layout(asked, rtx(carried, *there, places=places)))
     held = steps(plan_layout(asked, rtx(carried, *there, places=places, held=(1,))))
@@ -140,7 +140,7 @@ def test_an_instance_in_the_way_goes_with_its_vgpus() -> None:
         changed = [step.function for step in one if isinstance(step, SetVgpuType)]
         assert changed == [VFS[vf], VFS[vf]]
     assert reasons(both) == ["DeviceInUse"]
-    more = wish((f"{DC}-1-8Q", 6), (f"{DC}-2-48Q", 1))
+    more = desired((f"{DC}-1-8Q", 6), (f"{DC}-2-48Q", 1))
     stuck = plan_layout(more, rtx(carried, *there, places=places, held=(0, 1)))
     assert reasons(stuck) == ["InstancesDoNotFit"]
     assert isinstance(stuck, tuple)
@@ -151,7 +151,7 @@ def test_vgpus_that_an_empty_instance_would_attract_come_after_those_that_need_i
     there = instance(RTX_PRO, 4, "1g.24gb+gfx", 2), instance(RTX_PRO, 5, "1g.24gb+gfx", 6)
     look = rtx({0: f"{DC}-1-6Q"}, *there, places={0: (0, 5)}, held=(0,))
 
-    plan = steps(plan_layout(wish((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
+    plan = steps(plan_layout(desired((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
 
     assert [step.profile for step in plan] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
 
@@ -160,7 +160,7 @@ def test_a_new_instance_may_attract_as_well() -> None:
     there = instance(RTX_PRO, 5, "1g.24gb+gfx", 6)
     look = rtx({0: f"{DC}-1-6Q"}, there, places={0: (0, 5)}, held=(0,))
 
-    plan = steps(plan_layout(wish((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
+    plan = steps(plan_layout(desired((f"{DC}-1-6Q", 3), (f"{DC}-1-2Q", 1)), look))
 
     assert [type(step) for step in plan[:2]] == [CreateGpuInstance, CreateComputeInstance]
     assert [step.profile for step in plan[2:]] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
@@ -170,13 +170,13 @@ def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
     user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
     there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)
     look = rtx(None, there, holders={GPU: (user,)})
-    assert reasons(plan_layout(wish((f"{DC}-4-96Q", 1)), look)) == ["DeviceInUse"]
-    assert steps(plan_layout(wish((f"{DC}-2-48Q", 1)), look))
+    assert reasons(plan_layout(desired((f"{DC}-4-96Q", 1)), look)) == ["DeviceInUse"]
+    assert steps(plan_layout(desired((f"{DC}-2-48Q", 1)), look))
 
 
 def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() -> None:
     modes = GpuModes(mig=True, profiles=with_ids(A100))
-    asked = wish(("GRID A100-3-20C", 2))
+    asked = desired(("GRID A100-3-20C", 2))
 
     first = plan_layout(asked, situation(pf(A100), names=(), modes=modes))
     assert isinstance(first, Plan)
@@ -196,4 +196,4 @@ def test_instances_that_do_not_fit_are_refused_before_anything_is_torn_down() ->
     look = situation(
         pf(A100), {0: "GRID A100-20C"}, names=("GRID A100-20C",), modes=GpuModes(mig=False)
     )
-    assert reasons(plan_layout(wish(("GRID A100-3-20C", 3)), look)) == ["InstancesDoNotFit"]
+    assert reasons(plan_layout(desired(("GRID A100-3-20C", 3)), look)) == ["InstancesDoNotFit"]

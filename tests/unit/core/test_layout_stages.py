@@ -1,4 +1,4 @@
-"""Stages of wishes: written only when the one before is met, until hardware is as asked for.
+"""Stages of specs: written only when the one before is met, until hardware is as asked for.
 
 The lower controllers are played by the decisions that they really take, on the small kernel of
 `support.effects`, which refuses what a driver would refuse, hang at or destroy silently.
@@ -14,17 +14,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.gpu.desired import DesiredMode, plan_mode
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
-from laneway.core.gpu.wish import ModeWish, plan_mode
 from laneway.core.inventory import Framework
+from laneway.core.layout.desired import DesiredLayout, desired_of, plan_desired
 from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
 from laneway.core.layout.stages import Stage, is_asked, is_met, next_stage
-from laneway.core.layout.wish import LayoutWish, plan_wish, wish_of
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
-from laneway.core.vgpu.wish import creation, removal
+from laneway.core.vgpu.desired import creation, removal
 from support.effects import Kernel
 from support.examples import many
 from support.looks import A2_NAMES, A100, GPU, VFS, kinds, pf, situation
@@ -38,9 +38,9 @@ def found_in(look: Situation) -> Found:
     return Found(gpu, look.inventory.vgpus, look.gpus.get(GPU))
 
 
-def wish(mode: str, *vgpus: tuple[str, int]) -> LayoutWish:
-    made = wish_of(GPU, mode, vgpus)
-    assert isinstance(made, LayoutWish), made
+def desired(mode: str, *vgpus: tuple[str, int]) -> DesiredLayout:
+    made = desired_of(GPU, mode, vgpus)
+    assert isinstance(made, DesiredLayout), made
     return made
 
 
@@ -53,8 +53,8 @@ def objects(asks: dict[int, str] | None = None, *, enabled: bool = True, mode: s
     return Objects(GpuObject(enabled, mode), None, vgpus)
 
 
-def staged(asked: LayoutWish, look: Situation, lower: Objects) -> Stage:
-    decision = plan_wish(asked, look)
+def staged(asked: DesiredLayout, look: Situation, lower: Objects) -> Stage:
+    decision = plan_desired(asked, look)
     assert not isinstance(decision, tuple), decision
     plan = decision if isinstance(decision, Plan) else None
     return next_stage(asked, plan, found_in(look), lower)
@@ -63,14 +63,14 @@ def staged(asked: LayoutWish, look: Situation, lower: Objects) -> Stage:
 # ---------------------------------------------------------------------------------- single stages
 
 
-def test_new_vgpus_are_wished_at_once_on_the_first_functions_that_are_free() -> None:
-    stage = staged(wish("", (Q4, 2)), situation(), objects())
+def test_new_vgpus_are_desired_at_once_on_the_first_functions_that_are_free() -> None:
+    stage = staged(desired("", (Q4, 2)), situation(), objects())
     assert stage == Stage(waiting="vGPUs", vgpus=((NAMES[0], Q4), (NAMES[1], Q4)))
 
 
-def test_what_goes_is_wished_away_before_anything_else() -> None:
+def test_what_goes_is_desired_away_before_anything_else() -> None:
     look = situation(carried={0: Q4, 3: Q4})
-    asked = wish("", (Q8, 1))
+    asked = desired("", (Q8, 1))
 
     first = staged(asked, look, objects({0: Q4, 3: Q4}))
     waiting = staged(asked, look, objects())
@@ -79,29 +79,29 @@ def test_what_goes_is_wished_away_before_anything_else() -> None:
     assert waiting == Stage(waiting="vgpus to go")
 
 
-def test_what_is_wished_and_there_is_not_touched() -> None:
+def test_what_is_desired_and_there_is_not_touched() -> None:
     look = situation(carried={0: Q4, 3: Q4})
-    stage = staged(wish("", (Q4, 3)), look, objects({0: Q4, 3: Q4}))
+    stage = staged(desired("", (Q4, 3)), look, objects({0: Q4, 3: Q4}))
     assert stage == Stage(waiting="vGPUs", vgpus=((NAMES[1], Q4),))
 
 
-def test_a_vgpu_that_nobody_asked_for_is_taken_over_when_it_is_wished() -> None:
+def test_a_vgpu_that_nobody_asked_for_is_taken_over_when_it_is_desired() -> None:
     look = situation(carried={0: Q4, 3: Q4})
-    stage = staged(wish("", (Q4, 2)), look, objects({0: Q4}))
+    stage = staged(desired("", (Q4, 2)), look, objects({0: Q4}))
     assert stage.vgpus == ((NAMES[3], Q4),)
 
 
-def test_wishes_that_wait_already_are_kept_and_those_beyond_go() -> None:
+def test_desired_states_that_wait_already_are_kept_and_those_beyond_go() -> None:
     look = situation(carried={0: Q4})
-    stage = staged(wish("", (Q4, 3)), look, objects({0: Q4, 7: Q4, 9: Q8}))
+    stage = staged(desired("", (Q4, 3)), look, objects({0: Q4, 7: Q4, 9: Q8}))
     assert stage.vgpus == ((NAMES[9], None),)
-    stage = staged(wish("", (Q4, 3)), look, objects({0: Q4, 7: Q4}))
+    stage = staged(desired("", (Q4, 3)), look, objects({0: Q4, 7: Q4}))
     assert stage.vgpus == ((NAMES[1], Q4),)
 
 
-def test_functions_come_before_vgpus_and_their_wishes_survive_a_reboot() -> None:
+def test_functions_come_before_vgpus_and_their_desired_states_survive_a_reboot() -> None:
     off = situation(pf(vfs=0))
-    asked = wish("", (Q4, 1))
+    asked = desired("", (Q4, 1))
     assert staged(asked, off, objects(enabled=False)).gpu == (True, "")
     after_a_reboot = objects({5: Q4})
     assert staged(asked, off, after_a_reboot) == Stage(waiting="the GPU")
@@ -109,8 +109,8 @@ def test_functions_come_before_vgpus_and_their_wishes_survive_a_reboot() -> None
     assert not is_met(asked, found_in(off))
 
 
-def test_the_mode_changes_only_once_no_vgpu_is_wished() -> None:
-    asked = wish("MixedSize", (Q4, 1), (Q8, 1))
+def test_the_mode_changes_only_once_no_vgpu_is_desired() -> None:
+    asked = desired("MixedSize", (Q4, 1), (Q8, 1))
     carrying = situation(carried={0: Q4})
 
     first = staged(asked, carrying, objects({0: Q4}))
@@ -123,7 +123,7 @@ def test_the_mode_changes_only_once_no_vgpu_is_wished() -> None:
 
 
 def test_mixed_sizes_that_a_boot_has_cleared_are_the_gpus_own_affair() -> None:
-    asked = wish("MixedSize", (Q4, 1), (Q8, 1))
+    asked = desired("MixedSize", (Q4, 1), (Q8, 1))
     lower = objects({0: Q4, 1: Q8}, mode="MixedSize")
     assert staged(asked, situation(), lower) == Stage(waiting="the GPU")
     refused = replace(lower, gpu=replace(lower.gpu, refused=Answer("VgpusEnabled", "", "")))
@@ -143,12 +143,12 @@ def test_mixed_sizes_that_a_boot_has_cleared_are_the_gpus_own_affair() -> None:
 def test_an_implied_mode_is_written_only_where_the_gpu_would_have_another(
     mode: str, stored: str, modes: GpuModes, expected: tuple[bool, str] | None
 ) -> None:
-    stage = staged(wish(mode, (Q4, 1)), situation(modes=modes), objects(mode=stored))
+    stage = staged(desired(mode, (Q4, 1)), situation(modes=modes), objects(mode=stored))
     assert stage.gpu == expected
 
 
 def test_passthrough_is_functions_off_after_all_vgpus() -> None:
-    asked = wish("Passthrough")
+    asked = desired("Passthrough")
     look = situation(carried={0: Q4})
     assert staged(asked, look, objects({0: Q4})).vgpus == ((NAMES[0], None),)
     assert staged(asked, situation(), objects()).gpu == (False, "Passthrough")
@@ -173,9 +173,9 @@ def test_a_layout_is_asked_for_where_hardware_has_nothing_else(
     asks: dict[int, str], expected: bool
 ) -> None:
     found = found_in(situation(carried={0: Q4, 3: Q4}))
-    assert is_asked(wish("", (Q4, 2)), found, objects(asks)) is expected
-    assert not is_asked(wish("", (Q4, 2)), found, objects(asks, enabled=False))
-    assert not is_asked(wish("", (Q4, 2)), found, objects(asks, mode="MixedSize"))
+    assert is_asked(desired("", (Q4, 2)), found, objects(asks)) is expected
+    assert not is_asked(desired("", (Q4, 2)), found, objects(asks, enabled=False))
+    assert not is_asked(desired("", (Q4, 2)), found, objects(asks, mode="MixedSize"))
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_the_mode_is_a_part_of_what_is_met(
     mode: str, modes: GpuModes | None, expected: bool
 ) -> None:
     found = replace(found_in(situation(carried={0: Q4})), modes=modes)
-    assert is_met(wish(mode, (Q4, 1)), found) is expected
-    assert not is_met(wish(mode, (Q4, 2)), found)
+    assert is_met(desired(mode, (Q4, 1)), found) is expected
+    assert not is_met(desired(mode, (Q4, 2)), found)
     off = replace(found_in(situation(pf(vfs=0))), modes=modes)
-    assert is_met(wish("MIG"), off) is bool(modes and modes.mig)
-    assert is_met(wish("Passthrough"), off) is not bool(modes and modes.mig)
+    assert is_met(desired("MIG"), off) is bool(modes and modes.mig)
+    assert is_met(desired("Passthrough"), off) is not bool(modes and modes.mig)
 
 
 # ------------------------------------------------------------------------------------------- MIG
@@ -219,8 +219,8 @@ def one_g(number: int, start: int) -> GpuInstance:
     return GpuInstance(number, "1g.5gb", 19, start, 1, 1)
 
 
-def test_gpu_instances_are_wished_after_the_mode_and_before_vgpus() -> None:
-    asked = wish("", (C5, 2))
+def test_gpu_instances_are_desired_after_the_mode_and_before_vgpus() -> None:
+    asked = desired("", (C5, 2))
     lower = replace(objects(mode="MIGBacked"), mig=MigObject(enabled=False))
 
     stage = staged(asked, mig(), lower)
@@ -234,15 +234,15 @@ def test_gpu_instances_are_wished_after_the_mode_and_before_vgpus() -> None:
 
 
 def test_gpu_instances_that_are_asked_for_and_enough_stay() -> None:
-    asked = wish("", (C5, 1))
+    asked = desired("", (C5, 1))
     lower = replace(objects(mode="MIGBacked"), mig=MigObject(True, {"1g.5gb": 2}))
     assert staged(asked, mig(one_g(1, 0), one_g(2, 1)), lower).mig is None
     fewer = replace(lower, mig=MigObject(True, {}))
     assert staged(asked, mig(one_g(1, 0), one_g(2, 1)), fewer).mig == (True, {"1g.5gb": 2})
 
 
-def test_gpu_instances_are_wished_away_before_the_card_leaves_mig_mode() -> None:
-    asked = wish("", ("GRID A100-4C", 1))
+def test_gpu_instances_are_desired_away_before_the_card_leaves_mig_mode() -> None:
+    asked = desired("", ("GRID A100-4C", 1))
     lower = replace(objects(mode="MIGBacked"), mig=MigObject(True, {"1g.5gb": 1}))
     look = mig(one_g(1, 0))
     assert staged(asked, look, lower) == Stage(waiting="the GPU", mig=(False, {}))
@@ -307,11 +307,11 @@ class Node:
     def _preparing(self) -> bool:
         return isinstance(plan_mode(self._mode(), self.look), Plan)
 
-    def _mode(self) -> ModeWish:
-        return ModeWish(GPU, self.gpu.enabled, self.gpu.mode, explicit=True)
+    def _mode(self) -> DesiredMode:
+        return DesiredMode(GPU, self.gpu.enabled, self.gpu.mode, explicit=True)
 
     def _gpu(self) -> None:
-        """As its controller does it: never under a vGPU, nor under a wish for another mode."""
+        """As its controller does it: never under a vGPU, nor under a spec for another mode."""
         decision = plan_mode(self._mode(), self.look)
         if isinstance(decision, Plan):
             self.look = self.kernel.run(decision.steps, self.look)
@@ -356,12 +356,12 @@ def nodes(draw: st.DrawFn) -> tuple[Node, frozenset[int]]:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> LayoutWish:
+def layouts(draw: st.DrawFn) -> DesiredLayout:
     mode = draw(st.sampled_from(("", "", "SameSize", "MixedSize", "Passthrough")))
     if mode == "Passthrough":
-        return wish(mode)
+        return desired(mode)
     some = st.tuples(st.sampled_from(PROFILES), st.integers(1, 3))
-    return wish(mode, *draw(st.lists(some, max_size=2)))
+    return desired(mode, *draw(st.lists(some, max_size=2)))
 
 
 @settings(max_examples=many(300), deadline=None)
@@ -371,7 +371,7 @@ def test_every_layout_ends_as_asked_or_refused_and_moves_no_vgpu_that_can_stay(
 ) -> None:
     node, held = data.draw(nodes())
     asked = data.draw(layouts())
-    first = plan_wish(asked, node.look)
+    first = plan_desired(asked, node.look)
     goes = {step.function for step in first.steps} if isinstance(first, Plan) else set()
     stays = found_in(node.look).carried.keys() - goes
 
@@ -380,7 +380,7 @@ def test_every_layout_ends_as_asked_or_refused_and_moves_no_vgpu_that_can_stay(
         if is_asked(asked, found, node.lower) and is_met(asked, found):
             event("met")
             break
-        decision = plan_wish(asked, node.look)
+        decision = plan_desired(asked, node.look)
         if isinstance(decision, tuple):
             event(f"refused: {decision[0].reason}")
             break

@@ -224,7 +224,7 @@ def test_time_sliced_and_mig_backed_profiles_never_fit_together() -> None:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, count: int = 5) -> tuple[Driver, list[Wanted], str, bool]:
+def desired_states(draw: st.DrawFn, count: int = 5) -> tuple[Driver, list[Wanted], str, bool]:
     """A card that may carry something, and some profiles that it could have when empty."""
     device = draw(st.sampled_from([A2, A10, A40, L40S, A100_80, RTX_PRO]))
     mixed = draw(st.booleans())
@@ -251,22 +251,22 @@ def copy_of(driver: Driver, device: str, *, mixed: bool) -> Driver:
     return copy
 
 
-@given(wishes())
+@given(desired_states())
 def test_the_driver_takes_every_order_to_its_end(
-    wish: tuple[Driver, list[Wanted], str, bool],
+    desired: tuple[Driver, list[Wanted], str, bool],
 ) -> None:
-    driver, wanted, device, mixed = wish
+    driver, wanted, device, mixed = desired
 
     order = driver.order(wanted)
 
     assert takes(copy_of(driver, device, mixed=mixed), order)
 
 
-@given(wishes(count=4))
+@given(desired_states(count=4))
 def test_nobody_is_left_out_whom_an_exhaustive_search_finds_a_place_for(
-    wish: tuple[Driver, list[Wanted], str, bool],
+    desired: tuple[Driver, list[Wanted], str, bool],
 ) -> None:
-    driver, wanted, device, mixed = wish
+    driver, wanted, device, mixed = desired
 
     def fit(some: Sequence[Wanted]) -> bool:
         return any(

@@ -1,4 +1,4 @@
-"""GPU instances: which a wish needs, and where they go."""
+"""GPU instances: which a desired state needs, and where they go."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_kinds_of_instances_are_filled_each_for_itself() -> None:
 
 
 def test_more_sizes_than_instances_are_refused_at_once() -> None:
-    """Anybody can wish that of an agent, and to try every order would take it years."""
+    """Anybody can ask that of an agent, and to try every order would take it years."""
     wanted = {named(gib): 1 for gib in MOST} | {named(gib, 2): 1 for gib in (12, 16, 24, 48)}
 
     assert order(wanted, [Home(SMALL)] * 4 + [Home(LARGE)] * 3) is None

@@ -186,8 +186,8 @@ def test_a_vgpu_whose_place_is_not_told_is_taken_to_be_at_the_lowest() -> None:
 
 def test_what_does_not_fit_is_named_with_what_would() -> None:
     card = card_of(A40)
-    wish = {named(card, "24Q"): 1, named(card, "8Q"): 4}
-    assert shortage(card, (), wish, mixed=True) == (named(card, "8Q"), 2)
+    desired = {named(card, "24Q"): 1, named(card, "8Q"): 4}
+    assert shortage(card, (), desired, mixed=True) == (named(card, "8Q"), 2)
     assert shortage(card, (), {named(card, "8Q"): 7}, mixed=False) == (named(card, "8Q"), 6)
     assert shortage(card, (), {named(card, "8Q"): 6}, mixed=False) is None
 
@@ -198,17 +198,17 @@ DEVICES = st.sampled_from([A2, A10, A40, L40S, H100, H200, RTX_PRO])
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> tuple[Card, dict[str, int]]:
+def desired_states(draw: st.DrawFn) -> tuple[Card, dict[str, int]]:
     card = card_of(draw(DEVICES))
     names = draw(st.lists(st.sampled_from(sorted(card.kinds)), min_size=1, max_size=5, unique=True))
     return card, {name: draw(st.integers(1, 6)) for name in names}
 
 
-@given(wishes(), st.booleans())
+@given(desired_states(), st.booleans())
 def test_every_step_of_an_order_is_one_that_the_driver_takes(
-    wish: tuple[Card, dict[str, int]], mixed: bool
+    desired: tuple[Card, dict[str, int]], mixed: bool
 ) -> None:
-    card, wanted = wish
+    card, wanted = desired
     placed = arrange(card, (), wanted, mixed=mixed)
     if placed is None:
         return
@@ -229,11 +229,11 @@ def test_every_step_of_an_order_is_one_that_the_driver_takes(
         carried.append(Carried(one.profile, one.start))
 
 
-@given(wishes(), st.data())
+@given(desired_states(), st.data())
 def test_any_order_in_which_the_driver_takes_all_means_that_there_is_one(
-    wish: tuple[Card, dict[str, int]], data: st.DataObject
+    desired: tuple[Card, dict[str, int]], data: st.DataObject
 ) -> None:
-    card, wanted = wish
+    card, wanted = desired
     order = data.draw(st.permutations([name for name in wanted for _ in range(wanted[name])]))
     carried: list[Carried] = []
     for name in order:
@@ -244,11 +244,11 @@ def test_any_order_in_which_the_driver_takes_all_means_that_there_is_one(
     assert arrange(card, (), wanted, mixed=True) is not None
 
 
-@given(wishes())
+@given(desired_states())
 def test_a_shortage_is_told_exactly_when_something_does_not_fit(
-    wish: tuple[Card, dict[str, int]],
+    desired: tuple[Card, dict[str, int]],
 ) -> None:
-    card, wanted = wish
+    card, wanted = desired
     for mixed in (False, True):
         short = shortage(card, (), wanted, mixed=mixed)
         assert (short is None) == (arrange(card, (), wanted, mixed=mixed) is not None)

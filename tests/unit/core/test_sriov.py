@@ -279,7 +279,7 @@ def test_a_card_that_is_not_there_or_could_not_be_read() -> None:
     assert "Input/output error" in words(switch_gpu(CARD, True, broken.situation))
 
 
-def test_a_card_that_answers_no_more_is_not_even_as_wished() -> None:
+def test_a_card_that_answers_no_more_is_not_even_as_desired() -> None:
     one = scene(existing=4).but(silent=frozenset({CARD}))
     assert "answers no more" in words(set_vfs(CARD, 4, one.situation))
 

@@ -62,7 +62,7 @@ def test_claim_and_give_back_cancel_out(original: tuple[int, int]) -> None:
     assert release(STICK.port, after) == Satisfied()
 
 
-def test_a_claimed_device_in_use_is_as_wished_but_is_not_taken_from_its_user() -> None:
+def test_a_claimed_device_in_use_is_as_desired_but_is_not_taken_from_its_user() -> None:
     used = replace(CLAIMED, usb_holders={STICK.port: (USER,)})
     assert claim(STICK, used) == Satisfied()
     assert release(STICK.port, used) == (DeviceHeld(STICK.port, (USER.text,)),)

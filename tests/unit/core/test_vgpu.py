@@ -21,7 +21,7 @@ from laneway.core.refusals import (
     UnmanagedVgpu,
     VfNotFound,
 )
-from laneway.core.vgpu.wish import SharedGpu, VgpuWish, decide, mdev_uuid
+from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, decide, mdev_uuid
 
 GPU = PciAddress.parse("0000:08:00.0")
 VF = PciAddress.parse("0000:08:00.4")
@@ -47,16 +47,16 @@ def function(
     )
 
 
-def wish(profile: str = "", *, enabled: bool = True, explicit: bool = True) -> VgpuWish:
-    return VgpuWish(VF, enabled, profile, explicit)
+def desired(profile: str = "", *, enabled: bool = True, explicit: bool = True) -> DesiredVgpu:
+    return DesiredVgpu(VF, enabled, profile, explicit)
 
 
-def decide_one(asked: VgpuWish, one: VgpuFunction | None):
+def decide_one(asked: DesiredVgpu, one: VgpuFunction | None):
     return decide(asked, "node1", SharedGpu((one,) if one else ()))
 
 
 def test_an_empty_function_gets_the_profile_with_its_live_type_id():
-    plan = decide_one(wish("NVIDIA A2-4Q"), function())
+    plan = decide_one(desired("NVIDIA A2-4Q"), function())
 
     assert plan == Plan(
         (CreateMdev(VF, "nvidia-745", "NVIDIA A2-4Q", mdev_uuid("node1", function())),)
@@ -64,22 +64,22 @@ def test_an_empty_function_gets_the_profile_with_its_live_type_id():
 
 
 def test_vendor_vfio_writes_the_type_instead():
-    plan = decide_one(wish("NVIDIA A2-4Q"), function(framework="vendor-vfio"))
+    plan = decide_one(desired("NVIDIA A2-4Q"), function(framework="vendor-vfio"))
 
     assert plan == Plan((SetVgpuType(VF, "nvidia-745", "0", "NVIDIA A2-4Q"),))
 
 
-def test_what_is_as_wished_is_left_alone():
+def test_what_is_as_desired_is_left_alone():
     there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
 
-    assert decide_one(wish("NVIDIA A2-4Q"), there) == Satisfied()
+    assert decide_one(desired("NVIDIA A2-4Q"), there) == Satisfied()
 
 
-def test_disabling_removes_only_on_an_explicit_wish():
+def test_disabling_removes_only_on_an_explicit_desired_state():
     there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
 
-    explicit = decide_one(wish(enabled=False), there)
-    inherited = decide_one(wish(enabled=False, explicit=False), there)
+    explicit = decide_one(desired(enabled=False), there)
+    inherited = decide_one(desired(enabled=False, explicit=False), there)
 
     assert explicit == Plan((RemoveMdev(VF, "nvidia-745", "NVIDIA A2-4Q", "u"),))
     assert inherited == (UnmanagedVgpu("NVIDIA A2-4Q"),)
@@ -88,7 +88,7 @@ def test_disabling_removes_only_on_an_explicit_wish():
 def test_another_profile_replaces_the_one_that_is_there_and_can_be_taken_back():
     there = function(configured=ConfiguredVgpu("nvidia-745", "NVIDIA A2-4Q", "u"), creatable=())
 
-    plan = decide_one(wish("NVIDIA A2-8Q"), there)
+    plan = decide_one(desired("NVIDIA A2-8Q"), there)
 
     assert isinstance(plan, Plan)
     remove, create = plan.steps
@@ -101,18 +101,18 @@ def test_another_profile_replaces_the_one_that_is_there_and_can_be_taken_back():
 @pytest.mark.parametrize(
     ("asked", "there", "refusal"),
     [
-        (wish(""), function(), ProfileMissing(("NVIDIA A2-4Q", "NVIDIA A2-8Q"))),
+        (desired(""), function(), ProfileMissing(("NVIDIA A2-4Q", "NVIDIA A2-8Q"))),
         (
-            wish("NVIDIA A2-99Q"),
+            desired("NVIDIA A2-99Q"),
             function(),
             ProfileNotListed("NVIDIA A2-99Q", ("NVIDIA A2-4Q", "NVIDIA A2-8Q")),
         ),
         (
-            wish("NVIDIA A2-8Q"),
+            desired("NVIDIA A2-8Q"),
             function(creatable=(Q4,)),
             ProfileExhausted("NVIDIA A2-8Q", (), ("NVIDIA A2-4Q",)),
         ),
-        (wish("NVIDIA A2-8Q"), None, VfNotFound("0000:08:00.4")),
+        (desired("NVIDIA A2-8Q"), None, VfNotFound("0000:08:00.4")),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_its_facts(asked, there, refusal):
@@ -127,7 +127,7 @@ def test_an_exhausted_profile_names_what_the_gpu_carries():
         configured=ConfiguredVgpu("nvidia-746", "NVIDIA A2-8Q", "u"),
     )
 
-    [refusal] = decide(wish("NVIDIA A2-4Q"), "node1", SharedGpu((mine, other)))
+    [refusal] = decide(desired("NVIDIA A2-4Q"), "node1", SharedGpu((mine, other)))
 
     assert isinstance(refusal, ProfileExhausted)
     assert "1 x NVIDIA A2-8Q" in refusal.words
@@ -170,14 +170,14 @@ def test_a_vendor_profile_that_is_not_listed_now_is_known_all_the_same(
 ):
     free, busy = vendor_card(carried, *listed)
 
-    [refusal] = decide(wish(asked), "node1", SharedGpu((free, busy)))
+    [refusal] = decide(desired(asked), "node1", SharedGpu((free, busy)))
     assert isinstance(refusal, reason)
 
 
 @pytest.mark.parametrize("listed", [(), ("NVIDIA L40S-8A", "NVIDIA L40S-8Q")])
 def test_the_one_vendor_vgpu_gets_another_size_in_one_plan_that_can_be_undone(listed):
     free, busy = vendor_card("NVIDIA L40S-8Q", *listed)
-    asked = VgpuWish(busy.address, True, "NVIDIA L40S-48Q", explicit=True)
+    asked = DesiredVgpu(busy.address, True, "NVIDIA L40S-48Q", explicit=True)
 
     plan = decide(asked, "node1", SharedGpu((free, busy)))
 
@@ -207,8 +207,8 @@ def full_card(*profiles: VgpuType) -> SharedGpu:
     return SharedGpu((*made, free), A2, GpuModes(mixed_size=False))
 
 
-def changed(shared: SharedGpu, number: int, kind: VgpuType) -> VgpuWish:
-    return VgpuWish(shared.functions[number].address, True, kind.name, explicit=True)
+def changed(shared: SharedGpu, number: int, kind: VgpuType) -> DesiredVgpu:
+    return DesiredVgpu(shared.functions[number].address, True, kind.name, explicit=True)
 
 
 def test_a_change_that_cannot_fit_is_refused_before_anything_goes():
@@ -221,14 +221,18 @@ def test_a_change_that_cannot_fit_is_refused_before_anything_goes():
 
 def test_a_change_that_fits_only_with_others_is_one_plan_that_removes_first():
     shared = full_card(Q4, Q4)
-    wishes = [changed(shared, number, Q8) for number in (0, 1)]
+    desired_states = [changed(shared, number, Q8) for number in (0, 1)]
 
-    plan = decide(wishes[0], "node1", shared, wishes)
+    plan = decide(desired_states[0], "node1", shared, desired_states)
 
     assert isinstance(plan, Plan)
     assert [type(step) for step in plan.steps] == [RemoveMdev, RemoveMdev, CreateMdev, CreateMdev]
-    assert {step.function for step in plan.steps[:2]} == {wish.address for wish in wishes}
-    assert {step.function for step in plan.steps[2:]} == {wish.address for wish in wishes}
+    assert {step.function for step in plan.steps[:2]} == {
+        desired.address for desired in desired_states
+    }
+    assert {step.function for step in plan.steps[2:]} == {
+        desired.address for desired in desired_states
+    }
 
 
 def test_a_change_that_fits_by_itself_leaves_the_others_alone():
@@ -239,25 +243,25 @@ def test_a_change_that_fits_by_itself_leaves_the_others_alone():
         shared.gpu,
         shared.modes,
     )
-    wishes = [changed(shared, number, other) for number in (0, 1)]
+    desired_states = [changed(shared, number, other) for number in (0, 1)]
 
-    plan = decide(wishes[0], "node1", shared, wishes)
+    plan = decide(desired_states[0], "node1", shared, desired_states)
 
     assert isinstance(plan, Plan)
-    assert {step.function for step in plan.steps} == {wishes[0].address}
+    assert {step.function for step in plan.steps} == {desired_states[0].address}
 
 
 def test_more_changes_than_fit_together_are_all_refused():
     shared = full_card(Q4, Q4, Q4)
-    wishes = [changed(shared, number, Q8) for number in (0, 1, 2)]
+    desired_states = [changed(shared, number, Q8) for number in (0, 1, 2)]
 
-    decisions = [decide(wish, "node1", shared, wishes) for wish in wishes]
+    decisions = [decide(desired, "node1", shared, desired_states) for desired in desired_states]
 
     assert {type(one) for [one] in map(refusals_of, decisions)} == {ProfileExhausted}
 
 
 def test_a_missing_function_is_no_problem_for_a_disabled_vgpu():
-    assert decide_one(wish(enabled=False), None) == Satisfied()
+    assert decide_one(desired(enabled=False), None) == Satisfied()
 
 
 def test_the_uuid_depends_on_place_alone():
@@ -281,23 +285,23 @@ FUNCTIONS = st.builds(
     configured=CONFIGURED,
     framework=st.sampled_from(["mdev", "vendor-vfio"]),
 )
-WISHES = st.builds(
-    wish,
+DESIRED_STATES = st.builds(
+    desired,
     st.sampled_from(["", "NVIDIA A2-4Q", "NVIDIA A2-8Q", "nonsense"]),
     enabled=st.booleans(),
     explicit=st.booleans(),
 )
 
 
-@given(WISHES, st.none() | FUNCTIONS)
-def test_nothing_is_torn_down_without_an_explicit_wish(asked, there):
+@given(DESIRED_STATES, st.none() | FUNCTIONS)
+def test_nothing_is_torn_down_without_an_explicit_desired_state(asked, there):
     decision = decide_one(asked, there)
 
     if isinstance(decision, Plan) and not asked.enabled:
         assert asked.explicit
 
 
-@given(WISHES, st.none() | FUNCTIONS)
+@given(DESIRED_STATES, st.none() | FUNCTIONS)
 def test_every_refusal_has_words_and_a_reason(asked, there):
     decision = decide_one(asked, there)
 
@@ -306,8 +310,8 @@ def test_every_refusal_has_words_and_a_reason(asked, there):
         assert refusal.reason.isalnum()
 
 
-@given(WISHES, FUNCTIONS)
-def test_carrying_out_a_plan_satisfies_the_wish(asked, there):
+@given(DESIRED_STATES, FUNCTIONS)
+def test_carrying_out_a_plan_satisfies_the_desired_state(asked, there):
     decision = decide_one(asked, there)
     if not isinstance(decision, Plan):
         return

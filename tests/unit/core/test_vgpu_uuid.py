@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.vgpu.wish import mdev_uuid, own_uuids
+from laneway.core.vgpu.desired import mdev_uuid, own_uuids
 
 CARD = "GPU-11111111-2222-3333-4444-555555555555"
 UNKNOWN = VgpuFunction(

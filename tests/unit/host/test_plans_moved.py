@@ -1,4 +1,4 @@
-"""The journal of wishes that follow their cards."""
+"""The journal of desired states that follow their cards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.pci import PciAddress
-from laneway.core.renumbering import Gone, Move, Renumbering, Wish
+from laneway.core.renumbering import DesiredState, Gone, Move, Renumbering
 from laneway.host.plans import moved
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import StateFolder
@@ -15,7 +15,11 @@ from laneway.host.plans.state import StateFolder
 A2, NEXT = PciAddress.parse("0000:08:00.0"), PciAddress.parse("0000:09:00.0")
 BEGUN = Renumbering(
     (Move("GPU-A", A2, NEXT),),
-    (Wish("SRIOVGPUDevice", NEXT, NEXT, {"enabled": True, "mode": ""}, {"gpuUUID": "GPU-A"}),),
+    (
+        DesiredState(
+            "SRIOVGPUDevice", NEXT, NEXT, {"enabled": True, "mode": ""}, {"gpuUUID": "GPU-A"}
+        ),
+    ),
     (Gone("SRIOVGPUDevice", "node1-000008000", "uid"),),
     {str(NEXT): "GPU-B"},
 )

@@ -121,16 +121,16 @@ def test_a_full_node_takes_no_pod() -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(1, 3), max_size=12))
-def test_no_node_ever_gives_more_than_it_has(devices: list[int], wishes: list[int]) -> None:
+def test_no_node_ever_gives_more_than_it_has(devices: list[int], desired_states: list[int]) -> None:
     nodes = [with_devices(f"n{number}", count) for number, count in enumerate(devices)]
     taken: dict[str, Any] = {}
     left = {f"n{number}": count for number, count in enumerate(devices)}
-    for wish in wishes:
-        wanted = pod({VGPU: str(wish)})
+    for desired in desired_states:
+        wanted = pod({VGPU: str(desired)})
         chosen, why = choose(wanted, nodes, taken)
-        assert bool(chosen) == any(count >= wish for count in left.values())
+        assert bool(chosen) == any(count >= desired for count in left.values())
         assert bool(why) != bool(chosen)
         if chosen:
-            left[chosen] -= wish
+            left[chosen] -= desired
             taken[chosen] = taken.get(chosen, requested(pod({}))) + requested(wanted)
     assert min(left.values(), default=0) >= 0

@@ -1,4 +1,4 @@
-"""What the wish for a VM means, and what its state is called."""
+"""What the desired state for a VM means, and what its state is called."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 - Who only carries out what somebody else was allowed to do is not judged again: the cluster's
   garbage collector, and Laneway's own agent and manager where they make and delete objects, or have
-  a wish follow its card to another slot. Other wishes of theirs (they carry out layouts) are judged
-  like anybody's, but only by what they cannot see themselves: who names a device. Nor does the
-  collector see that, and an owner can be anything: what somebody uses it does not take away.
+  a desired state follow its card to another slot. Other desired states of theirs (they carry out
+  layouts) are judged like anybody's, but only by what they cannot see themselves: who names a
+  device. Nor does the collector see that, and an owner can be anything: what somebody uses it does
+  not take away.
 - Objects of a node that is gone may be deleted, and so may one that is being deleted.
 - What was stored before there were rules may stay: an update that leaves the spec as it is is not
   judged by it.
@@ -138,7 +139,7 @@ def is_collected(request: Request[Any]) -> bool:
 
 
 def _is_move(old: object, new: object) -> bool:
-    """Whether a wish only follows its card to another slot."""
+    """Whether a desired state only follows its card to another slot."""
     version = metadata(old).resource_version
     return version != "" and metadata(new).annotations.get(keys.ANNOTATION_MOVED) == version
 

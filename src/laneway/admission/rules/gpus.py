@@ -21,8 +21,8 @@ from laneway.admission.rules.common import (
 from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
 from laneway.api import SRIOVGPUDevice, SRIOVGPUDeviceSpec
+from laneway.core.gpu.desired import effective
 from laneway.core.gpu.modes import Mode, mode_named
-from laneway.core.gpu.wish import effective
 from laneway.core.refusals import (
     GpuClaimed,
     GpuObjectShared,
@@ -89,10 +89,10 @@ def _odd(case: Case[SRIOVGPUDevice], spec: SRIOVGPUDeviceSpec) -> Findings:
 def _loses_vgpus(
     case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, after: SRIOVGPUDeviceSpec
 ) -> bool:
-    """Whether a wish takes the vGPUs away that the GPU has."""
+    """Whether a desired state takes the vGPUs away that the GPU has."""
     if old.spec.enabled and not after.enabled:
         return True
-    wanted, now = effective(after.mode, after.enabled, mig_wished=False), _mode(case, old)
+    wanted, now = effective(after.mode, after.enabled, mig_desired=False), _mode(case, old)
     return after.mode != old.spec.mode and None not in (wanted, now) and wanted is not now
 
 
@@ -100,7 +100,7 @@ def _mig_kept(
     case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, after: SRIOVGPUDeviceSpec
 ) -> Findings:
     """That GPU instances are asked for on a GPU that is to leave MIG mode."""
-    wanted, now = effective(after.mode, after.enabled, mig_wished=False), _mode(case, old)
+    wanted, now = effective(after.mode, after.enabled, mig_desired=False), _mode(case, old)
     asked = case.world.migs.get(case.name)
     if wanted is None or wanted.has_mig or now is None or not now.has_mig or asked is None:
         return
@@ -143,7 +143,7 @@ def vgpus_of(world: World, name: str, old: SRIOVGPUDevice | None = None) -> list
 
 
 def enabled_vgpus(world: World, name: str) -> tuple[str, ...]:
-    """Those of them on which a vGPU is wished."""
+    """Those of them on which a vGPU is desired."""
     found = (one for one in world.vgpus.by(PARENT, name) if one.spec.enabled)
     return tuple(sorted(one.metadata.name for one in found))
 

@@ -18,7 +18,7 @@ from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.gpu import profile_names
 from laneway.core.decision import refusals_of
 from laneway.core.inventory import Inventory
-from laneway.core.layout.wish import LayoutWish, plan_wish
+from laneway.core.layout.desired import DesiredLayout, plan_desired
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.phrases import shown
 from laneway.core.refusals import (
@@ -36,7 +36,7 @@ from laneway.core.sriov import NVIDIA_DRIVER
 from laneway.core.vgpu.profiles import profile
 from laneway.core.vgpu.spelling import named
 
-_ABOUT_THE_WISH = (
+_ABOUT_THE_DESIRED_STATE = (
     InstancesDoNotFit,
     LayoutDoesNotFit,
     MixedSizeUnsupported,
@@ -52,15 +52,15 @@ _ANY = PciAddress(0, 0, 0, 0)
 def _create(case: Case[VGPULayout], new: VGPULayout) -> Findings:
     gpus = selected(case.world, new)
     known = _known(gpus)
-    wish = projection.wish(new, _ANY, known)
+    desired = projection.desired(new, _ANY, known)
     odd: tuple[Refusal, ...] = (
         tuple(
             ProfileNotListed(shown(name), tuple(sorted(known[0] or known[1])))
-            for name in wish.wanted
+            for name in desired.wanted
             if profile(name) is None
         )
-        if isinstance(wish, LayoutWish)
-        else wish
+        if isinstance(desired, DesiredLayout)
+        else desired
     )
     yield from odd
     if odd:
@@ -133,15 +133,15 @@ def _blank(device: PCIDevice, model: str, board: str, functions: int) -> PciFunc
 
 def _of_model(layout: VGPULayout, card: PciFunction, driver: set[str]) -> Iterable[Refusal]:
     """`driver`: the profiles that the driver offers on cards of the model, as far as it tells."""
-    wish = projection.wish(layout, card.address, (driver, named(card)[1]))
-    if not isinstance(wish, LayoutWish):
+    desired = projection.desired(layout, card.address, (driver, named(card)[1]))
+    if not isinstance(desired, DesiredLayout):
         return
     situation = Situation(node="", inventory=Inventory(functions=(card,)), sriov_manage=True)
-    for one in refusals_of(plan_wish(wish, situation)):
+    for one in refusals_of(plan_desired(desired, situation)):
         if isinstance(one, ProfileNotListed) and driver:
             # The catalogue has profiles that no driver offers.
             yield ProfileNotListed(one.profile, tuple(sorted(driver)))
-        elif isinstance(one, _ABOUT_THE_WISH):
+        elif isinstance(one, _ABOUT_THE_DESIRED_STATE):
             yield one
 
 

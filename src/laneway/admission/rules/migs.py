@@ -2,10 +2,10 @@
 
 Harvester lets a division change only while it is disabled. Here the GPU is brought from any
 division to any other one, with as few instances destroyed as possible and none that a vGPU is in,
-so another division is a wish like any other; whoever makes it is told what it means. What cannot be
-is refused: more instances than a GPU can have, and those that do not fit together, for which the
-driver's list of profiles and the sizes in their names are enough. Where exactly each can be placed
-the API does not tell, so what passes here may still be refused by the agent.
+so another division is a desired state like any other; whoever makes it is told what it means. What
+cannot be is refused: more instances than a GPU can have, and those that do not fit together, for
+which the driver's list of profiles and the sizes in their names are enough. Where exactly each can
+be placed the API does not tell, so what passes here may still be refused by the agent.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from laneway.api import (
     MigConfigurationStatus,
 )
 from laneway.core.gpu.modes import mode_named
+from laneway.core.mig.desired import bare_name, display_name
 from laneway.core.mig.fitting import misfit
-from laneway.core.mig.wish import bare_name, display_name
 from laneway.core.refusals import (
     DuplicateProfile,
     InstanceCountInvalid,

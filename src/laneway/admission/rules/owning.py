@@ -14,7 +14,7 @@ from laneway.admission.world import PARENT, World
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPULayout
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.gpu import profile_names
-from laneway.core.layout.wish import LayoutWish, owner, replaces, selects_gpu, selects_node
+from laneway.core.layout.desired import DesiredLayout, owner, replaces, selects_gpu, selects_node
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import GpuOwnedByLayout, OwnedByLayout, OwnedByVgpuDevices
 
@@ -75,8 +75,8 @@ def owned_by_others(world: World, name: str, new: VGPULayout, gpus: Selected) ->
         elif not (me.owns or new.spec.take_over):
             vgpus = [vgpu for vgpu in world.vgpus.by(PARENT, one) if vgpu.spec.enabled]
             asked = Counter(vgpu.spec.vgpu_type_name for vgpu in vgpus)
-            wish = projection.wish(new, _ANY, profile_names(gpu, device.status))
-            if isinstance(wish, LayoutWish) and replaces(wish, asked):
+            desired = projection.desired(new, _ANY, profile_names(gpu, device.status))
+            if isinstance(desired, DesiredLayout) and replaces(desired, asked):
                 names = tuple(sorted(vgpu.metadata.name for vgpu in vgpus))
                 yield OwnedByVgpuDevices(one, tuple(sorted(asked.items())), names)
 

@@ -4,9 +4,9 @@ What is possible on a function the driver says, and it says another thing with e
 made; so the status that is known now is asked, not the one that whoever asks has read. Agents ask
 the driver themselves.
 
-While a vGPU of the GPU is about to go, because of a wish that its agent has not answered yet, what
-the driver said holds for a moment only. Then any profile that the GPU has passes with a warning,
-and the agent decides by what the driver says afterwards.
+While a vGPU of the GPU is about to go, because of a desired state that its agent has not answered
+yet, what the driver said holds for a moment only. Then any profile that the GPU has passes with a
+warning, and the agent decides by what the driver says afterwards.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from laneway.admission.rules.keeping import kept_for
 from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condition
-from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
+from laneway.core.mig.desired import bare_name
 from laneway.core.mig.profiles import serving
-from laneway.core.mig.wish import bare_name
 from laneway.core.phrases import counted, few, shown
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
@@ -39,7 +39,7 @@ from laneway.core.vgpu.profiles import profile as named
 
 KIND = "vgpudevice"
 _COMING = (IN_PROGRESS, reason_of(GpuNotReady))
-"""Answers to a wish that is only not met yet."""
+"""Answers to a desired state that is only not met yet."""
 
 
 def _node_of(vgpu: VGPUDevice, _world: World) -> str:
@@ -128,29 +128,31 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
 def _taken(case: Case[VGPUDevice], gpu: SRIOVGPUDevice, profile: str) -> str:
     """Why there will be no room for a profile once everything admitted before is made.
 
-    What the driver offers is a matter of seconds ago, so the wishes are counted. How many there
-    can be one status tells, of the GPU at one moment, so that nothing is counted twice.
+    What the driver offers is a matter of seconds ago, so the desired states are counted. How many
+    there can be one status tells, of the GPU at one moment, so that nothing is counted twice.
     """
     status = gpu.status
-    wished: Counter[str] = Counter()
+    desired: Counter[str] = Counter()
     for one in case.world.vgpus.by(PARENT, gpu.metadata.name):
         if one.metadata.name != case.name and one.spec.enabled and not _is_refused(one):
-            wished[one.spec.vgpu_type_name] += 1
+            desired[one.spec.vgpu_type_name] += 1
     if status.mode == Mode.SAME_SIZE:
-        sizes = {name for name in wished if framebuffer_mib(name) != framebuffer_mib(profile)}
+        sizes = {name for name in desired if framebuffer_mib(name) != framebuffer_mib(profile)}
         if sizes and framebuffer_mib(profile):
             return (
-                f"{counted(sorted((name, wished[name]) for name in sizes))} is requested on the "
+                f"{counted(sorted((name, desired[name]) for name in sizes))} is requested on the "
                 "GPU, whose vGPUs all have one size in mode SameSize."
             )
     most = status.configured.get(profile, 0) + status.fits.get(profile, 0)
-    if profile in status.fits and wished[profile] >= most:
-        return f"{wished[profile]} x {profile} are requested on the GPU, which has room for {most}."
+    if profile in status.fits and desired[profile] >= most:
+        return (
+            f"{desired[profile]} x {profile} are requested on the GPU, which has room for {most}."
+        )
     return ""
 
 
 def _is_refused(vgpu: VGPUDevice) -> bool:
-    """Whether its agent has said that a wish cannot be met now, so that it takes no room."""
+    """Whether its agent has said that a spec cannot be met now, so that it takes no room."""
     ready = find_condition(vgpu.status.conditions, "Ready")
     answered = vgpu.status.observed_generation >= vgpu.metadata.generation
     waits = ready is not None and ready.status == "False" and ready.reason not in _COMING
@@ -160,7 +162,7 @@ def _is_refused(vgpu: VGPUDevice) -> bool:
 def _leaving(
     case: Case[VGPUDevice], old: VGPUDevice, gpu: SRIOVGPUDevice | None
 ) -> tuple[str, ...]:
-    """Functions of the GPU whose vGPU is not wished any more, and whose agents have yet to say so.
+    """Functions of the GPU whose vGPU is not desired any more, and whose agents have yet to say so.
 
     Of the function that is written itself, `old` is what the API server has, which a watch may
     still have to tell.
@@ -171,10 +173,10 @@ def _leaving(
 
 
 def _is_leaving(vgpu: VGPUDevice) -> bool:
-    wished = vgpu.spec.vgpu_type_name if vgpu.spec.enabled else ""
+    desired = vgpu.spec.vgpu_type_name if vgpu.spec.enabled else ""
     carried = vgpu.status.configure_vgpu_type_name
     answered = vgpu.status.observed_generation >= vgpu.metadata.generation
-    return carried not in ("", wished) and not answered
+    return carried not in ("", desired) and not answered
 
 
 def _why(

@@ -70,7 +70,7 @@ class Found:
             self.pci.status.resource_name if self.pci else "",
             self.usb_claim.status.resource_name if self.usb_claim else "",
             self.usb.status.resource_name if self.usb else "",
-            _wished(self.vgpu) if self.vgpu else "",
+            _desired(self.vgpu) if self.vgpu else "",
         )
         return tuple(dict.fromkeys(filter(None, told)))
 
@@ -102,7 +102,7 @@ def resource_of(vgpu: VGPUDevice) -> str:
     return status.resource_name or (names.vgpu_resource_name(profile) if profile else "")
 
 
-def _wished(vgpu: VGPUDevice) -> str:
+def _desired(vgpu: VGPUDevice) -> str:
     """By what VMs ask for the vGPU that is to be there."""
     profile = vgpu.spec.vgpu_type_name
     return names.vgpu_resource_name(profile) if profile else ""

@@ -1,7 +1,8 @@
-"""From a wish to the steps that meet it: shown, or done with progress.
+"""From a desired state to the steps that meet it: shown, or done with progress.
 
-Some wishes take more than one look: what a GPU's virtual functions can carry shows only once they
-exist. So a wish is decided, carried out and decided again, until nothing is left to do.
+Some desired states take more than one look: what a GPU's virtual functions can carry shows only
+once they exist. So a desired state is decided, carried out and decided again, until nothing is left
+to do.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from laneway.cli import interrupts, steps
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
+from laneway.core.desired_vfs import incomplete
 from laneway.core.layout.plan import MOST_STAGES
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
-from laneway.core.vf_wish import incomplete
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
@@ -34,7 +35,7 @@ _MAX_ROUNDS = MOST_STAGES + 1
 """The last one only sees that nothing is left to do."""
 
 
-class Wish(NamedTuple):
+class DesiredState(NamedTuple):
     """What somebody asks of a host."""
 
     text: str
@@ -44,7 +45,7 @@ class Wish(NamedTuple):
     ports: tuple[str, ...] = ()
 
 
-async def show(hardware: Hardware, wish: Wish) -> None:
+async def show(hardware: Hardware, desired: DesiredState) -> None:
     """Print what would be done, or why it cannot be."""
     if interrupted := hardware.state.interrupted():
         plans = "plan" if len(interrupted) == 1 else "plans"
@@ -52,7 +53,7 @@ async def show(hardware: Hardware, wish: Wish) -> None:
             f"{len(interrupted)} interrupted {plans} would be finished or undone first; what "
             "follows may change with that."
         )
-    decision = wish.decide(await _look(hardware, wish))
+    decision = desired.decide(await _look(hardware, desired))
     if isinstance(decision, Plan):
         click.echo("Would do, in this order:")
         _list(decision)
@@ -60,17 +61,17 @@ async def show(hardware: Hardware, wish: Wish) -> None:
         _end(decision, "nothing would be changed")
 
 
-async def carry_out(hardware: Hardware, wish: Wish) -> None:
+async def carry_out(hardware: Hardware, desired: DesiredState) -> None:
     """Do it, and print each step. Raises Failure when it is refused or fails."""
     with locked(hardware):
         for recovery in await recover(hardware, actor=ACTOR, progress=_Printer()):
             _tell_recovery(recovery)
         done = 0
         for _ in range(_MAX_ROUNDS):
-            decision = wish.decide(await _look(hardware, wish))
+            decision = desired.decide(await _look(hardware, desired))
             if not isinstance(decision, Plan):
                 break
-            await _execute(hardware, wish, decision)
+            await _execute(hardware, desired, decision)
             done += len(decision.steps)
         else:
             raise Failure(
@@ -97,20 +98,20 @@ async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardwar
         raise click.Abort from None
 
 
-async def _look(hardware: Hardware, wish: Wish) -> Situation:
+async def _look(hardware: Hardware, desired: DesiredState) -> Situation:
     node = hardware.host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()
-    situation = await observe(hardware, node, wish.addresses, wish.ports)
+    situation = await observe(hardware, node, desired.addresses, desired.ports)
     if situation.visibility_error:
         click.echo(f"laneway: warning: {one_line(situation.visibility_error)}", err=True)
-    for address in wish.addresses:
+    for address in desired.addresses:
         if wrong := incomplete(address, situation.inventory):
             click.echo(f"laneway: warning: {one_line(wrong.words)}", err=True)
     return situation
 
 
-async def _execute(hardware: Hardware, wish: Wish, plan: Plan) -> None:
+async def _execute(hardware: Hardware, desired: DesiredState, plan: Plan) -> None:
     try:
-        await execute(hardware, plan, actor=ACTOR, reason=wish.text, progress=_Printer())
+        await execute(hardware, plan, actor=ACTOR, reason=desired.text, progress=_Printer())
     except StepError as error:
         undone = " What was done before it has been undone." if error.undone else ""
         raise Failure(error.refusal.words + undone) from error

@@ -13,7 +13,7 @@ import click
 
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host import wishes
-from laneway.cli.host.carry_out import Wish, carry_out, show, until_interrupted
+from laneway.cli.host.carry_out import DesiredState, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
 from laneway.core import passthrough, sriov, usb_claims
@@ -52,9 +52,13 @@ def _host_options(command: _Command) -> _Command:
     return command
 
 
-def _fulfil(wish: Wish, simulate: str | None, state_dir: str | None, *, dry_run: bool) -> None:
+def _fulfil(
+    desired: DesiredState, simulate: str | None, state_dir: str | None, *, dry_run: bool
+) -> None:
     with opened(simulate, state_dir) as hardware:
-        asyncio.run(until_interrupted((show if dry_run else carry_out)(hardware, wish), hardware))
+        asyncio.run(
+            until_interrupted((show if dry_run else carry_out)(hardware, desired), hardware)
+        )
 
 
 @click.group(
@@ -75,13 +79,15 @@ def host() -> None:
     """
 
 
-def _wish_group(name: str, text: str, *, plan_only: bool) -> click.Group:
+def _change_group(name: str, text: str, *, plan_only: bool) -> click.Group:
     """The commands that say what the host shall be like, to be shown or to be done."""
     group = click.Group(name, help=text)
     dry_run_option: _Decorator = (lambda command: command) if plan_only else _DRY_RUN
 
-    def fulfil(wish: Wish, simulate: str | None, state_dir: str | None, dry_run: bool) -> None:
-        _fulfil(wish, simulate, state_dir, dry_run=plan_only or dry_run)
+    def fulfil(
+        desired: DesiredState, simulate: str | None, state_dir: str | None, dry_run: bool
+    ) -> None:
+        _fulfil(desired, simulate, state_dir, dry_run=plan_only or dry_run)
 
     @group.command(
         "gpu",
@@ -132,11 +138,11 @@ Examples:
 
         def decide(seen: Situation) -> Decision:
             full = wishes.in_full(vgpus, seen.inventory, address)
-            wanted = plan.GpuWish(address, full, mixed_size=mixed_size, parameters=parameters)
+            wanted = plan.DesiredGpu(address, full, mixed_size=mixed_size, parameters=parameters)
             return plan.plan_layout(wanted, seen)
 
-        wish = Wish(text, decide, (address,))
-        fulfil(wish, simulate, state_dir, dry_run)
+        desired = DesiredState(text, decide, (address,))
+        fulfil(desired, simulate, state_dir, dry_run)
 
     @group.command("passthrough", short_help="Give a PCI device to vfio-pci.")
     @click.argument("address", metavar="ADDRESS", type=wishes.address)
@@ -146,10 +152,10 @@ Examples:
         *, address: PciAddress, simulate: str | None, state_dir: str | None, dry_run: bool = False
     ) -> None:
         """Give a PCI device to vfio-pci, with the rest of its IOMMU group."""
-        wish = Wish(
+        desired = DesiredState(
             f"passthrough {address}", lambda seen: passthrough.bind(address, seen), (address,)
         )
-        fulfil(wish, simulate, state_dir, dry_run)
+        fulfil(desired, simulate, state_dir, dry_run)
 
     @group.command("vfs", short_help="Set the number of virtual functions of a device.")
     @click.argument("address", metavar="ADDRESS", type=wishes.address)
@@ -170,12 +176,12 @@ Examples:
         dry_run: bool = False,
     ) -> None:
         """Set the number of virtual functions of a network card or another SR-IOV device."""
-        wish = Wish(
+        desired = DesiredState(
             f"vfs {address}: {count}",
             lambda seen: sriov.set_vfs(address, count, seen),
             (address,),
         )
-        fulfil(wish, simulate, state_dir, dry_run)
+        fulfil(desired, simulate, state_dir, dry_run)
 
     @group.command("usb")
     @click.argument("port", metavar="PORT", type=wishes.usb_port)
@@ -185,17 +191,19 @@ Examples:
         *, port: str, simulate: str | None, state_dir: str | None, dry_run: bool = False
     ) -> None:
         """Let virtual machines open a USB device."""
-        wish = Wish(f"usb {port}", lambda seen: usb_claims.claim(port, seen), ports=(port,))
-        fulfil(wish, simulate, state_dir, dry_run)
+        desired = DesiredState(
+            f"usb {port}", lambda seen: usb_claims.claim(port, seen), ports=(port,)
+        )
+        fulfil(desired, simulate, state_dir, dry_run)
 
     return group
 
 
 host.add_command(
-    _wish_group("plan", "Print what 'apply' would do, or why it cannot be done.", plan_only=True)
+    _change_group("plan", "Print what 'apply' would do, or why it cannot be done.", plan_only=True)
 )
 host.add_command(
-    _wish_group("apply", "Make a device what is asked for, step by step.", plan_only=False)
+    _change_group("apply", "Make a device what is asked for, step by step.", plan_only=False)
 )
 
 
@@ -221,8 +229,10 @@ def release_device(
     """
     ports = (device,) if isinstance(device, str) else ()
     addresses = () if isinstance(device, str) else (device,)
-    wish = Wish(f"release {device}", lambda seen: release.release(device, seen), addresses, ports)
-    _fulfil(wish, simulate, state_dir, dry_run=dry_run)
+    desired = DesiredState(
+        f"release {device}", lambda seen: release.release(device, seen), addresses, ports
+    )
+    _fulfil(desired, simulate, state_dir, dry_run=dry_run)
 
 
 @host.command("quarantine", short_help="List the devices whose reset failed, or trust one again.")

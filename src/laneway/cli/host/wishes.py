@@ -42,7 +42,7 @@ def device(text: str) -> PciAddress | str:
 
 def vgpus(text: str) -> dict[str, int]:
     """How many vGPUs of which profiles, as it is written: `A2-4Q=2,A2-8Q`; empty for `none`."""
-    return profile_names.wishes(text.split(","))
+    return profile_names.desired_states(text.split(","))
 
 
 def in_full(

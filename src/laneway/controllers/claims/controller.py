@@ -28,7 +28,7 @@ from laneway.controllers.acting import ActingController, Context
 from laneway.controllers.claims.answers import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
-from laneway.controllers.devices.wishes import answered, refused
+from laneway.controllers.devices.outcome import answered, refused
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.host.plans.files import StateError
@@ -100,7 +100,7 @@ class ClaimController(ActingController[C, W]):
         """Whether the claimed device is not there any more, so that nobody can have it."""
 
     @abstractmethod
-    def shares(self, wish: W) -> tuple[str, ...]:
+    def shares(self, desired: W) -> tuple[str, ...]:
         """The names of all devices that go back together with a claim's."""
 
     @abstractmethod
@@ -108,11 +108,11 @@ class ClaimController(ActingController[C, W]):
         """Whether anything else in the cluster is to be permitted under a resource name."""
 
     @abstractmethod
-    def taken(self, wish: W) -> tuple[str, ...]:
-        """The devices, as the node calls them, that are taken for a wish."""
+    def taken(self, desired: W) -> tuple[str, ...]:
+        """The devices, as the node calls them, that are taken for a desired state."""
 
     @abstractmethod
-    def forget(self, wish: W) -> None:
+    def forget(self, desired: W) -> None:
         """Forget how a device was that is not there any more. Raises what the folder raises."""
 
     # ----------------------------------------------------------------------------- who is worked on
@@ -130,7 +130,7 @@ class ClaimController(ActingController[C, W]):
             or self.unreadable(stored)
         ):
             return False
-        return self.settled(self.wish(stored, stored)) is None
+        return self.settled(self.desired(stored, stored)) is None
 
     def _changed(self, before: C | None, after: C | None) -> None:
         super()._changed(before, after)
@@ -188,7 +188,7 @@ class ClaimController(ActingController[C, W]):
     # -------------------------------------------------------------------------------- the way there
 
     async def _stand(self, stored: C) -> Retry | None:
-        settled = self.settled(self.wish(stored, stored))
+        settled = self.settled(self.desired(stored, stored))
         if settled is None or isinstance(settled, Satisfied):
             stored = await self._hold(stored)
         return await self._reconcile(stored)
@@ -212,11 +212,11 @@ class ClaimController(ActingController[C, W]):
 
     async def _end(self, stored: C) -> Retry | None:
         """Give back what was claimed, then let the claim go."""
-        wish = self.wish(stored, stored)
+        desired = self.desired(stored, stored)
         # Of a device that is gone, others of its group may still be there to be given back.
         offered = not self.is_gone(stored) and self._is_offered(stored)
-        if offered or self.settled(wish) is None:
-            if who := await self._who_has(stored, wish):
+        if offered or self.settled(desired) is None:
+            if who := await self._who_has(stored, desired):
                 await self._answer(stored, who)
                 return Retry(acting.RETRY_SECONDS)
             if says(stored, "Advertised"):  # The manager waits for the end of that.
@@ -224,18 +224,18 @@ class ClaimController(ActingController[C, W]):
             if wait := self._wait_for_permission(stored):
                 return Retry(wait)
         retry = None
-        if self.settled(wish) is None:
-            retry = await self._attempt(stored, wish)
-            if self.settled(self.wish(stored, stored)) is None:
+        if self.settled(desired) is None:
+            retry = await self._attempt(stored, desired)
+            if self.settled(self.desired(stored, stored)) is None:
                 return retry
-        self._note(lambda _state: self.forget(wish))
+        self._note(lambda _state: self.forget(desired))
         await self._let_go(stored)
         return None
 
-    async def _carry_out(self, stored: C, wish: W) -> tuple[C, acting.Failure | None]:
+    async def _carry_out(self, stored: C, desired: W) -> tuple[C, acting.Failure | None]:
         if not _is_going(stored):
-            self._note(lambda state: state.claim(self.taken(wish)))
-        return await super()._carry_out(stored, wish)
+            self._note(lambda state: state.claim(self.taken(desired)))
+        return await super()._carry_out(stored, desired)
 
     def _note(self, what: Callable[[StateFolder], object]) -> None:
         """Remember on the node; where that fails, so does every plan, and says why."""
@@ -250,9 +250,9 @@ class ClaimController(ActingController[C, W]):
         """How far the claimed device is on its way to VMs."""
         return self.device_plugin.standing(self.device_kind, stored.metadata.name)
 
-    async def _who_has(self, stored: C, wish: W) -> tuple[Refusal, ...]:
+    async def _who_has(self, stored: C, desired: W) -> tuple[Refusal, ...]:
         """Everybody who has the device or one that goes back with it; nobody new gets them."""
-        names = dict.fromkeys((stored.metadata.name, *self.shares(wish)))
+        names = dict.fromkeys((stored.metadata.name, *self.shares(desired)))
         found = [await self.device_plugin.withdrawn(self.device_kind, name) for name in names]
         return tuple(dict.fromkeys(one for who in found for one in who))
 

@@ -1,11 +1,11 @@
 """Makes the claims through which vGPUs of the vendor's VFIO framework reach VMs.
 
 Such a vGPU is a PCI function to KubeVirt, and Harvester's clients know it by its claim. So once a
-vGPU is there as it is wished it gets a claim of its name, owned by the function's PCIDevice and by
+vGPU is there as it is desired it gets a claim of its name, owned by the function's PCIDevice and by
 the VGPUDevice; it says to leave the driver alone, and under which resource the profile goes. The
-claim stays as long as the wish does, also while a boot has taken the vGPU away. It is deleted with
-the wish, which keeps everybody new from the vGPU; that goes itself when nobody has it. A claim of
-that name that somebody else made is taken over.
+claim stays as long as the desired state does, also while a boot has taken the vGPU away. It is
+deleted with the desired state, which keeps everybody new from the vGPU; that goes itself when
+nobody has it. A claim of that name that somebody else made is taken over.
 """
 
 from __future__ import annotations
@@ -90,7 +90,11 @@ class VgpuClaims:
         if lag := self._written.lag(name, claim.metadata if claim is not None else None):
             return Retry(lag)
         if vgpu is None or not self._is_there(vgpu):
-            if claim is not None and self._is_ours(claim, vgpu) and not _wishes(vgpu, claim):
+            if (
+                claim is not None
+                and self._is_ours(claim, vgpu)
+                and not _desired_states(vgpu, claim)
+            ):
                 await self._delete(claim)
             return None
         device = self._devices.store.get(name)
@@ -103,7 +107,7 @@ class VgpuClaims:
         return None  # One that is being deleted is made anew when it is gone.
 
     def _is_there(self, vgpu: VGPUDevice) -> bool:
-        """Whether a vGPU is there as it is wished, and a PCI function to VMs."""
+        """Whether a vGPU is there as it is desired, and a PCI function to VMs."""
         spec, status = vgpu.spec, vgpu.status
         profile = status.configure_vgpu_type_name
         return (
@@ -196,8 +200,8 @@ class VgpuClaims:
 _KINDS = ("PCIDevice", "VGPUDevice")
 
 
-def _wishes(vgpu: VGPUDevice | None, claim: PCIDeviceClaim) -> bool:
-    """Whether what a claim offers is wished, though it may not be there now."""
+def _desired_states(vgpu: VGPUDevice | None, claim: PCIDeviceClaim) -> bool:
+    """Whether what a claim offers is desired, though it may not be there now."""
     if vgpu is None or vgpu.metadata.deletion_timestamp or not vgpu.spec.enabled:
         return False
     profile = vgpu.spec.vgpu_type_name

@@ -24,7 +24,7 @@ from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
 from laneway.core import keys, names
 from laneway.core.claims.pci import (
-    ClaimWish,
+    DesiredClaim,
     Identity,
     Judgement,
     decide,
@@ -47,7 +47,7 @@ from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
 
-class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
+class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
     """Carries out the claims of one node's PCI devices. Claims of all nodes are watched."""
 
     claim = PCIDeviceClaim
@@ -74,7 +74,8 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def concerns(self, stored: PCIDeviceClaim) -> bool:
         return stored.spec.node_name == self.node
 
-    # ------------------------------------------------------------------------------------- the wish
+    # ------------------------------------------------------------------------------------- the
+    # desired state
 
     def wrong_device(self, stored: PCIDeviceClaim) -> Refusal | None:
         name, spec = stored.metadata.name, stored.spec
@@ -90,7 +91,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def is_gone(self, stored: PCIDeviceClaim) -> bool:
         return self.inventory.function(PciAddress.parse(stored.spec.address)) is None
 
-    def wish(self, stored: PCIDeviceClaim, _shown: PCIDeviceClaim) -> ClaimWish:
+    def desired(self, stored: PCIDeviceClaim, _shown: PCIDeviceClaim) -> DesiredClaim:
         address = PciAddress.parse(stored.spec.address)
         known = stored.status
         claimed = stored.metadata.deletion_timestamp is None
@@ -104,7 +105,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             other_claims = other_claims_in_group(
                 stored.metadata.name, address, self.inventory, standing, known.iommu_group
             )
-        return ClaimWish(
+        return DesiredClaim(
             address=address,
             claimed=claimed,
             binds=keys.ANNOTATION_SKIP_BINDING not in stored.metadata.annotations,
@@ -117,48 +118,50 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             other_claims=other_claims,
         )
 
-    def card(self, wish: ClaimWish) -> PciAddress:
-        return self._card_of(wish.address)
+    def card(self, desired: DesiredClaim) -> PciAddress:
+        return self._card_of(desired.address)
 
-    def cards(self, wish: ClaimWish) -> tuple[PciAddress, ...]:
-        return tuple(sorted({self._card_of(one) for one in (wish.address, *self._places(wish))}))
+    def cards(self, desired: DesiredClaim) -> tuple[PciAddress, ...]:
+        return tuple(
+            sorted({self._card_of(one) for one in (desired.address, *self._places(desired))})
+        )
 
-    def retry_fingerprint(self, wish: ClaimWish) -> RetryFingerprint:
-        there = tuple(self.inventory.function(one) for one in self._places(wish))
-        needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(wish))
-        standing = self.device_plugin.standing(self.device_kind, self._name(wish.address))
+    def retry_fingerprint(self, desired: DesiredClaim) -> RetryFingerprint:
+        there = tuple(self.inventory.function(one) for one in self._places(desired))
+        needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(desired))
+        standing = self.device_plugin.standing(self.device_kind, self._name(desired.address))
         # What the claim has learnt of its device by the attempt changes nothing about it.
-        asked = replace(wish, identity=Identity(), group="")
+        asked = replace(desired, identity=Identity(), group="")
         return asked, there, needed, standing.owner
 
-    def settled(self, wish: ClaimWish) -> Judgement:
+    def settled(self, desired: DesiredClaim) -> Judgement:
         try:
             quarantined = self.context.hardware.state.quarantined
         except StateError:
             quarantined = {}
         judged = judge(
-            wish, self.node, self.inventory, taken=self._originals(), quarantined=quarantined
+            desired, self.node, self.inventory, taken=self._originals(), quarantined=quarantined
         )
-        return self._on_controller(wish) if judged is None and wish.claimed else judged
+        return self._on_controller(desired) if judged is None and desired.claimed else judged
 
-    def _on_controller(self, wish: ClaimWish) -> tuple[UsbDevicesClaimed] | None:
-        """That a wish would take USB devices which are claimed by themselves."""
-        around = self._places(wish)
+    def _on_controller(self, desired: DesiredClaim) -> tuple[UsbDevicesClaimed] | None:
+        """That a desired state would take USB devices which are claimed by themselves."""
+        around = self._places(desired)
         seated = seats(self.inventory, self.node, self._usb.store)
         claimed = sorted(
             name
             for name, device in seated.devices.items()
             if name in seated.claimed and device.controller in around
         )
-        return (UsbDevicesClaimed(str(wish.address), tuple(claimed)),) if claimed else None
+        return (UsbDevicesClaimed(str(desired.address), tuple(claimed)),) if claimed else None
 
     def _usb_changed(self, before: USBDeviceClaim | None, after: USBDeviceClaim | None) -> None:
         if before is None or after is None:
             self.ask_again()
 
-    async def plan(self, wish: ClaimWish) -> Decision:
-        around = {wish.address, *self._places(wish)}
-        decision = decide(wish, await observe(self.context.hardware, self.node, sorted(around)))
+    async def plan(self, desired: DesiredClaim) -> Decision:
+        around = {desired.address, *self._places(desired)}
+        decision = decide(desired, await observe(self.context.hardware, self.node, sorted(around)))
         if _needed(decision):
             # The node has begun to use the device, which makes no event: all are to see it.
             await self.context.observer.rescan()
@@ -175,19 +178,19 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         return Retry(acting.RETRY_SECONDS)
 
     def _is_needed(self, stored: PCIDeviceClaim) -> bool:
-        return _needed(self.settled(self.wish(stored, stored)))
+        return _needed(self.settled(self.desired(stored, stored)))
 
-    def operation_names(self, name: str, wish: ClaimWish) -> OperationNames:
-        if wish.claimed:
+    def operation_names(self, name: str, desired: DesiredClaim) -> OperationNames:
+        if desired.claimed:
             return OperationNames(
-                "bind-device", "Bound", f"PCIDeviceClaim {name} claims {wish.address}"
+                "bind-device", "Bound", f"PCIDeviceClaim {name} claims {desired.address}"
             )
         return OperationNames("release-device", "Released", f"PCIDeviceClaim {name} is deleted")
 
-    def shares(self, wish: ClaimWish) -> tuple[str, ...]:
-        if wish.other_claims or not wish.binds:
+    def shares(self, desired: DesiredClaim) -> tuple[str, ...]:
+        if desired.other_claims or not desired.binds:
             return ()
-        return tuple(map(self._name, self._places(wish)))
+        return tuple(map(self._name, self._places(desired)))
 
     def needed_by_others(self, resource: str, stored: PCIDeviceClaim) -> bool:
         return any(
@@ -197,8 +200,8 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             for one in self.informer.store
         )
 
-    def taken(self, wish: ClaimWish) -> tuple[str, ...]:
-        return tuple(sorted({str(one) for one in (wish.address, *self._places(wish))}))
+    def taken(self, desired: DesiredClaim) -> tuple[str, ...]:
+        return tuple(sorted({str(one) for one in (desired.address, *self._places(desired))}))
 
     def standing(self, stored: PCIDeviceClaim) -> Standing:
         vgpu = self.inventory.vgpu(PciAddress.parse(stored.spec.address))
@@ -206,9 +209,9 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
             return NOT_READY  # Of this name is the mediated device, which no claim is about.
         return super().standing(stored)
 
-    def forget(self, wish: ClaimWish) -> None:
-        if self.inventory.function(wish.address) is None:
-            self.context.hardware.state.forget(wish.address)
+    def forget(self, desired: DesiredClaim) -> None:
+        if self.inventory.function(desired.address) is None:
+            self.context.hardware.state.forget(desired.address)
 
     # -------------------------------------------------------------------------------------- answers
 
@@ -216,12 +219,12 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
         if self.wrong_device(stored):
             bound = bound_condition(answer, holds=False, words="")
             return PCIDeviceClaimStatus(conditions=conditions(bound, NOWHERE, answer))
-        wish = replace(self.wish(stored, stored), claimed=True)
-        function = self.inventory.function(wish.address)
-        holds = isinstance(self.settled(wish), Satisfied)
+        desired = replace(self.desired(stored, stored), claimed=True)
+        function = self.inventory.function(desired.address)
+        holds = isinstance(self.settled(desired), Satisfied)
         standing = self.standing(stored)
-        bound = bound_condition(answer, holds=holds, words=_words(function, wish))
-        found = identity(wish.address, self.inventory)
+        bound = bound_condition(answer, holds=holds, words=_words(function, desired))
+        found = identity(desired.address, self.inventory)
         return PCIDeviceClaimStatus(
             kernel_driver_to_unbind=self._original(function),
             passthrough_enabled=is_passed(bound, standing),
@@ -259,8 +262,8 @@ class PciClaimController(ClaimController[PCIDeviceClaim, ClaimWish]):
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self.node, address)
 
-    def _places(self, wish: ClaimWish) -> tuple[PciAddress, ...]:
-        return places(wish, self.inventory, self._originals())
+    def _places(self, desired: DesiredClaim) -> tuple[PciAddress, ...]:
+        return places(desired, self.inventory, self._originals())
 
     def _card_of(self, address: PciAddress) -> PciAddress:
         function = self.inventory.function(address)
@@ -301,8 +304,8 @@ def _group(function: PciFunction | None) -> str:
     return "" if function is None else group_of(function)
 
 
-def _words(function: PciFunction | None, wish: ClaimWish) -> str:
+def _words(function: PciFunction | None, desired: DesiredClaim) -> str:
     """What it means that the claim is carried out as far as hardware goes."""
-    if function is None or not wish.binds:
+    if function is None or not desired.binds:
         return "VMs can use the device as it is; its driver was left alone."
     return f"{VFIO_DRIVER} has the device, with its IOMMU group {_group(function)}."

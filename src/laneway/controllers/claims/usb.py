@@ -38,7 +38,7 @@ _NO_CONTROLLER = PciAddress(0, 0, 0, 0)
 """Whose turn it is with devices of no PCI controller, which a few boards have."""
 
 
-class UsbWish(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredUsb(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim asks for."""
 
     name: str
@@ -50,7 +50,7 @@ class UsbWish(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is, or was."""
 
 
-class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
+class UsbClaimController(ClaimController[USBDeviceClaim, DesiredUsb]):
     """Carries out the claims of one node's USB devices. Claims of all nodes are watched."""
 
     claim = USBDeviceClaim
@@ -78,7 +78,8 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         is_ours = own != name and _OWN.fullmatch(own) is not None
         return is_ours or self._devices.store.get(name) is not None
 
-    # ------------------------------------------------------------------------------------ the wish
+    # ------------------------------------------------------------------------------------ the
+    # desired state
 
     def wrong_device(self, _stored: USBDeviceClaim) -> Refusal | None:
         return None
@@ -88,29 +89,29 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
         return "; ".join(one.message for one in self.inventory.errors if one.device == port)
 
     def is_gone(self, stored: USBDeviceClaim) -> bool:
-        return self.wish(stored, stored).device is None
+        return self.desired(stored, stored).device is None
 
-    def wish(self, stored: USBDeviceClaim, _shown: USBDeviceClaim) -> UsbWish:
+    def desired(self, stored: USBDeviceClaim, _shown: USBDeviceClaim) -> DesiredUsb:
         name = stored.metadata.name
         device = self._seats(stored).devices.get(name)
-        return UsbWish(
+        return DesiredUsb(
             name=name,
             claimed=stored.metadata.deletion_timestamp is None,
             device=device,
             port=stored.status.port if device is None else device.port,
         )
 
-    def card(self, wish: UsbWish) -> PciAddress:
-        controller = None if wish.device is None else wish.device.controller
+    def card(self, desired: DesiredUsb) -> PciAddress:
+        controller = None if desired.device is None else desired.device.controller
         return controller or _NO_CONTROLLER
 
-    def retry_fingerprint(self, wish: UsbWish) -> RetryFingerprint:
-        reasons = () if wish.device is None else tuple(judge_usb(wish.device, self.inventory))
-        return wish, reasons, self.device_plugin.standing(self.device_kind, wish.name).owner
+    def retry_fingerprint(self, desired: DesiredUsb) -> RetryFingerprint:
+        reasons = () if desired.device is None else tuple(judge_usb(desired.device, self.inventory))
+        return desired, reasons, self.device_plugin.standing(self.device_kind, desired.name).owner
 
-    def settled(self, wish: UsbWish) -> Judgement:
+    def settled(self, desired: DesiredUsb) -> Judgement:
         host = self.context.hardware.host
-        there = [wish.device] if wish.device else []
+        there = [desired.device] if desired.device else []
         try:
             originals = self.context.hardware.state.usb_originals
         except StateError:
@@ -121,50 +122,50 @@ class UsbClaimController(ClaimController[USBDeviceClaim, UsbWish]):
             usb_owners=read_owners(host, there),
             usb_originals=originals,
         )
-        decision = self._decide(wish, situation)
+        decision = self._decide(desired, situation)
         return None if isinstance(decision, Plan) else decision
 
-    async def plan(self, wish: UsbWish) -> Decision:
-        ports = [wish.device.port] if wish.device else []
-        return self._decide(wish, await observe(self.context.hardware, self.node, (), ports))
+    async def plan(self, desired: DesiredUsb) -> Decision:
+        ports = [desired.device.port] if desired.device else []
+        return self._decide(desired, await observe(self.context.hardware, self.node, (), ports))
 
-    def _decide(self, wish: UsbWish, situation: Situation) -> Decision:
-        if wish.claimed and wish.device is None:
+    def _decide(self, desired: DesiredUsb, situation: Situation) -> Decision:
+        if desired.claimed and desired.device is None:
             known = seats(self.inventory, self.node, self.informer.store)
-            return (known.missing(wish.name, self.inventory),)
-        if wish.device is None:
+            return (known.missing(desired.name, self.inventory),)
+        if desired.device is None:
             return Satisfied()
-        if wish.claimed:
-            return claim(wish.device, situation)
-        return release(wish.device.port, situation)
+        if desired.claimed:
+            return claim(desired.device, situation)
+        return release(desired.device.port, situation)
 
-    def operation_names(self, name: str, wish: UsbWish) -> OperationNames:
-        if wish.claimed:
+    def operation_names(self, name: str, desired: DesiredUsb) -> OperationNames:
+        if desired.claimed:
             return OperationNames(
-                "claim-usb", "Bound", f"USBDeviceClaim {name} claims port {wish.port}"
+                "claim-usb", "Bound", f"USBDeviceClaim {name} claims port {desired.port}"
             )
         return OperationNames("release-usb", "Released", f"USBDeviceClaim {name} is deleted")
 
-    def shares(self, _wish: UsbWish) -> tuple[str, ...]:
+    def shares(self, _desired: DesiredUsb) -> tuple[str, ...]:
         return ()
 
     def needed_by_others(self, _resource: str, _stored: USBDeviceClaim) -> bool:
         return False  # The name of each device is its own.
 
-    def taken(self, wish: UsbWish) -> tuple[str, ...]:
-        return (wish.port,) if wish.port else ()
+    def taken(self, desired: DesiredUsb) -> tuple[str, ...]:
+        return (desired.port,) if desired.port else ()
 
-    def forget(self, wish: UsbWish) -> None:
-        if wish.device is None and wish.port:
-            self.context.hardware.state.forget_usb(wish.port)
+    def forget(self, desired: DesiredUsb) -> None:
+        if desired.device is None and desired.port:
+            self.context.hardware.state.forget_usb(desired.port)
 
     # ------------------------------------------------------------------------------------- answers
 
     def status(self, stored: USBDeviceClaim, answer: Condition | None) -> USBDeviceClaimStatus:
-        wish = replace(self.wish(stored, stored), claimed=True)
-        device = wish.device
-        holds = device is not None and isinstance(self.settled(wish), Satisfied)
-        standing = self.device_plugin.standing(self.device_kind, wish.name)
+        desired = replace(self.desired(stored, stored), claimed=True)
+        device = desired.device
+        holds = device is not None and isinstance(self.settled(desired), Satisfied)
+        standing = self.device_plugin.standing(self.device_kind, desired.name)
         words = f"QEMU may open {device.device_path}." if device else ""
         bound = bound_condition(answer, holds=holds, words=words)
         found = conditions(bound, standing, answer)

@@ -1,8 +1,8 @@
 """Takes away what a node leaves behind when it leaves the cluster.
 
 A node is gone when the API server, asked at that moment, has no such Node, and it once had: this
-manager saw it go, or the node's agent has noted its uid. Where an agent looks after a VM that
-never was a node of the cluster, nothing is touched. A wish for a node that no agent ever wrote
+manager saw it go, or the node's agent has noted its uid. Where an agent looks after a VM that never
+was a node of the cluster, nothing is touched. A desired state for a node that no agent ever wrote
 about is its user's business. A Node that is only being deleted is still there: its agent may be at
 work. Harvester holds such a Node by a finalizer until its own clean-up is over. A Node that still
 carries that finalizer is let go, since nothing here needs to hold anybody up: what is left of a

@@ -27,7 +27,7 @@ from laneway.controllers.cluster.caches import Caches
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.devices.family import merge_conditions
-from laneway.controllers.devices.wishes import refused
+from laneway.controllers.devices.outcome import refused
 from laneway.controllers.publisher import timestamp
 from laneway.core.refusals import ClaimNodeNotFound, Refusal, UsbDeviceNotFound
 from laneway.kube.client import Client

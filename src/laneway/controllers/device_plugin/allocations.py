@@ -160,7 +160,7 @@ class Allocations:
         asks for the same: for that one the kubelet names its own.
         """
         pod = self._pods.store.get(owner.pod, owner.namespace)
-        runs = pod is not None and pod.status.phase == "Running" and _wishes(pod)[device[0]]
+        runs = pod is not None and pod.status.phase == "Running" and _desired_states(pod)[device[0]]
         return self._uid(owner) if runs and device in said else ""
 
     def _still_there(
@@ -172,7 +172,7 @@ class Allocations:
             pod is not None
             and self._got_by(device, owner) in ("", pod.metadata.uid)
             and not self._has_ended(owner)
-            and has[owner.namespace, owner.pod, device[0]] < _wishes(pod)[device[0]]
+            and has[owner.namespace, owner.pod, device[0]] < _desired_states(pod)[device[0]]
         )
 
     def _found_lacking(self, owners: Mapping[Device, Owner]) -> frozenset[str]:
@@ -181,7 +181,7 @@ class Allocations:
             resource
             for pod in self._pods.store
             if pod.status.phase == "Running"
-            for resource, count in _wishes(pod).items()
+            for resource, count in _desired_states(pod).items()
             if self._ours(resource)
             and has[pod.metadata.namespace, pod.metadata.name, resource] < count
         )
@@ -193,7 +193,7 @@ class Allocations:
             pod = self._pods.store.get(name, namespace)
             if pod is None or pod.status.phase != "Pending":
                 continue
-            for resource, count in _wishes(pod).items():
+            for resource, count in _desired_states(pod).items():
                 if self._ours(resource) and has[namespace, name, resource] < count:
                     wanting.add((namespace, name, resource))
         return frozenset(wanting)
@@ -206,7 +206,7 @@ class Allocations:
             return
         name = pod.metadata.namespace, pod.metadata.name
         has = any((one.namespace, one.pod) == name for one in (self.owners or {}).values())
-        if has or any(map(self._ours, _wishes(pod))):
+        if has or any(map(self._ours, _desired_states(pod))):
             self._wake.set()
 
 
@@ -215,7 +215,7 @@ def _counted(owners: Mapping[Device, Owner]) -> Counter[tuple[str, str, str]]:
     return Counter((one.namespace, one.pod, resource) for (resource, _), one in owners.items())
 
 
-def _wishes(pod: Pod) -> Counter[str]:
+def _desired_states(pod: Pod) -> Counter[str]:
     """How many devices a pod asks for while it runs, by resource."""
     found: Counter[str] = Counter()
     sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from laneway.api import Allocation
 from laneway.controllers.device_plugin.allocations import Allocations
 from laneway.controllers.device_plugin.counting import Registrations, counted
+from laneway.controllers.device_plugin.desired import Asked, Caches
 from laneway.controllers.device_plugin.entries import Entries
 from laneway.controllers.device_plugin.gate import Gate
 from laneway.controllers.device_plugin.permission import Permission, Permitted, Say
@@ -31,7 +32,6 @@ from laneway.controllers.device_plugin.standing import (
     misnamed,
     standing,
 )
-from laneway.controllers.device_plugin.wishes import Asked, Caches
 from laneway.controllers.device_plugin.withheld import Withheld
 from laneway.controllers.metrics import AllocationCounts
 from laneway.controllers.observing.xids import Xids
@@ -157,7 +157,8 @@ class DevicePluginController:
                 refusal = DeviceAllocated(name, "", "", resource_claim=claim)
             else:
                 return ()
-        # A wish that takes it away keeps it from others; without one it is to be had again.
+        # A desired state that takes it away keeps it from others; without one it is to be had
+        # again.
         self._withheld.drop(key)
         self.poke()
         return (refusal,)
@@ -264,8 +265,8 @@ class DevicePluginController:
         self._poked = False
         if self._inventory is None:
             return
-        wishes = self._asked.wishes(self._inventory)
-        found = offers(self._inventory, self.node, wishes)
+        desired_states = self._asked.desired_states(self._inventory)
+        found = offers(self._inventory, self.node, desired_states)
         self._work_out(self._inventory, found)
 
     def _work_out(self, inventory: Inventory, found: Offers) -> None:

@@ -8,7 +8,7 @@ an object is looked at: when its function, its vGPU, its claim or itself has cha
 from __future__ import annotations
 
 from laneway.api import PCIDevice, PCIDeviceClaim, PCIDeviceStatus, Status
-from laneway.controllers.device_plugin.wishes import claimed, is_of
+from laneway.controllers.device_plugin.desired import claimed, is_of
 from laneway.controllers.devices import pci
 from laneway.controllers.devices.family import Family
 from laneway.controllers.metrics import AgentMetrics

@@ -18,10 +18,10 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.devices.family import ready, unreadable
-from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
+from laneway.core.gpu.desired import DesiredMode, effective, mode_of
 from laneway.core.gpu.modes import GpuModes
-from laneway.core.gpu.wish import ModeWish, effective, mode_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.reasons.former import renamed
@@ -33,7 +33,7 @@ from laneway.core.vgpu.profiles import profiles_on
 MISSING, LEFT = "CreatingVgpuDevices", "DeletingVgpuDevices"
 """Of a GPU that is as its spec asks, while its VGPUDevices are still made or deleted."""
 _MET = frozenset({"Enabled", "Disabled", "NoGpuInstances", "MigOnly", "NoProfiles", MISSING, LEFT})
-"""Answers to a wish that the GPU meets."""
+"""Answers to a desired state that the GPU meets."""
 
 ANSWERS = Answers(
     settled=_MET | {"UnmanagedVfs", "UnmanagedMode", "CardReplaced"},
@@ -76,13 +76,13 @@ def _observed(
     )
 
 
-def wish(
-    stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_wished: bool, as_booted: bool = False
-) -> ModeWish:
+def desired(
+    stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_desired: bool, as_booted: bool = False
+) -> DesiredMode:
     """What the object asks for in view of what is.
 
-    `mig_wished`: a MigConfiguration asks for GPU instances. It has no answer here of its own, so
-    it counts as a new wish as long as what was answered last is as it was then.
+    `mig_desired`: a MigConfiguration asks for GPU instances. It has no answer here of its own, so
+    it counts as a new desired state as long as what was answered last is as it was then.
     """
     spec, before, now = stored.spec, stored.status, shown.status
     answer = find_condition(before.conditions, "Ready")
@@ -90,13 +90,13 @@ def wish(
     mode_seen = "" in (before.mode, now.mode) or before.mode == now.mode
     seen = list(before.vf_addresses) == list(now.vf_addresses) and mode_seen
     current = before.observed_generation == stored.metadata.generation
-    by_mig = mig_wished and not spec.mode and seen and current and reason in _MET
-    asks = spec.enabled or effective(spec.mode, spec.enabled, mig_wished=False) is not None
-    return ModeWish(
+    by_mig = mig_desired and not spec.mode and seen and current and reason in _MET
+    asks = spec.enabled or effective(spec.mode, spec.enabled, mig_desired=False) is not None
+    return DesiredMode(
         address=PciAddress.parse(shown.spec.address),
         enabled=spec.enabled,
         mode=spec.mode,
-        mig_wished=mig_wished,
+        mig_desired=mig_desired,
         explicit=by_mig or explicit(stored, ANSWERS, asks=asks, seen=seen),
         as_booted=as_booted and current,
     )
@@ -159,12 +159,12 @@ def status(
 
 
 def keep(stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
-    """A GPU that could not be read is not gone, and neither is a wish for what it lacks now."""
+    """A GPU that could not be read is not gone, and neither is a spec for what it lacks now."""
     return unreadable(inventory, [stored.spec.address]) or without_sriov(stored, inventory)
 
 
 def without_sriov(stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
-    """Whether functions are wished of a GPU that is there, and cannot have any as it is set up."""
+    """Whether functions are desired of a GPU that is there, and cannot have any as it is set up."""
     return stored.spec.enabled and any(
         (function.vendor, function.physfn, function.sriov_gpu) == (NVIDIA, None, False)
         and function.is_gpu

@@ -1,4 +1,4 @@
-"""VGPULayout: its wish and the lower objects as values, the patches for these, and its status.
+"""VGPULayout: its spec and the lower objects as values, the patches for these, and its status.
 
 All pure. What is written into the layout is the same whoever writes it: an entry depends on its
 GPU only, and the sum of the entries on the entries and the spec only.
@@ -27,15 +27,15 @@ from laneway.api import (
 from laneway.controllers.devices import vgpu as vgpu_device
 from laneway.controllers.devices.family import DeviceObject, ready
 from laneway.controllers.devices.gpu import LEFT, MISSING
-from laneway.controllers.devices.wishes import IN_PROGRESS, in_words
+from laneway.controllers.devices.outcome import IN_PROGRESS, in_words
 from laneway.core import names
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
+from laneway.core.layout.desired import OWNED, USED, Claimant, DesiredLayout, Selection, desired_of
 from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
 from laneway.core.layout.stages import Waiting
-from laneway.core.layout.wish import OWNED, USED, Claimant, LayoutWish, Selection, wish_of
-from laneway.core.mig.wish import bare_name, display_name
+from laneway.core.mig.desired import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan
@@ -112,7 +112,7 @@ def entry_of(layout: VGPULayout, gpu: str) -> LayoutGpu | None:
 
 
 def is_accepted(layout: VGPULayout, entry: LayoutGpu | None) -> bool:
-    """Whether the present wish of a layout has been applied to a GPU, or begun to be."""
+    """Whether the present desired state of a layout has been applied to a GPU, or begun to be."""
     generation = layout.metadata.generation
     if entry is None:
         return False
@@ -126,12 +126,12 @@ def claims(layout: VGPULayout) -> bool:
     return not layout.spec.dry_run and not layout.metadata.deletion_timestamp
 
 
-def wish(
+def desired(
     layout: VGPULayout, address: PciAddress, known: Sequence[Collection[str]] = ()
-) -> LayoutWish | tuple[Refusal, ...]:
+) -> DesiredLayout | tuple[Refusal, ...]:
     """What a layout asks of a GPU. `known`: the profiles that short names may stand for."""
     vgpus = ((in_full(one.profile, *known), one.count) for one in layout.spec.vgpus)
-    return wish_of(address, layout.spec.mode, vgpus)
+    return desired_of(address, layout.spec.mode, vgpus)
 
 
 # ------------------------------------------------------------------------------------- hardware
@@ -190,7 +190,7 @@ def requested(mig: MigConfiguration) -> dict[str, int]:
 
 
 def _refused(stored: DeviceObject) -> Answer | None:
-    """What the present wish of an object has been refused with."""
+    """What the present desired state of an object has been refused with."""
     answer = find_condition(stored.status.conditions, "Ready")
     if answer is None or answer.status != "False" or renamed(answer.reason) in _FOLLOWING:
         return None
@@ -200,20 +200,20 @@ def _refused(stored: DeviceObject) -> Answer | None:
 
 
 def vgpu_patch(profile: str | None) -> dict[str, Any]:
-    """The wish for a vGPU, or for none."""
+    """The desired state for a vGPU, or for none."""
     return {"enabled": False} if profile is None else {"enabled": True, "vGPUTypeName": profile}
 
 
-def gpu_patch(wished: tuple[bool, str]) -> dict[str, Any]:
-    enabled, mode = wished
+def gpu_patch(desired: tuple[bool, str]) -> dict[str, Any]:
+    enabled, mode = desired
     return {"enabled": enabled, "mode": mode}
 
 
 def mig_patch(
-    stored: MigConfiguration, wished: tuple[bool, dict[str, int]], ids: Mapping[str, int]
+    stored: MigConfiguration, desired: tuple[bool, dict[str, int]], ids: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The wish for exactly these GPU instances, or for none. `ids`: the driver's, by profile."""
-    enabled, counts = wished
+    """The spec for exactly these GPU instances, or for none. `ids`: the driver's, by profile."""
+    enabled, counts = desired
     if not enabled:
         return {"enabled": False}
     known = {bare_name(one.name): one for one in stored.spec.profile_spec}
@@ -232,12 +232,12 @@ def mig_patch(
 # ------------------------------------------------------------------------------ one GPU's entry
 
 
-def done(entry: LayoutGpu, wish: LayoutWish) -> LayoutGpu:
-    return _said(entry, LAYOUT_DONE, "Done", f"As requested: {_asked(wish)}.")
+def done(entry: LayoutGpu, desired: DesiredLayout) -> LayoutGpu:
+    return _said(entry, LAYOUT_DONE, "Done", f"As requested: {_asked(desired)}.")
 
 
 def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout) -> LayoutGpu:
-    """What speaks against a wish, and whether it is applied once that has ended.
+    """What speaks against a desired state, and whether it is applied once that has ended.
 
     One that somebody's use of the GPU speaks against is not, unless the layout says so or had been
     applied before: who stops a VM does not expect its GPU to be divided anew.
@@ -254,7 +254,7 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
 
 
 def possible_now(entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
-    """A wish stays refused although nothing speaks against it any more."""
+    """A desired state stays refused although nothing speaks against it any more."""
     refusal = ApprovalRequired(layout.metadata.name)
     said = _said(entry, LAYOUT_REFUSED, refusal.reason, refusal.words)
     return msgspec.structs.replace(said, final=True)
@@ -303,22 +303,22 @@ def plan_steps(decision: Decision) -> list[str]:
     return [*map(describe, decision.steps), *decision.then]
 
 
-def handed_over(entry: LayoutGpu, wish: LayoutWish, found: Found) -> LayoutGpu:
-    """All is wished, and the lower controllers are at it, as far as an inventory shows it."""
-    waiting: Waiting = "vGPUs" if found.functions and wish.shared else "the GPU"
+def handed_over(entry: LayoutGpu, desired: DesiredLayout, found: Found) -> LayoutGpu:
+    """All is desired, and the lower controllers are at it, as far as an inventory shows it."""
+    waiting: Waiting = "vGPUs" if found.functions and desired.shared else "the GPU"
     steps = []
-    if bool(vf_count(found.gpu)) != wish.shared:
-        steps.append(f"{'enable' if wish.shared else 'disable'} the virtual functions")
-    missing = wish.wanted
+    if bool(vf_count(found.gpu)) != desired.shared:
+        steps.append(f"{'enable' if desired.shared else 'disable'} the virtual functions")
+    missing = desired.wanted
     missing.subtract(found.carried.values())
     steps += [f"configure {count} x {name}" for name, count in sorted(missing.items()) if count > 0]
     return in_progress(entry, waiting, steps, Objects())
 
 
-def _asked(wish: LayoutWish) -> str:
-    if not wish.shared:
-        return f"mode {wish.mode}, no virtual functions"
-    return counted(sorted(wish.wanted.items())) if wish.wanted else "no vGPUs"
+def _asked(desired: DesiredLayout) -> str:
+    if not desired.shared:
+        return f"mode {desired.mode}, no virtual functions"
+    return counted(sorted(desired.wanted.items())) if desired.wanted else "no vGPUs"
 
 
 # ------------------------------------------------------------------------------------- the sum

@@ -21,12 +21,12 @@ from laneway.api import (
     SRIOVGPUDevice,
 )
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
-from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
+from laneway.core.mig.desired import DesiredMig, bare_name, display_name
 from laneway.core.mig.instances import how_many_more
-from laneway.core.mig.wish import MigWish, bare_name, display_name
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import NameMismatch
 
@@ -116,14 +116,14 @@ def asks(stored: MigConfiguration) -> bool:
     return stored.spec.enabled and any(one.requested > 0 for one in stored.spec.profile_spec)
 
 
-def is_wish(stored: MigConfiguration) -> bool:
+def is_desired_state(stored: MigConfiguration) -> bool:
     """Whether anything in it would be lost with it."""
     return stored.spec.enabled or any(one.requested for one in stored.spec.profile_spec)
 
 
-def wish(stored: MigConfiguration, there: MigConfiguration) -> MigWish:
+def desired(stored: MigConfiguration, there: MigConfiguration) -> DesiredMig:
     """What the object asks for in view of what is. Raises ValueError when its address is none."""
-    return MigWish(
+    return DesiredMig(
         address=PciAddress.parse(stored.spec.gpu_address),
         gpu=stored.metadata.name,
         enabled=stored.spec.enabled,
@@ -158,7 +158,7 @@ def _words(there: MigConfiguration) -> str:
 
 
 def keep(stored: MigConfiguration, inventory: Inventory) -> bool:
-    """A wish stays, and whatever speaks of a GPU that could not be read or asked."""
+    """A desired state stays, and whatever speaks of a GPU that could not be read or asked."""
     address = stored.spec.gpu_address
     unasked = any(str(one) == address for one in inventory.unasked)
-    return is_wish(stored) or unasked or unreadable(inventory, [address])
+    return is_desired_state(stored) or unasked or unreadable(inventory, [address])

@@ -21,11 +21,11 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.devices.family import Family, ready, unreadable
-from laneway.controllers.devices.wishes import IN_PROGRESS, Answers, explicit
+from laneway.controllers.devices.outcome import IN_PROGRESS, Answers, explicit
 from laneway.core import keys, names
+from laneway.core.desired_vfs import DesiredVfs
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.vf_wish import VfWish
 
 ANSWERS = Answers(
     settled={"Enabled", "Disabled", "UnmanagedVfs", "UnmanagedVfCount"},
@@ -60,9 +60,9 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
     return objects
 
 
-def wish(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
+def desired(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> DesiredVfs:
     """What the object asks for in view of what is."""
-    return VfWish(
+    return DesiredVfs(
         address=PciAddress.parse(shown.spec.address),
         count=stored.spec.num_vfs,
         restores=_was_met(stored),
@@ -76,7 +76,7 @@ def wish(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> VfWish:
 
 
 def _was_met(stored: SRIOVNetworkDevice) -> bool:
-    """Whether this very wish has been met, or was about to be, when it was last looked at."""
+    """Whether this very spec has been met, or was about to be, when it was last looked at."""
     said = find_condition(stored.status.conditions, "Ready")
     return (
         said is not None

@@ -18,14 +18,14 @@ from laneway.api import (
 from laneway.controllers.device_plugin.permission import Say
 from laneway.controllers.device_plugin.standing import NOT_CONFIGURED, NOT_READY, Standing
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
-from laneway.controllers.devices.wishes import Answers, explicit
+from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
 from laneway.core.phrases import counted
 from laneway.core.refusals import NameMismatch
+from laneway.core.vgpu.desired import DesiredVgpu, carried
 from laneway.core.vgpu.offer import lacking
-from laneway.core.vgpu.wish import VgpuWish, carried
 
 _NO_VGPU = "No vGPU is requested, and the function has none."
 
@@ -108,13 +108,13 @@ def wrong_device(stored: VGPUDevice, node: str) -> NameMismatch | None:
     return named_otherwise(stored.metadata.name, spec.address, spec.node_name, node)
 
 
-def wish(stored: VGPUDevice, shown: VGPUDevice, our_uuids: Collection[str]) -> VgpuWish:
+def desired(stored: VGPUDevice, shown: VGPUDevice, our_uuids: Collection[str]) -> DesiredVgpu:
     """What the object asks for in view of what is. Raises ValueError when its address is none.
 
     `our_uuids`: those of an mdev that Laneway makes here, or made before an upgrade.
     """
     observed = shown.status
-    return VgpuWish(
+    return DesiredVgpu(
         address=PciAddress.parse(stored.spec.address),
         enabled=stored.spec.enabled,
         profile=stored.spec.vgpu_type_name,
@@ -171,7 +171,7 @@ def _said(condition: str, say: Say, *, holds: bool) -> Condition:
 
 
 def remembering(stored: VGPUDevice, status: VGPUDeviceStatus) -> VGPUDeviceStatus:
-    """A status that tells of a vGPU which is wished and missing what it was when it was here."""
+    """A status that tells of a vGPU which is desired and missing what it was when it was here."""
     if status.configure_vgpu_type_name or not stored.spec.enabled:
         return status
     profile, place = last(stored)
@@ -196,7 +196,7 @@ def parent_name(stored: VGPUDevice, node: str) -> str:
 
 
 def keep(stored: VGPUDevice, inventory: Inventory, *, gpu_enabled: bool) -> bool:
-    """A wish outlives its VF. An object without one does while its VF can be expected to come."""
+    """A spec outlives its VF. An object without one does while its VF can be expected to come."""
     address, parent = stored.spec.address, stored.spec.parent_gpu_device_address
     gpu = next((one for one in inventory.functions if str(one.address) == parent), None)
     expected = gpu is not None and (not gpu.vfs or address in map(str, gpu.vfs))

@@ -14,7 +14,7 @@ from laneway.api.registry import KINDS
 from laneway.controllers.cluster.caches import VGPUS
 from laneway.controllers.cluster.leftovers import FINALIZERS
 from laneway.controllers.cluster.needs import of_claim, of_vgpu
-from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.controllers.doctor import certificates, definitions, harvester
 from laneway.controllers.doctor.objects import (
     DAEMON_SETS,

@@ -51,7 +51,7 @@ class Selector(_Part, frozen=True, kw_only=True):
 
 
 class WorkloadSpec(_Part, frozen=True, kw_only=True):
-    """The wish."""
+    """The desired state."""
 
     replicas: int | None = None
     selector: Selector = Selector()

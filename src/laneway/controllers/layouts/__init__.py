@@ -1,1 +1,1 @@
-"""VGPULayouts: one wish for many GPUs, carried out through the objects below it."""
+"""VGPULayouts: one desired state for many GPUs, carried out through the objects below it."""

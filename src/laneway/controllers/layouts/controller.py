@@ -1,4 +1,4 @@
-"""Carries out VGPULayouts on the GPUs of one node, through the wishes of the lower objects.
+"""Carries out VGPULayouts on the GPUs of one node, through the desired states of the lower objects.
 
 Every GPU is a matter of its own: one that is refused holds up no other. As long as inventory and
 objects are as a layout asks, or only the controllers of the lower objects have something to do,
@@ -37,18 +37,18 @@ from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
 from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.layout.forecast import fits_afterwards
-from laneway.core.layout.objects import Found, Objects
-from laneway.core.layout.stages import is_asked, is_met, next_stage
-from laneway.core.layout.wish import (
-    LayoutWish,
+from laneway.core.layout.desired import (
+    DesiredLayout,
     owner,
     owner_words,
-    plan_wish,
+    plan_desired,
     replaces,
     selects_gpu,
     selects_node,
 )
+from laneway.core.layout.forecast import fits_afterwards
+from laneway.core.layout.objects import Found, Objects
+from laneway.core.layout.stages import is_asked, is_met, next_stage
 from laneway.core.plan import Plan
 from laneway.core.refusals import GpuOwnedByLayout, OwnedByVgpuDevices, Refusal, processes_of
 from laneway.core.vgpu.capacity import still_fits
@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 SUM_SECONDS = 1.0
 """How long the writer of an entry has to bring the sum up to date before others look at it."""
 PUT_BACK_SECONDS = 1.0
-"""How often at most a GPU's wishes are put back: somebody else may insist too."""
+"""How often at most a GPU's desired states are put back: somebody else may insist too."""
 
 PROGRESS_SECONDS = 1.0
 """How often at most an entry is written that tells of progress only, for all agents see it."""
@@ -138,7 +138,7 @@ class LayoutController:
         """The GPUs of the node by the names of their objects."""
         self._looks: dict[Key, _Look] = {}
         self._holders: dict[Key, tuple[int, ...]] = {}
-        """The processes that speak against a wish, as the look that goes on finds them."""
+        """The processes that speak against a desired state, as the look that goes on finds them."""
         self._began: dict[Key, float] = {}
         self._put_back: dict[Key, float] = {}
         self._told: dict[Key, float] = {}
@@ -220,14 +220,14 @@ class LayoutController:
         )
 
     def _against(
-        self, key: Key, layout: VGPULayout, wish: LayoutWish, objects: Objects, has: str
+        self, key: Key, layout: VGPULayout, desired: DesiredLayout, objects: Objects, has: str
     ) -> tuple[Refusal, ...]:
         """Who else owns the GPU. `has`: the layout that has it, or is to get it."""
         if has != key.layout and not layout.spec.dry_run:
             return (GpuOwnedByLayout(key.gpu, has),)
         asked = Counter(one.asks for one in objects.vgpus if one.asks is not None)
         # A trial is taken for one of the layout that owns the GPU.
-        if self._is_owned(key.gpu, has) or layout.spec.take_over or not replaces(wish, asked):
+        if self._is_owned(key.gpu, has) or layout.spec.take_over or not replaces(desired, asked):
             return ()
         single = tuple(one.name for one in objects.vgpus if one.asks is not None)
         return (OwnedByVgpuDevices(key.gpu, tuple(sorted(asked.items())), single),)
@@ -282,25 +282,25 @@ class LayoutController:
         found, stored = self._found[key.gpu], self._lower.stored(key.gpu)
         if lag := self._lower.lag(stored):
             return None, Retry(lag)
-        objects, has = self._lower.wishes(stored), self._owner(key.gpu)
+        objects, has = self._lower.desired_states(stored), self._owner(key.gpu)
         blank = self._blank(key, layout, known, objects, has)
         names = named(found.gpu, found.functions)
-        wish = projection.wish(layout, found.gpu.address, names)
-        if not isinstance(wish, LayoutWish):
-            return projection.refused(blank, wish, layout), None
-        against = self._against(key, layout, wish, objects, has)
-        if not against and wish.shared:
+        desired = projection.desired(layout, found.gpu.address, names)
+        if not isinstance(desired, DesiredLayout):
+            return projection.refused(blank, desired, layout), None
+        against = self._against(key, layout, desired, objects, has)
+        if not against and desired.shared:
             claims, gpu = self._claims.store, found.gpu
             claimed = gpu_device.claimed_whole(claims, self._node, gpu)
             against = (claimed,) if claimed else ()
         if against:
             return projection.refused(blank, against, layout), None
-        if not layout.spec.dry_run and is_asked(wish, found, objects):
+        if not layout.spec.dry_run and is_asked(desired, found, objects):
             accepted = self._accepted(blank, layout)
-            if is_met(wish, found):
-                return projection.done(accepted, wish), None
+            if is_met(desired, found):
+                return projection.done(accepted, desired), None
             if not objects.refused:
-                return projection.handed_over(accepted, wish, found), None
+                return projection.handed_over(accepted, desired, found), None
         retry_fingerprint = (terms(layout), has, found, objects, blank.owner)
         look = self._looks.get(key)
         stands = (
@@ -315,7 +315,7 @@ class LayoutController:
             if not acquired:
                 return None, None
             self._holders.pop(key, None)
-            entry, again = await self._look(_Case(key, layout, known, stored, blank), wish)
+            entry, again = await self._look(_Case(key, layout, known, stored, blank), desired)
         if entry is not None and again is not None:
             held_by = self._holders.pop(key, ())
             self._looks[key] = _Look(retry_fingerprint, entry, _now() + again.after, held_by)
@@ -355,19 +355,19 @@ class LayoutController:
             owner=owner_words(layout.metadata.name, single=False),
         )
 
-    async def _look(self, case: _Case, wish: LayoutWish) -> Outcome:
-        """Judge the wish by a closer look, and write the next stage of it."""
+    async def _look(self, case: _Case, desired: DesiredLayout) -> Outcome:
+        """Judge the desired state by a closer look, and write the next stage of it."""
         key, layout, known, stored, blank = case
-        address = wish.gpu.address
+        address = desired.gpu.address
         situation = await observe(self._context.hardware, self._node, [address])
-        decision = plan_wish(wish, situation)
+        decision = plan_desired(desired, situation)
         retry = Retry(RETRY_SECONDS)
         if layout.spec.dry_run:
             has = self._owner(key.gpu)
             owning = has if self._is_owned(key.gpu, has) else ""
             entry = projection.planned(blank, decision, layout, owning)
             gpu = self._found[key.gpu].gpu
-            fits = fits_afterwards(wish.gpu, gpu, situation) if entry.steps else {}
+            fits = fits_afterwards(desired.gpu, gpu, situation) if entry.steps else {}
             return msgspec.structs.replace(entry, fits_afterwards=fits), retry
         if refusals := refusals_of(decision):
             self._holders[key] = processes_of(refusals)
@@ -375,9 +375,9 @@ class LayoutController:
         accepted = projection.is_accepted(layout, known)
         if blank.final:
             return projection.possible_now(blank, layout), retry
-        blank, objects = self._accepted(blank, layout), self._lower.wishes(stored)
+        blank, objects = self._accepted(blank, layout), self._lower.desired_states(stored)
         seen = projection.found(situation.inventory, address, situation.gpus.get(address))
-        stage = next_stage(wish, decision if isinstance(decision, Plan) else None, seen, objects)
+        stage = next_stage(desired, decision if isinstance(decision, Plan) else None, seen, objects)
         steps = projection.plan_steps(decision)
         entry = projection.in_progress(blank, stage.waiting, steps, objects)
         if not stage.writes:
@@ -394,13 +394,13 @@ class LayoutController:
         if back:
             self._put_back[key] = _now()
         ids = {one.name: one.id for one in seen.modes.profiles} if seen.modes else {}
-        wishes = self._lower.patches(stored, stage, ids)
+        desired_states = self._lower.patches(stored, stage, ids)
         if not accepted:
             # Nothing is written of a layout of which a part is refused.
-            if refusal := await self._lower.write(wishes, dry_run=True):
+            if refusal := await self._lower.write(desired_states, dry_run=True):
                 return projection.refused(case.blank, (refusal,), layout), retry
             await self._status.tell(layout, key.gpu, entry)
-        refusal = await self._lower.write(wishes, back_for=key.layout if back else "")
+        refusal = await self._lower.write(desired_states, back_for=key.layout if back else "")
         return (
             (entry, None)
             if refusal is None
@@ -413,11 +413,12 @@ class LayoutController:
         return now is None or terms(now) != terms(layout)
 
     def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
-        """Whether anything was wished anew while we looked."""
+        """Whether anything was desired anew while we looked."""
         return (
             self._is_outdated(layout)
             or self._owner(key.gpu) != key.layout
-            or self._lower.wishes(self._lower.stored(key.gpu)) != self._lower.wishes(stored)
+            or self._lower.desired_states(self._lower.stored(key.gpu))
+            != self._lower.desired_states(stored)
         )
 
     def _say(self, layout: VGPULayout, entry: LayoutGpu, seconds: float) -> None:
@@ -451,7 +452,7 @@ def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
 
 
 def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
-    """Whether the present wish of a layout was refused for good."""
+    """Whether the present desired state of a layout was refused for good."""
     generation = layout.metadata.generation
     return known is not None and known.final and known.observed_generation == generation
 

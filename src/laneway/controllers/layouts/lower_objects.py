@@ -1,9 +1,9 @@
 """The objects below a layout: those of one GPU, its GPU instances and its functions.
 
-Their controllers carry them out. A layout only changes what they wish, each by a merge patch that
-holds only if nobody has changed the object since it was decided about. Admission judges it like the
-wish of a person: a VM that does not run may name a device that would go, which nobody
-can see on the node.
+Their controllers carry them out. A layout only changes what they ask for, each by a merge patch
+that holds only if nobody has changed the object since it was decided about. Admission judges it
+like the desired state of a person: a VM that does not run may name a device that would go, which
+nobody can see on the node.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LowerObjects:
         }
         return Stored(self.gpus.store.get(gpu), self.migs.store.get(gpu), vgpus)
 
-    def wishes(self, stored: Stored) -> Objects:
+    def desired_states(self, stored: Stored) -> Objects:
         """What they ask for."""
         return projection.objects(self._node, stored.gpu, stored.mig, stored.vgpus.values())
 
@@ -82,30 +82,30 @@ class LowerObjects:
         )
 
     def patches(self, stored: Stored, stage: Stage, ids: Mapping[str, int]) -> Patches:
-        """The wishes of a stage in the order in which they are to be written.
+        """The desired states of a stage in the order in which they are to be written.
 
         `ids`: of GPU instance profiles.
         """
-        wishes: list[tuple[Any, dict[str, Any]]] = [
+        desired_states: list[tuple[Any, dict[str, Any]]] = [
             (stored.vgpus[name], projection.vgpu_patch(profile)) for name, profile in stage.vgpus
         ]
         if stage.gpu is not None and stored.gpu is not None:
-            wishes.append((stored.gpu, projection.gpu_patch(stage.gpu)))
+            desired_states.append((stored.gpu, projection.gpu_patch(stage.gpu)))
         if stage.mig is not None and stored.mig is not None:
-            wishes.append((stored.mig, projection.mig_patch(stored.mig, stage.mig, ids)))
-        return wishes
+            desired_states.append((stored.mig, projection.mig_patch(stored.mig, stage.mig, ids)))
+        return desired_states
 
     async def write(
         self, patches: Patches, *, back_for: str = "", dry_run: bool = False
     ) -> UpdateRejected | None:
-        """Write the wishes one after the other; why one was refused.
+        """Write the desired states one after the other; why one was refused.
 
-        `back_for`: the layout whose wishes are put back, if so. `dry_run`: only ask whether they
-        would be refused.
+        `back_for`: the layout whose desired states are put back, if so. `dry_run`: only ask whether
+        they would be refused.
         """
         for one, spec in patches:
             try:
-                await self._wish(one, spec, back_for, dry_run=dry_run)
+                await self._desired(one, spec, back_for, dry_run=dry_run)
             except (ForbiddenError, InvalidError) as error:
                 kind = served(type(one)).kind
                 return UpdateRejected(
@@ -113,7 +113,7 @@ class LowerObjects:
                 )
         return None
 
-    async def _wish(
+    async def _desired(
         self, stored: Any, spec: dict[str, Any], back_for: str, *, dry_run: bool
     ) -> None:
         resource = served(type(stored))

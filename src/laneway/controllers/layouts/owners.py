@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from laneway.api import VGPULayout
 from laneway.controllers.devices.layout import claimant, claims, owns
-from laneway.core.layout.wish import Claimant, owner, owner_words
+from laneway.core.layout.desired import Claimant, owner, owner_words
 from laneway.kube.informer import Informer
 
 

@@ -1,9 +1,9 @@
 """Whether a layout still asks for a GPU, as the API server has it now.
 
 Each kind has a watch of its own, and none waits for another: who deletes a layout and then changes
-a wish below it may be heard of in the other order. So before anything is wished for a layout, the
-server is asked. That is late enough: what the wish is about was read before, and the write holds
-only if nobody has changed that since.
+a desired state below it may be heard of in the other order. So before anything is desired for a
+layout, the server is asked. That is late enough: what the desired state is about was read before,
+and the write holds only if nobody has changed that since.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from laneway.api import CoreNode, VGPULayout
 from laneway.controllers.devices.layout import selection
 from laneway.controllers.layouts.status import LAYOUTS
-from laneway.core.layout.wish import selects_node
+from laneway.core.layout.desired import selects_node
 from laneway.kube.client import Client
 from laneway.kube.resource import Resource, T, served
 

@@ -8,7 +8,7 @@ A GPU is asked again when its driver, its virtual functions or their lists of pr
 and then been quiet for a moment, and now and then. It is not asked while a plan is carried out on
 it: who asks is a client of the GPU, and a change of mode fails while there is one. A GPU that gives
 no answer keeps none, so that nothing is decided by what may no longer be; it is asked again after
-a pause that grows, for whatever is wished of it waits for the answer.
+a pause that grows, for whatever is desired of it waits for the answer.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Observer:
         """Like `rescan`, when nothing but the vGPUs of a GPU can have changed.
 
         Listeners are told at once, which is little work then, so that whoever asked comes before
-        all that follows from it: somebody waits for the answer to a wish.
+        all that follows from it: somebody waits for the answer to a desired state.
         """
         async with self._scanning:
             if self.inventory is None:

@@ -20,7 +20,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.cluster.caches import VGPUS, Vgpu
-from laneway.controllers.devices.wishes import IN_PROGRESS
+from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core import keys, names
 from laneway.core.pci import PciAddress
 from laneway.core.reasons.former import renamed
@@ -120,7 +120,7 @@ def _layout(one: VGPULayout, nodes: Collection[str]) -> Thing | None:
         node=" ".join(spoken_of),
         stage=Stage.LAYOUT,
         way="delete",
-        wished=one.metadata.deletion_timestamp is None,
+        desired=one.metadata.deletion_timestamp is None,
         present=True,
         elsewhere=tuple(node for node in spoken_of if nodes and node not in nodes),
     )
@@ -134,7 +134,7 @@ def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) 
         node=one.spec.node_name,
         stage=Stage.DEVICE,
         way="delete",
-        wished=meta.deletion_timestamp is None,
+        desired=meta.deletion_timestamp is None,
         present=True,
         holder=_holder(one.status.allocation),
         words=_words(one.status.conditions),
@@ -150,7 +150,7 @@ def _stick(one: USBDeviceClaim) -> Thing:
         node=one.status.node_name,
         stage=Stage.DEVICE,
         way="delete",
-        wished=one.metadata.deletion_timestamp is None,
+        desired=one.metadata.deletion_timestamp is None,
         present=True,
         holder=_holder(one.status.allocation),
         words=_words(one.status.conditions),
@@ -159,7 +159,7 @@ def _stick(one: USBDeviceClaim) -> Thing:
 
 def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
     meta, status = one.metadata, one.status
-    wished = one.spec.enabled
+    desired = one.spec.enabled
     there = status.vgpu_status == VGPU_CONFIGURED
     return Thing(
         kind="VGPUDevice",
@@ -167,8 +167,8 @@ def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
         node=one.spec.node_name or meta.labels.get(keys.LABEL_NODE, ""),
         stage=Stage.DEVICE,
         way="disable",
-        wished=wished,
-        present=there and not _is_foreign(wished, status.conditions),
+        desired=desired,
+        present=there and not _is_foreign(desired, status.conditions),
         answered=_answered(one),
         holder=_holder(status.allocation),
         words=_words(status.conditions),
@@ -178,35 +178,35 @@ def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
 
 def _mig(one: MigConfiguration) -> Thing:
     there = any(profile.vgpu_ids for profile in one.status.profile_status)
-    return _of_card(one, Stage.MIG, wished=one.spec.enabled, there=there)
+    return _of_card(one, Stage.MIG, desired=one.spec.enabled, there=there)
 
 
 def _gpu(one: SRIOVGPUDevice) -> Thing:
     there = bool(one.status.vf_addresses)
-    return _of_card(one, Stage.FUNCTIONS, wished=one.spec.enabled, there=there)
+    return _of_card(one, Stage.FUNCTIONS, desired=one.spec.enabled, there=there)
 
 
 def _network(one: SRIOVNetworkDevice) -> Thing:
     there = bool(one.status.vf_addresses)
-    return _of_card(one, Stage.FUNCTIONS, wished=one.spec.num_vfs > 0, there=there)
+    return _of_card(one, Stage.FUNCTIONS, desired=one.spec.num_vfs > 0, there=there)
 
 
 def _of_card(
     one: MigConfiguration | SRIOVGPUDevice | SRIOVNetworkDevice,
     stage: Stage,
     *,
-    wished: bool,
+    desired: bool,
     there: bool,
 ) -> Thing:
-    """What a card is divided into, which is wished by an object of the card's name."""
+    """What a card is divided into, which is desired by an object of the card's name."""
     return Thing(
         kind=type(one).__name__,
         name=one.metadata.name,
         node=one.spec.node_name or one.metadata.labels.get(keys.LABEL_NODE, ""),
         stage=stage,
         way="disable",
-        wished=wished,
-        present=there and not _is_foreign(wished, one.status.conditions),
+        desired=desired,
+        present=there and not _is_foreign(desired, one.status.conditions),
         answered=_answered(one),
         words=_words(one.status.conditions),
         card=one.metadata.name,
@@ -226,9 +226,9 @@ def _answered(one: Any) -> bool:
     return ready is not None and ready.observed_generation >= one.metadata.generation
 
 
-def _is_foreign(wished: bool, conditions: Sequence[Condition]) -> bool:
+def _is_foreign(desired: bool, conditions: Sequence[Condition]) -> bool:
     ready = find_condition(conditions, "Ready")
-    return not wished and ready is not None and renamed(ready.reason) in _FOREIGN
+    return not desired and ready is not None and renamed(ready.reason) in _FOREIGN
 
 
 def _words(conditions: Sequence[Condition]) -> str:

@@ -1,6 +1,6 @@
-"""Carries out the wishes of SRIOVGPUDevices: the virtual functions and the mode of each GPU.
+"""Carries out the specs of SRIOVGPUDevices: the virtual functions and the mode of each GPU.
 
-A GPU keeps its virtual functions and its mode as long as a vGPU is wished on it, whether or not
+A GPU keeps its virtual functions and its mode as long as a vGPU is desired on it, whether or not
 there is room for it now. A MigConfiguration that asks for GPU instances speaks for the mode where
 the GPU's own object leaves it open. A GPU that is claimed as a whole PCI device is not shared:
 whoever came first has it, and what is there decides who that was.
@@ -31,8 +31,9 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
+from laneway.core.desired_vfs import incomplete
+from laneway.core.gpu.desired import DesiredMode, judge, pending, plan_mode
 from laneway.core.gpu.modes import Mode
-from laneway.core.gpu.wish import ModeWish, judge, pending, plan_mode
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
@@ -40,7 +41,6 @@ from laneway.core.refusals import GpuClaimed, NoGpuInstances, NoSriov, Refusal, 
 from laneway.core.situation import Situation
 from laneway.core.sriov import vf_count
 from laneway.core.usability import ReasonKind
-from laneway.core.vf_wish import incomplete
 from laneway.core.vgpu.offer import lacking
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -51,7 +51,7 @@ from laneway.kube.informer import Informer
 log = logging.getLogger(__name__)
 
 
-class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
+class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
     """The publisher of SRIOVGPUDevices, which also acts on them."""
 
     def __init__(
@@ -75,7 +75,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         self._pcis = pcis
         self._owners = owners
         self._settled: set[PciAddress] = set()
-        """GPUs that have been as wished since the boot."""
+        """GPUs that have been as desired since the boot."""
 
     async def run(self) -> None:
         self._vgpus.subscribe(self._vgpu_changed)
@@ -86,12 +86,12 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         await super().run()
 
     def pending(self, address: PciAddress) -> str:
-        """What is still to be done for a GPU's own wish, in words; empty when nothing is."""
+        """What is still to be done for a GPU's own spec, in words; empty when nothing is."""
         name = self._name(address)
         stored = self.informer.store.get(name)
         if stored is None or name not in self.wanted or self.wrong_device(stored):
             return ""
-        return pending(self.wish(stored, self.wanted[name]), self.inventory)
+        return pending(self.desired(stored, self.wanted[name]), self.inventory)
 
     def _keep(self, stored: SRIOVGPUDevice, inventory: Inventory) -> bool:
         return gpu.keep(stored, inventory) or self.context.identity.awaits(stored)
@@ -118,7 +118,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
     async def write_status(
         self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
     ) -> SRIOVGPUDevice:
-        """Send what is different, for which card the wish is, and who configures its vGPUs."""
+        """Send what is different, for which card the spec is, and who configures its vGPUs."""
         if isinstance(status, SRIOVGPUDeviceStatus):
             name, single = stored.metadata.name, bool(self._enabled(stored.metadata.name))
             owner = self._owners.words(name, single=single, stored=stored.status.owner)
@@ -145,20 +145,20 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         retry = await super().report(stored)
         name = stored.metadata.name
         if name in self.wanted and not self.wrong_device(stored):
-            wish = self.wish(stored, self.wanted[name])
-            if isinstance(judge(wish, self.inventory), Satisfied):
-                self._remember(wish.address)
+            desired = self.desired(stored, self.wanted[name])
+            if isinstance(judge(desired, self.inventory), Satisfied):
+                self._remember(desired.address)
         return retry
 
-    def wish(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> ModeWish:
+    def desired(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> DesiredMode:
         configuration = self._migs.store.get(stored.metadata.name)
         modes = self.inventory.modes.get(PciAddress.parse(shown.spec.address))
         # Whoever asks a card without MIG for GPU instances is told so by that object.
         able = modes is None or modes.mig is not None
-        wished = configuration is not None and _wishes(configuration, shown.spec.address)
-        mig_wished = able and wished
+        desired = configuration is not None and _desired_states(configuration, shown.spec.address)
+        mig_desired = able and desired
         as_booted = self._is_as_booted(PciAddress.parse(shown.spec.address))
-        return gpu.wish(stored, shown, mig_wished=mig_wished, as_booted=as_booted)
+        return gpu.desired(stored, shown, mig_desired=mig_desired, as_booted=as_booted)
 
     def _is_as_booted(self, address: PciAddress) -> bool:
         if address in self._settled:
@@ -169,7 +169,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
             return False  # Whether the node was booted cannot be told; plans say why.
 
     def _remember(self, address: PciAddress) -> None:
-        """Remember that a GPU is as it was wished, in this boot."""
+        """Remember that a GPU is as it was desired, in this boot."""
         if address not in self._settled:
             state = self.context.hardware.state
             try:
@@ -180,42 +180,42 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
                 return
             self._settled.add(address)
 
-    def settled(self, wish: ModeWish) -> Satisfied | tuple[Refusal, ...] | None:
-        claimed = self._claim(wish.address)
-        if claimed is not None and (wish.enabled or wish.mode != Mode.PASSTHROUGH):
+    def settled(self, desired: DesiredMode) -> Satisfied | tuple[Refusal, ...] | None:
+        claimed = self._claim(desired.address)
+        if claimed is not None and (desired.enabled or desired.mode != Mode.PASSTHROUGH):
             return (claimed,)
-        settled = judge(wish, self.inventory)
+        settled = judge(desired, self.inventory)
         if not isinstance(settled, Satisfied):
             return settled
-        wrong = incomplete(wish.address, self.inventory) or self._lacking(wish)
+        wrong = incomplete(desired.address, self.inventory) or self._lacking(desired)
         return (wrong,) if wrong else settled
 
-    def retry_fingerprint(self, wish: ModeWish) -> RetryFingerprint:
-        return *super().retry_fingerprint(wish), self._enabled(self._name(wish.address))
+    def retry_fingerprint(self, desired: DesiredMode) -> RetryFingerprint:
+        return *super().retry_fingerprint(desired), self._enabled(self._name(desired.address))
 
     # ----------------------------------------------------------------------------- what is done
 
-    def decide(self, wish: ModeWish, situation: Situation) -> Decision:
-        decision = plan_mode(wish, situation)
+    def decide(self, desired: DesiredMode, situation: Situation) -> Decision:
+        decision = plan_mode(desired, situation)
         if isinstance(decision, Satisfied):
             return decision
         # Without functions there is nothing that vGPUs could lose, and what was lost comes back.
-        name = self._name(wish.address)
-        wished = self._enabled(name) if wish.explicit and self._shared(wish) else ()
-        if not wished:
+        name = self._name(desired.address)
+        enabled = self._enabled(name) if desired.explicit and self._shared(desired) else ()
+        if not enabled:
             return decision
         # What the functions of these carry is not told again; who uses them is.
-        decision = plan_mode(wish, self._without(wished, situation))
-        against = (VgpusEnabled(str(wish.address), wished), *refusals_of(decision))
+        decision = plan_mode(desired, self._without(enabled, situation))
+        against = (VgpusEnabled(str(desired.address), enabled), *refusals_of(decision))
         return conclude(against, ())
 
-    def operation_names(self, name: str, wish: ModeWish) -> OperationNames:
-        if wish.enabled == self._shared(wish):
-            wanted = wish.mode or "what its MigConfiguration needs"
+    def operation_names(self, name: str, desired: DesiredMode) -> OperationNames:
+        if desired.enabled == self._shared(desired):
+            wanted = desired.mode or "what its MigConfiguration needs"
             return OperationNames(
                 "set-gpu-mode", "ModeChanged", f"SRIOVGPUDevice {name} asks for mode {wanted}"
             )
-        if wish.enabled:
+        if desired.enabled:
             return OperationNames("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")
         return OperationNames("disable-gpu", "Disabled", f"SRIOVGPUDevice {name} is disabled")
 
@@ -224,32 +224,32 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self.node, address)
 
-    def _shared(self, wish: ModeWish) -> bool:
+    def _shared(self, desired: DesiredMode) -> bool:
         """Whether the GPU has virtual functions."""
-        function = self.inventory.function(wish.address)
+        function = self.inventory.function(desired.address)
         return function is not None and bool(vf_count(function))
 
-    def _without(self, wished: Collection[str], situation: Situation) -> Situation:
+    def _without(self, desired: Collection[str], situation: Situation) -> Situation:
         """The situation without the vGPUs on the functions of these VGPUDevices."""
         vgpus = tuple(
-            replace(one, configured=None) if self._name(one.address) in wished else one
+            replace(one, configured=None) if self._name(one.address) in desired else one
             for one in situation.inventory.vgpus
         )
         return replace(situation, inventory=replace(situation.inventory, vgpus=vgpus))
 
-    def _lacking(self, wish: ModeWish) -> Refusal | None:
-        """Why the GPU has nothing to offer although it is as wished."""
-        function, inventory = self.inventory.function(wish.address), self.inventory
+    def _lacking(self, desired: DesiredMode) -> Refusal | None:
+        """Why the GPU has nothing to offer although it is as desired."""
+        function, inventory = self.inventory.function(desired.address), self.inventory
         if function is None:
             return None
         found = lacking(
             function,
-            inventory.vgpus_of(wish.address),
-            inventory.modes.get(wish.address),
+            inventory.vgpus_of(desired.address),
+            inventory.modes.get(desired.address),
             inventory.nvidia_driver,
         )
         # Its MigConfiguration tells what it makes, and what it cannot.
-        return None if isinstance(found, NoGpuInstances) and wish.mig_wished else found
+        return None if isinstance(found, NoGpuInstances) and desired.mig_desired else found
 
     def _claim(self, address: PciAddress) -> GpuClaimed | None:
         """Who has claimed a GPU that is not shared."""
@@ -259,7 +259,7 @@ class GpuController(CardController[SRIOVGPUDevice, ModeWish]):
         return gpu.claimed_whole(self._claims.store, self.node, function)
 
     def _enabled(self, name: str) -> tuple[str, ...]:
-        """The VGPUDevices of a GPU on which a vGPU is wished."""
+        """The VGPUDevices of a GPU on which a vGPU is desired."""
         stored = (one for one in self._vgpus.store if one.spec.enabled)
         return tuple(
             sorted(one.metadata.name for one in stored if parent_name(one, self.node) == name)
@@ -315,6 +315,6 @@ def _counts(vgpu: VGPUDevice | None) -> tuple[bool, bool] | None:
     return (vgpu.spec.enabled, vgpu.status.observed_generation > 0) if vgpu else None
 
 
-def _wishes(configuration: MigConfiguration, address: str) -> bool:
+def _desired_states(configuration: MigConfiguration, address: str) -> bool:
     """Whether a MigConfiguration asks for GPU instances on this GPU."""
     return mig.asks(configuration) and configuration.spec.gpu_address == address

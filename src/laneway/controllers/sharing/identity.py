@@ -1,10 +1,10 @@
-"""For which card a wish was made, and whether that card is where the wish is.
+"""For which card a desired state was made, and whether that card is where the desired state is.
 
-A wish speaks of an address and is made for the card that sits there; `status.gpuUUID` of the GPU's
-object says which that was. Where another one is found, nothing is done about the wish: either it
-follows its card, or, once that is gone, somebody must say that it is meant for the new one. Any
-change of the GPU's spec in view of that answer says so. Where nothing is wished there is nothing to
-follow, and the card that is there is taken as it is.
+A desired state speaks of an address and is made for the card that sits there; `status.gpuUUID` of
+the GPU's object says which that was. Where another one is found, nothing is done about the desired
+state: either it follows its card, or, once that is gone, somebody must say that it is meant for the
+new one. Any change of the GPU's spec in view of that answer says so. Where nothing is desired there
+is nothing to follow, and the card that is there is taken as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import CardReplaced, reason_of
-from laneway.core.renumbering import Move, Wish, Wished, moves
+from laneway.core.renumbering import DesiredOn, DesiredState, Move, moves
 from laneway.kube.informer import Informer
 
 Stored = SRIOVGPUDevice | VGPUDevice | MigConfiguration
@@ -63,14 +63,14 @@ class Identity:
         return gpu_of(stored) in self.moving
 
     def other(self, stored: Any) -> CardReplaced | None:
-        """What is wrong where another card than the wish is meant for sits in its place."""
+        """What is wrong where another card than the spec is meant for sits in its place."""
         address = gpu_of(stored)
         own = self._gpus.store.get(names.pci_object_name(self._node, address)) if address else None
         if address is None or own is None:
             return None
         meant, found = _meant(own), self._inventory.identities.get(address, "")
         place = self._places.get(meant)
-        if meant in ("", found) or not self.is_wished(own):
+        if meant in ("", found) or not self.is_desired(own):
             return None
         # The driver does not know a card before it is asked something, and then it nearly always
         # does. One that stays unknown is taken for the one that was there.
@@ -79,7 +79,7 @@ class Identity:
         return CardReplaced(str(address), meant, found, str(place) if place else "")
 
     def card(self, stored: SRIOVGPUDevice) -> str:
-        """The card for which everything is meant that is wished of a GPU."""
+        """The card for which everything is meant that is desired of a GPU."""
         if self.other(stored):
             return stored.status.gpu_uuid
         address = gpu_of(stored)
@@ -87,15 +87,15 @@ class Identity:
         return found or stored.status.gpu_uuid
 
     def awaits(self, stored: SRIOVGPUDevice) -> bool:
-        """Whether a wish may still follow its card, although nothing is in its place."""
+        """Whether a desired state may still follow its card, although nothing is in its place."""
         meant = _meant(stored)
         known = meant in self._places or bool(self._untold())
-        return bool(meant) and known and self.is_wished(stored)
+        return bool(meant) and known and self.is_desired(stored)
 
     # -------------------------------------------------------------------------------- what moves
 
     def moves(self) -> tuple[Move, ...]:
-        """The cards whose wishes are to follow them now."""
+        """The cards whose desired states are to follow them now."""
         own = {
             address: stored
             for stored in self._gpus.store
@@ -103,11 +103,11 @@ class Identity:
         }
         if all(self._places.get(_meant(own[here]), here) == here for here in own):
             return ()  # As nearly always: asked with every change of an object.
-        wished = (Wished(here, _meant(own[here])) for here in own if self.is_wished(own[here]))
-        return moves(wished, self._inventory.identities, self._untold())
+        desired = (DesiredOn(here, _meant(own[here])) for here in own if self.is_desired(own[here]))
+        return moves(desired, self._inventory.identities, self._untold())
 
-    def wishes(self) -> list[Wish]:
-        """All that is wished of GPUs, and every GPU's object."""
+    def desired_states(self) -> list[DesiredState]:
+        """All that is desired of GPUs, and every GPU's object."""
         found = []
         for stored in (*self._gpus.store, *self._vgpus.store, *self._migs.store):
             address, gpu = self._own_address(stored), gpu_of(stored)
@@ -116,13 +116,13 @@ class Identity:
             match stored:
                 case SRIOVGPUDevice():
                     card = {"gpuUUID": _meant(stored)}
-                    found.append(Wish("SRIOVGPUDevice", gpu, address, _spec(stored), card))
+                    found.append(DesiredState("SRIOVGPUDevice", gpu, address, _spec(stored), card))
                 case VGPUDevice() if stored.spec.enabled or stored.spec.vgpu_type_name:
                     profile, placement = last(stored)
                     ran = {"lastTypeName": profile, "lastPlacement": placement} if profile else {}
-                    found.append(Wish("VGPUDevice", gpu, address, _spec(stored), ran))
-                case MigConfiguration() if mig.is_wish(stored):
-                    found.append(Wish("MigConfiguration", gpu, address, _spec(stored)))
+                    found.append(DesiredState("VGPUDevice", gpu, address, _spec(stored), ran))
+                case MigConfiguration() if mig.is_desired_state(stored):
+                    found.append(DesiredState("MigConfiguration", gpu, address, _spec(stored)))
         return found
 
     # ----------------------------------------------------------------------------------- look-ups
@@ -133,13 +133,13 @@ class Identity:
         functions = self._inventory.functions
         return [one.address for one in functions if one.sriov_gpu and one.address not in known]
 
-    def is_wished(self, gpu: SRIOVGPUDevice) -> bool:
-        """Whether anything is wished of a GPU or on it."""
+    def is_desired(self, gpu: SRIOVGPUDevice) -> bool:
+        """Whether anything is desired of a GPU or on it."""
         configuration = self._migs.store.get(gpu.metadata.name)
         return (
             gpu.spec.enabled
             or gpu.spec.mode != ""
-            or (configuration is not None and mig.is_wish(configuration))
+            or (configuration is not None and mig.is_desired_state(configuration))
             or any(
                 vgpu.spec.enabled and vgpu.spec.parent_gpu_device_address == gpu.spec.address
                 for vgpu in self._vgpus.store
@@ -170,11 +170,11 @@ def gpu_of(stored: Any) -> PciAddress | None:
 
 
 def _meant(stored: SRIOVGPUDevice) -> str:
-    """The card that the wishes were made for; empty where they are for whichever is there."""
+    """The card that the specs were made for; empty where they are for whichever is there."""
     answer = find_condition(stored.status.conditions, "Ready")
     told = answer is not None and renamed(answer.reason) == reason_of(CardReplaced)
     if told and stored.status.observed_generation != stored.metadata.generation:
-        return ""  # Told that there is another card, somebody has changed the wish.
+        return ""  # Told that there is another card, somebody has changed the desired state.
     return stored.status.gpu_uuid
 
 

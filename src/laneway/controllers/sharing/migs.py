@@ -1,10 +1,10 @@
-"""Carries out the wishes of MigConfigurations: the GPU instances of cards in MIG mode.
+"""Carries out the desired states of MigConfigurations: the GPU instances of cards in MIG mode.
 
 MIG mode itself belongs to the GPU's own object, and so does the switch of its functions, which
-destroys instances; so instances are made only once that object's wish is met, and vGPUs, which
-live in them, only after that. An object exists for every GPU that is in MIG mode, is to be in it,
-or has a wish for instances. It goes with the GPU's own object; one that is lost is made anew, and
-asks for what there is.
+destroys instances; so instances are made only once that object's desired state is met, and vGPUs,
+which live in them, only after that. An object exists for every GPU that is in MIG mode, is to be in
+it, or has a desired state for instances. It goes with the GPU's own object; one that is lost is
+made anew, and asks for what there is.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from laneway.controllers.acting import (
 )
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.family import Family
-from laneway.controllers.devices.wishes import in_words
+from laneway.controllers.devices.outcome import in_words
 from laneway.core import names
 from laneway.core.decision import Decision
 from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
-from laneway.core.mig.wish import MigWish, decide, is_complete, judge
+from laneway.core.mig.desired import DesiredMig, decide, is_complete, judge
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
@@ -52,7 +52,7 @@ from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
 
-class MigController(ActingController[MigConfiguration, MigWish]):
+class MigController(ActingController[MigConfiguration, DesiredMig]):
     """The publisher of MigConfigurations, which also acts on them."""
 
     def __init__(
@@ -83,16 +83,16 @@ class MigController(ActingController[MigConfiguration, MigWish]):
         stored = self.informer.store.get(names.pci_object_name(self.node, address))
         if stored is None or self.wrong_device(stored):
             return ""
-        wish = self.wish(stored, self._shown(stored.metadata.name))
-        settled = self.settled(wish)
+        desired = self.desired(stored, self._shown(stored.metadata.name))
+        settled = self.settled(desired)
         if settled is None:
             return "its GPU instances are being changed."
         if isinstance(settled, Satisfied):
             return ""
         if all(isinstance(one, UnmanagedInstances | ExtraInstances) for one in settled):
-            return "" if is_complete(wish, self.inventory) else in_words(settled)
+            return "" if is_complete(desired, self.inventory) else in_words(settled)
         goes = any(isinstance(one, DeviceHeld) for one in settled)
-        return in_words(settled) if wish.enabled or goes else ""
+        return in_words(settled) if desired.enabled or goes else ""
 
     # ------------------------------------------------------------------------ what there is to be
 
@@ -102,7 +102,7 @@ class MigController(ActingController[MigConfiguration, MigWish]):
         for name, shown in mig.shown(inventory, node).items():
             gpu, stored = self._gpus.store.get(name), self.informer.store.get(name)
             chosen = gpu is not None and gpu.spec.mode in (Mode.MIG, Mode.MIG_BACKED)
-            if modes[name].mig or chosen or (stored is not None and mig.is_wish(stored)):
+            if modes[name].mig or chosen or (stored is not None and mig.is_desired_state(stored)):
                 wanted[name] = shown
         return wanted
 
@@ -150,33 +150,33 @@ class MigController(ActingController[MigConfiguration, MigWish]):
     def address(self, stored: MigConfiguration) -> str:
         return stored.spec.gpu_address
 
-    def wish(self, stored: MigConfiguration, shown: MigConfiguration) -> MigWish:
-        return mig.wish(stored, shown)
+    def desired(self, stored: MigConfiguration, shown: MigConfiguration) -> DesiredMig:
+        return mig.desired(stored, shown)
 
-    def card(self, wish: MigWish) -> PciAddress:
-        return wish.address
+    def card(self, desired: DesiredMig) -> PciAddress:
+        return desired.address
 
-    def retry_fingerprint(self, wish: MigWish) -> RetryFingerprint:
-        inventory, gpu = self.inventory, wish.address
+    def retry_fingerprint(self, desired: DesiredMig) -> RetryFingerprint:
+        inventory, gpu = self.inventory, desired.address
         vgpus = tuple((one.address, one.configured) for one in inventory.vgpus_of(gpu))
         function = inventory.function(gpu)
         driver = function.driver if function else None
         told = inventory.modes.get(gpu), inventory.unasked.get(gpu)
-        return wish.enabled, wish.requested, driver, told, vgpus, self._preparing(gpu)
+        return desired.enabled, desired.requested, driver, told, vgpus, self._preparing(gpu)
 
-    def settled(self, wish: MigWish) -> Satisfied | tuple[Refusal, ...] | None:
-        return judge(wish, self.inventory, preparing=self._preparing(wish.address))
+    def settled(self, desired: DesiredMig) -> Satisfied | tuple[Refusal, ...] | None:
+        return judge(desired, self.inventory, preparing=self._preparing(desired.address))
 
-    async def plan(self, wish: MigWish) -> Decision:
-        situation = await observe(self.context.hardware, self.node, [wish.address])
-        decision = decide(wish, situation, preparing=self._preparing(wish.address))
+    async def plan(self, desired: DesiredMig) -> Decision:
+        situation = await observe(self.context.hardware, self.node, [desired.address])
+        decision = decide(desired, situation, preparing=self._preparing(desired.address))
         if isinstance(decision, Satisfied):
             # Somebody else has been quicker, and the driver tells of instances only when asked.
-            await self.context.observer.rescan(wish.address)
+            await self.context.observer.rescan(desired.address)
         return decision
 
-    def operation_names(self, name: str, wish: MigWish) -> OperationNames:
-        if wish.enabled:
+    def operation_names(self, name: str, desired: DesiredMig) -> OperationNames:
+        if desired.enabled:
             why = f"MigConfiguration {name} requests GPU instances"
             return OperationNames("configure-mig", "Configured", why)
         return OperationNames("remove-mig", "Removed", f"MigConfiguration {name} is disabled")

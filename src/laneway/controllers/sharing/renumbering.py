@@ -1,10 +1,10 @@
-"""Has wishes follow their cards to other addresses, before anybody acts on them.
+"""Has desired states follow their cards to other addresses, before anybody acts on them.
 
-A node boots with a card in another slot: its objects speak of the old address. What is wished there
-is written to the objects of the new names, and what nothing takes the place of is removed; GPU and
-vGPUs then come back by their own controllers. This is done at the start, between the first scan and
-the first decision, and again whenever a scan shows such a move, which it first can once the driver
-has been loaded. Meanwhile nothing is done about the GPUs concerned.
+A node boots with a card in another slot: its objects speak of the old address. What is desired
+there is written to the objects of the new names, and what nothing takes the place of is removed;
+GPU and vGPUs then come back by their own controllers. This is done at the start, between the first
+scan and the first decision, and again whenever a scan shows such a move, which it first can once
+the driver has been loaded. Meanwhile nothing is done about the GPUs concerned.
 
 All writes are journalled on the node before the first one, and struck out card by card. Each can be
 repeated, so an agent that was killed between any two does those of that card once more.
@@ -25,7 +25,7 @@ from laneway.controllers.written import PATIENCE_SECONDS, Written
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.renumbering import Gone, Kind, Move, Renumbering, Wish, carry
+from laneway.core.renumbering import DesiredState, Gone, Kind, Move, Renumbering, carry
 from laneway.host.attributes import describe
 from laneway.host.plans import moved
 from laneway.host.plans.files import StateError
@@ -77,7 +77,7 @@ class Renumberer:
         self._look()
 
     async def settle(self) -> None:
-        """Have all wishes where their cards are, as far as that can be now."""
+        """Have all desired states where their cards are, as far as that can be now."""
         try:
             begun = moved.read(self._state)
             if begun is not None:
@@ -119,12 +119,12 @@ class Renumberer:
 
     def _begin(self, moves: tuple[Move, ...]) -> Renumbering:
         """Journal what is to be done."""
-        carried = carry(moves, self._identity.wishes())
+        carried = carry(moves, self._identity.desired_states())
         gone = []
-        for wish in carried.gone:
-            stored = self._informers[wish.kind].store.get(self._name(wish.address))
+        for desired in carried.gone:
+            stored = self._informers[desired.kind].store.get(self._name(desired.address))
             if stored is not None:
-                gone.append(Gone(wish.kind, stored.metadata.name, stored.metadata.uid))
+                gone.append(Gone(desired.kind, stored.metadata.name, stored.metadata.uid))
         renumbering = Renumbering(moves, carried.put, tuple(gone), self._given_up(moves))
         with self._state.lock(ACTOR):
             moved.begin(self._state, renumbering)
@@ -135,7 +135,7 @@ class Renumberer:
         found = {}
         for move in moves:
             stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))
-            if stored and move.after not in sources and self._identity.is_wished(stored):
+            if stored and move.after not in sources and self._identity.is_desired(stored):
                 found[str(move.after)] = stored.status.gpu_uuid
         return found
 
@@ -144,11 +144,11 @@ class Renumberer:
         self._identity.moving |= _concerned(renumbering.moves)
         left = renumbering
         for move in renumbering.moves:
-            mine = [wish for wish in renumbering.put if wish.gpu == move.after]
-            for wish in sorted(mine, key=lambda wish: _ORDER.index(wish.kind)):
-                await self._put(wish)
+            mine = [desired for desired in renumbering.put if desired.gpu == move.after]
+            for desired in sorted(mine, key=lambda desired: _ORDER.index(desired.kind)):
+                await self._put(desired)
             # What somebody changes from now on is not to be changed back.
-            rest = tuple(wish for wish in left.put if wish.gpu != move.after)
+            rest = tuple(desired for desired in left.put if desired.gpu != move.after)
             left = msgspec.structs.replace(left, put=rest)
             moved.begin(self._state, left)
         for gone in sorted(renumbering.gone, key=lambda gone: _ORDER.index(gone.kind)):
@@ -158,17 +158,17 @@ class Renumberer:
         for move in renumbering.moves:
             self._tell(move, renumbering)
 
-    async def _put(self, wish: Wish) -> None:
-        """Make an object that wishes this, or change the one that is there."""
-        resource, name = served(_TYPES[wish.kind]), self._name(wish.address)
-        spec = wish.spec | self._place(wish)
+    async def _put(self, desired: DesiredState) -> None:
+        """Make an object that asks for this, or change the one that is there."""
+        resource, name = served(_TYPES[desired.kind]), self._name(desired.address)
+        spec = desired.spec | self._place(desired)
         try:
             stored = await self._client.get(resource, name)
         except NotFoundError:
             body = {
                 "apiVersion": resource.api_version,
-                "kind": wish.kind,
-                "metadata": {"name": name, "labels": self._labels(wish)},
+                "kind": desired.kind,
+                "metadata": {"name": name, "labels": self._labels(desired)},
                 "spec": spec,
             }
             try:
@@ -176,17 +176,18 @@ class Renumberer:
             except AlreadyExistsError:
                 stored = await self._client.get(resource, name)
         if _is_going(stored):
-            raise KubeError(f"{wish.kind} {name} is still being deleted")
+            raise KubeError(f"{desired.kind} {name} is still being deleted")
         if _plain(stored.spec) != _plain(msgspec.convert(spec, type(stored.spec))):
-            # So that admission does not take what has happened to the card for somebody's wish.
+            # So that admission does not take what has happened to the card for somebody's desired
+            # state.
             version = {keys.ANNOTATION_MOVED: stored.metadata.resource_version}
             body = {"metadata": {"annotations": version}, "spec": spec}
             stored = await self._client.patch(resource, name, body)
-        status = dict.fromkeys(_plain(stored.status)) | wish.status
+        status = dict.fromkeys(_plain(stored.status)) | desired.status
         if {field: value for field, value in status.items() if value} != _plain(stored.status):
             body = {"status": status}
             stored = await self._client.patch(resource, name, body, subresource="status")
-        self._written[wish.kind].note(stored.metadata)
+        self._written[desired.kind].note(stored.metadata)
 
     async def _remove(self, gone: Gone) -> None:
         """Delete the object that was seen, and none that has come in its place."""
@@ -204,10 +205,10 @@ class Renumberer:
                     await self._shown.wait()
 
     def _is_shown(self, renumbering: Renumbering) -> bool:
-        for wish in renumbering.put:
-            name = self._name(wish.address)
-            stored = self._informers[wish.kind].store.get(name)
-            if self._written[wish.kind].lag(name, stored.metadata if stored else None):
+        for desired in renumbering.put:
+            name = self._name(desired.address)
+            stored = self._informers[desired.kind].store.get(name)
+            if self._written[desired.kind].lag(name, stored.metadata if stored else None):
                 return False
         for gone in renumbering.gone:
             stored = self._informers[gone.kind].store.get(gone.name)
@@ -220,21 +221,23 @@ class Renumberer:
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self._node, address)
 
-    def _place(self, wish: Wish) -> dict[str, str]:
-        match wish.kind:
+    def _place(self, desired: DesiredState) -> dict[str, str]:
+        match desired.kind:
             case "SRIOVGPUDevice":
-                return {"address": str(wish.address), "nodeName": self._node}
+                return {"address": str(desired.address), "nodeName": self._node}
             case "VGPUDevice":
                 return {
-                    "address": str(wish.address),
+                    "address": str(desired.address),
                     "nodeName": self._node,
-                    "parentGPUDeviceAddress": str(wish.gpu),
+                    "parentGPUDeviceAddress": str(desired.gpu),
                 }
             case "MigConfiguration":
-                return {"gpuAddress": str(wish.address), "nodeName": self._node}
+                return {"gpuAddress": str(desired.address), "nodeName": self._node}
 
-    def _labels(self, wish: Wish) -> dict[str, str]:
-        parent = {keys.LABEL_PARENT_GPU: self._name(wish.gpu)} if wish.kind == "VGPUDevice" else {}
+    def _labels(self, desired: DesiredState) -> dict[str, str]:
+        parent = (
+            {keys.LABEL_PARENT_GPU: self._name(desired.gpu)} if desired.kind == "VGPUDevice" else {}
+        )
         return {keys.LABEL_NODE: self._node, **parent}
 
     def _tell(self, move: Move, renumbering: Renumbering) -> None:

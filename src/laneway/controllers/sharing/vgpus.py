@@ -1,9 +1,9 @@
-"""Carries out the wishes of VGPUDevices.
+"""Carries out the desired states of VGPUDevices.
 
-All vGPUs of a GPU share its room, so each wish is judged with all functions of the GPU, and plans
-of one GPU, its own switch included, take turns. The GPU comes first: nothing is made on it before
-it is as its own objects wish it. Then wished vGPUs are made in an order in which all fit, if there
-is one; who cannot be made now has no place in it and holds up nobody.
+All vGPUs of a GPU share its room, so each desired state is judged with all functions of the GPU,
+and plans of one GPU, its own switch included, take turns. The GPU comes first: nothing is made on
+it before it is as its own objects ask for it. Then desired vGPUs are made in an order in which all
+fit, if there is one; who cannot be made now has no place in it and holds up nobody.
 
 A vGPU is taken away, also for another profile, only when nobody new can get it from the kubelet, no
 pod has it, and no process has it open.
@@ -52,9 +52,9 @@ from laneway.core.refusals import (
 )
 from laneway.core.situation import Situation
 from laneway.core.sriov import held
+from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, changes, decide, own_uuids
 from laneway.core.vgpu.making_order import Wanted, making_order
 from laneway.core.vgpu.offer import lacking
-from laneway.core.vgpu.wish import SharedGpu, VgpuWish, changes, decide, own_uuids
 from laneway.host.holders import visibility_error
 from laneway.host.leaving import read_users
 from laneway.kube.client import Client
@@ -64,7 +64,7 @@ from laneway.kube.informer import Informer
 _NONE = SharedGpu(())
 
 
-class VgpuController(ActingController[VGPUDevice, VgpuWish]):
+class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
     """The publisher of VGPUDevices, which also acts on them."""
 
     def __init__(
@@ -119,7 +119,7 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         before: SRIOVGPUDevice | MigConfiguration | None,
         after: SRIOVGPUDevice | MigConfiguration | None,
     ) -> None:
-        """What a GPU itself is wished to be decides about the vGPUs that are not there."""
+        """What a GPU itself is desired to be decides about the vGPUs that are not there."""
         gpu = after or before
         for stored in self.informer.store:
             name = stored.metadata.name
@@ -143,85 +143,88 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         stored = self.informer.store.get(name)
         return stored is None or not _ran(stored), name
 
-    # ------------------------------------------------------------------------------- the wish
+    # ------------------------------------------------------------------------------- the desired
+    # state
 
     def wrong_device(self, stored: VGPUDevice) -> NameMismatch | None:
         return projection.wrong_device(stored, self.node)
 
-    def wish(self, stored: VGPUDevice, shown: VGPUDevice) -> VgpuWish:
+    def desired(self, stored: VGPUDevice, shown: VGPUDevice) -> DesiredVgpu:
         address = PciAddress.parse(stored.spec.address)
         function = self._shared_with(address).function(address)
         ours = own_uuids(self.node, function) if function else ()
-        return projection.wish(stored, shown, ours)
+        return projection.desired(stored, shown, ours)
 
-    def card(self, wish: VgpuWish) -> PciAddress:
-        return self._gpu_of.get(wish.address, wish.address)
+    def card(self, desired: DesiredVgpu) -> PciAddress:
+        return self._gpu_of.get(desired.address, desired.address)
 
-    def retry_fingerprint(self, wish: VgpuWish) -> RetryFingerprint:
+    def retry_fingerprint(self, desired: DesiredVgpu) -> RetryFingerprint:
         def vgpu(one: VgpuFunction) -> tuple[str, str] | None:
             return (one.configured.type_id, one.configured.uuid) if one.configured else None
 
-        shared = self._shared_with(wish.address)
+        shared = self._shared_with(desired.address)
         seen = tuple((one.address, one.creatable, vgpu(one)) for one in shared.functions)
-        has = self._standing(wish.address).owner
-        return wish.enabled, wish.profile, seen, shared.modes, self._changing(wish), has
+        has = self._standing(desired.address).owner
+        return desired.enabled, desired.profile, seen, shared.modes, self._changing(desired), has
 
-    def settled(self, wish: VgpuWish) -> Satisfied | tuple[Refusal, ...] | None:
-        decision = self._decide(wish, self._changing(wish))
+    def settled(self, desired: DesiredVgpu) -> Satisfied | tuple[Refusal, ...] | None:
+        decision = self._decide(desired, self._changing(desired))
         if isinstance(decision, Satisfied):
             return decision
-        function = self._shared_with(wish.address).function(wish.address)
-        if wish.enabled and (isinstance(decision, Plan) or not (function and function.configured)):
-            gpu = function.parent if function else self._parent(wish)
+        function = self._shared_with(desired.address).function(desired.address)
+        if desired.enabled and (
+            isinstance(decision, Plan) or not (function and function.configured)
+        ):
+            gpu = function.parent if function else self._parent(desired)
             if gpu and (what := self._pending(gpu)):
                 return (GpuNotReady(str(gpu), what),)
-        return None if isinstance(decision, Plan) else self._explained(wish, decision)
+        return None if isinstance(decision, Plan) else self._explained(desired, decision)
 
-    async def plan(self, wish: VgpuWish) -> Decision:
-        others = self._changing(wish)
-        decision = self._decide(wish, others)
-        function = self._shared_with(wish.address).function(wish.address)
+    async def plan(self, desired: DesiredVgpu) -> Decision:
+        others = self._changing(desired)
+        decision = self._decide(desired, others)
+        function = self._shared_with(desired.address).function(desired.address)
         if isinstance(decision, Plan) and function and function.configured:
             if against := await self._device_plugin.withdrawn(
-                "VGPUDevice", self._name(wish.address)
+                "VGPUDevice", self._name(desired.address)
             ):
                 return against
             look = await asyncio.to_thread(
-                self._look, [wish.address, *(one.address for one in others)]
+                self._look, [desired.address, *(one.address for one in others)]
             )
-            if open_in := held(wish.address, look):
+            if open_in := held(desired.address, look):
                 return tuple(open_in)
             # Without those in use it may still be done, or it is clear what is in the way.
             in_use = {one: await self._in_use(one, look) for one in others}
-            decision = self._decide(wish, [one for one in others if not in_use[one]])
+            decision = self._decide(desired, [one for one in others if not in_use[one]])
             if not isinstance(decision, Plan | Satisfied):
                 return (*decision, *(refusal for one in others for refusal in in_use[one]))
         return decision
 
-    async def _in_use(self, other: VgpuWish, look: Situation) -> tuple[Refusal, ...]:
+    async def _in_use(self, other: DesiredVgpu, look: Situation) -> tuple[Refusal, ...]:
         """Why another vGPU cannot become something else now."""
         against = await self._device_plugin.withdrawn("VGPUDevice", self._name(other.address))
         return (*against, *held(other.address, look))
 
-    def operation_names(self, name: str, wish: VgpuWish) -> OperationNames:
-        if wish.enabled:
-            why = f"VGPUDevice {name} asks for {wish.profile}"
+    def operation_names(self, name: str, desired: DesiredVgpu) -> OperationNames:
+        if desired.enabled:
+            why = f"VGPUDevice {name} asks for {desired.profile}"
             return OperationNames("configure-vgpu", "Configured", why)
         return OperationNames("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
 
-    def _decide(self, wish: VgpuWish, others: Iterable[VgpuWish]) -> Decision:
-        return decide(wish, self.node, self._shared_with(wish.address), others)
+    def _decide(self, desired: DesiredVgpu, others: Iterable[DesiredVgpu]) -> Decision:
+        return decide(desired, self.node, self._shared_with(desired.address), others)
 
-    def _changing(self, wish: VgpuWish) -> tuple[VgpuWish, ...]:
+    def _changing(self, desired: DesiredVgpu) -> tuple[DesiredVgpu, ...]:
         """The other vGPUs of the GPU that are to change their profile, as this one is."""
-        shared = self._shared_with(wish.address)
-        if not changes(wish, shared):
+        shared = self._shared_with(desired.address)
+        if not changes(desired, shared):
             return ()
         found = []
         for function in shared.functions:
             stored = self._object(function.address)
-            if stored and function.address != wish.address and self._is_able(stored):
-                other = self.wish(stored, self._shown(stored.metadata.name))
+            if stored and function.address != desired.address and self._is_able(stored):
+                other = self.desired(stored, self._shown(stored.metadata.name))
                 if changes(other, shared):
                     found.append(other)
         return tuple(found)
@@ -237,25 +240,27 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             visibility_error=visibility_error(host),
         )
 
-    def _explained(self, wish: VgpuWish, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+    def _explained(
+        self, desired: DesiredVgpu, refusals: tuple[Refusal, ...]
+    ) -> tuple[Refusal, ...]:
         """What is wrong with the GPU, where that is why nothing can be made on it."""
         why: Refusal | None = None
         match refusals:
             case (VfNotFound(),):
-                why = self._missing(wish)
+                why = self._missing(desired)
             case (ProfileNotListed() | ProfileExhausted(),):
-                shared = self._shared_with(wish.address)
+                shared = self._shared_with(desired.address)
                 if shared.gpu:
                     driver = self.inventory.nvidia_driver
                     why = lacking(shared.gpu, shared.functions, shared.modes, driver)
         return (why,) if why else refusals
 
-    def _missing(self, wish: VgpuWish) -> Refusal | None:
+    def _missing(self, desired: DesiredVgpu) -> Refusal | None:
         """Why there is no such function, and will be none by itself; None where it comes back."""
-        parent = self._parent(wish)
+        parent = self._parent(desired)
         gpu = self._physical(parent)
-        if parent is None or gpu is None or (gpu.vfs and wish.address not in gpu.vfs):
-            return DeviceNotFound(str(wish.address))
+        if parent is None or gpu is None or (gpu.vfs and desired.address not in gpu.vfs):
+            return DeviceNotFound(str(desired.address))
         name = names.pci_object_name(self.node, parent)
         stored = self._gpus.store.get(name)
         return GpuDisabled(name) if stored and not stored.spec.enabled else None
@@ -286,13 +291,13 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
             return None
         return projection.wrong_device(stored, node)
 
-    async def _attempt(self, stored: VGPUDevice, wish: VgpuWish) -> Retry | None:
-        name, gpu = stored.metadata.name, self.card(wish)
-        order = self._order(gpu) if wish.enabled else ()
+    async def _attempt(self, stored: VGPUDevice, desired: DesiredVgpu) -> Retry | None:
+        name, gpu = stored.metadata.name, self.card(desired)
+        order = self._order(gpu) if desired.enabled else ()
         if order and order[0] != name:
             self._waiting[gpu].add(name)
             return None
-        return await super()._attempt(stored, wish)
+        return await super()._attempt(stored, desired)
 
     def _go_on(self, gpu: PciAddress | None) -> None:
         """Have the object worked on that waited for others of the GPU and is next now."""
@@ -309,14 +314,16 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         if shared is None or shared.gpu is None or self._pending(gpu):
             return ()
         free = (one.address for one in shared.functions if one.configured is None)
-        wishes = [stored for one in free if (stored := self._object(one)) and stored.spec.enabled]
+        desired_states = [
+            stored for one in free if (stored := self._object(one)) and stored.spec.enabled
+        ]
         wanted = [
             Wanted(
                 PciAddress.parse(stored.spec.address),
                 stored.spec.vgpu_type_name,
                 projection.last(stored)[1] if _ran(stored) else None,
             )
-            for stored in sorted(wishes, key=lambda one: self.rank(one.metadata.name))
+            for stored in sorted(desired_states, key=lambda one: self.rank(one.metadata.name))
             if self._is_able(stored) and not self._has_failed(stored)
         ]
         order = making_order(shared.gpu, shared.functions, shared.modes, wanted)
@@ -336,8 +343,8 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         failure = self._failures.get(stored.metadata.name)
         if failure is None:
             return False
-        wish = self.wish(stored, self._shown(stored.metadata.name))
-        return failure.due(self.retry_fingerprint(wish)) > asyncio.get_running_loop().time()
+        desired = self.desired(stored, self._shown(stored.metadata.name))
+        return failure.due(self.retry_fingerprint(desired)) > asyncio.get_running_loop().time()
 
     # ------------------------------------------------------------------------------- look-ups
 
@@ -358,9 +365,9 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
         function = self.inventory.function(address) if address else None
         return function if function and function.sriov_gpu else None
 
-    def _parent(self, wish: VgpuWish) -> PciAddress | None:
+    def _parent(self, desired: DesiredVgpu) -> PciAddress | None:
         """The GPU that an object without a function names."""
-        stored = self._object(wish.address)
+        stored = self._object(desired.address)
         try:
             return PciAddress.parse(stored.spec.parent_gpu_device_address) if stored else None
         except ValueError:
@@ -389,6 +396,6 @@ class VgpuController(ActingController[VGPUDevice, VgpuWish]):
 
 
 def _ran(stored: VGPUDevice) -> bool:
-    """Whether what is wished is here, or was."""
+    """Whether what is desired is here, or was."""
     profile, _ = projection.last(stored)
     return bool(profile) and profile == stored.spec.vgpu_type_name

@@ -82,13 +82,13 @@ def _claim(claim: PCIDeviceClaim) -> ClaimFact:
 
 
 def _vm(vm: VirtualMachine) -> VmFact | None:
-    meta, wish = vm.metadata, vm.spec.template.spec.domain.devices
+    meta, desired = vm.metadata, vm.spec.template.spec.domain.devices
     try:
         held = allocation.devices_of(meta.annotations.get(keys.ANNOTATION_ALLOCATION, ""))
     except ValueError:
         held = []  # Spoilt by a hand; what the VM asks for still tells something.
     names = [one.name for one in held] or [
-        one.device_name for one in (*wish.host_devices, *wish.gpus) if one.device_name
+        one.device_name for one in (*desired.host_devices, *desired.gpus) if one.device_name
     ]
     if not names:
         return None

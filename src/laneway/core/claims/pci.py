@@ -48,7 +48,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """UUID of a GPU."""
 
 
-class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredClaim(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim asks for."""
 
     address: PciAddress
@@ -121,48 +121,48 @@ def identity(address: PciAddress, inventory: Inventory) -> Identity:
 
 
 def judge(
-    wish: ClaimWish,
+    desired: DesiredClaim,
     node: str,
     inventory: Inventory,
     *,
     taken: Collection[PciAddress] = (),
     quarantined: Collection[PciAddress] = (),
 ) -> Judgement:
-    """What the inventory says to a wish.
+    """What the inventory says to a desired state.
 
     `taken`: what Laneway gave to vfio-pci in this boot. `quarantined`: what failed its reset.
     """
     situation = Situation(node=node, inventory=inventory)
-    if not wish.claimed:
-        left = _left(wish, situation, taken)
+    if not desired.claimed:
+        left = _left(desired, situation, taken)
         if not left or any(one.address in quarantined for one in left):
             return Satisfied()
         return None
-    decision = decide(wish, situation)
+    decision = decide(desired, situation)
     return None if isinstance(decision, Plan) else decision
 
 
-def decide(wish: ClaimWish, situation: Situation) -> Decision:
-    """What is to be done for a wish, by a close look."""
-    if wish.claimed:
-        decision = _take(wish, situation)
-        if wish.binds and not isinstance(decision, Satisfied):
-            return _needed(wish, situation.inventory) or decision
+def decide(desired: DesiredClaim, situation: Situation) -> Decision:
+    """What is to be done for a desired state, by a close look."""
+    if desired.claimed:
+        decision = _take(desired, situation)
+        if desired.binds and not isinstance(decision, Satisfied):
+            return _needed(desired, situation.inventory) or decision
         return decision
-    left = _left(wish, situation, situation.originals)
+    left = _left(desired, situation, situation.originals)
     return passthrough.release(left[0].address, situation) if left else Satisfied()
 
 
 def places(
-    wish: ClaimWish, inventory: Inventory, taken: Collection[PciAddress]
+    desired: DesiredClaim, inventory: Inventory, taken: Collection[PciAddress]
 ) -> tuple[PciAddress, ...]:
-    """The functions that a plan for a wish is about."""
+    """The functions that a plan for a desired state is about."""
     situation = Situation(node="", inventory=inventory)
-    function = inventory.function(wish.address)
+    function = inventory.function(desired.address)
     if function is not None:
         found = passthrough.group_members(function, situation)
     else:
-        found = _left(wish, situation, taken)
+        found = _left(desired, situation, taken)
     return tuple(one.address for one in found)
 
 
@@ -177,58 +177,58 @@ def is_for_vms(function: PciFunction, inventory: Inventory) -> bool:
     return "vfio" in function.driver.replace("_", "-").split("-")
 
 
-def _take(wish: ClaimWish, situation: Situation) -> Decision:
+def _take(desired: DesiredClaim, situation: Situation) -> Decision:
     inventory = situation.inventory
-    function = inventory.function(wish.address)
+    function = inventory.function(desired.address)
     if function is None:
-        return unfit(wish.address, situation)
-    now = identity(wish.address, inventory)
-    if _differ(wish.identity, now):
-        device = str(wish.address)
-        return (DeviceReplaced(device, _words(wish.identity), _words(now)),)
-    if wish.binds:
-        return passthrough.bind(wish.address, situation)
+        return unfit(desired.address, situation)
+    now = identity(desired.address, inventory)
+    if _differ(desired.identity, now):
+        device = str(desired.address)
+        return (DeviceReplaced(device, _words(desired.identity), _words(now)),)
+    if desired.binds:
+        return passthrough.bind(desired.address, situation)
     if is_for_vms(function, inventory):
         return Satisfied()
-    if wish.vgpu:
-        return (VgpuNotConfigured(wish.vgpu),)
-    return (DriverNotVfio(str(wish.address), function.driver),)
+    if desired.vgpu:
+        return (VgpuNotConfigured(desired.vgpu),)
+    return (DriverNotVfio(str(desired.address), function.driver),)
 
 
-def _needed(wish: ClaimWish, inventory: Inventory) -> tuple[DeviceNeeded] | None:
+def _needed(desired: DesiredClaim, inventory: Inventory) -> tuple[DeviceNeeded] | None:
     """That the node uses the device or a group member, or did when the claim was first decided."""
-    function = inventory.function(wish.address)
+    function = inventory.function(desired.address)
     critical = [
         reason
         for reason in (judge_function(function, inventory) if function else ())
         if reason.kind in (ReasonKind.CRITICAL, ReasonKind.GROUP_CRITICAL)
     ]
-    if not critical and (wish.was_bound or not wish.refused):
+    if not critical and (desired.was_bound or not desired.refused):
         return None
     remedies = tuple(dict.fromkeys(map(remedy, critical)))
     reasons = tuple(map(text, critical))
-    return (DeviceNeeded(str(wish.address), reasons, remedies, was_bound=wish.was_bound),)
+    return (DeviceNeeded(str(desired.address), reasons, remedies, was_bound=desired.was_bound),)
 
 
 def _left(
-    wish: ClaimWish, situation: Situation, taken: Collection[PciAddress]
+    desired: DesiredClaim, situation: Situation, taken: Collection[PciAddress]
 ) -> list[PciFunction]:
     """What is still taken for a claim that ends, and what goes back with it."""
-    if wish.other_claims or not wish.binds:
+    if desired.other_claims or not desired.binds:
         return []
     inventory = situation.inventory
-    function = inventory.function(wish.address)
+    function = inventory.function(desired.address)
     if function is not None:
-        if _differ(wish.identity, identity(wish.address, inventory)):
+        if _differ(desired.identity, identity(desired.address, inventory)):
             return []
         members = passthrough.group_members(function, situation)
-    elif wish.address not in taken:
+    elif desired.address not in taken:
         return []  # The group was taken before a boot, and its number is another's by now.
     else:
         members = [
             one
             for one in inventory.functions
-            if wish.group and group_of(one) == wish.group and one.address in taken
+            if desired.group and group_of(one) == desired.group and one.address in taken
         ]
     return [
         one

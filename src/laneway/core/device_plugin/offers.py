@@ -1,7 +1,7 @@
-"""Which devices of a node may be handed out, as hardware, claims and wishes are now.
+"""Which devices of a node may be handed out, as hardware, claims and desired states are now.
 
 Nothing is offered that the kernel does not show ready: a claimed function is on vfio-pci, or
-carries the vGPU that is wished of it; a claimed USB device is the one that QEMU was given. So the
+carries the vGPU that is desired of it; a claimed USB device is the one that QEMU was given. So the
 same look at a node gives the same offers, whatever an agent did before it was killed.
 
 What is ready and was given up (a claim that is being deleted, a vGPU that is to go or to become
@@ -51,14 +51,14 @@ class ClaimedUsb(msgspec.Struct, frozen=True, kw_only=True):
     """The claim is being deleted."""
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredDevices(msgspec.Struct, frozen=True, kw_only=True):
     """What the objects of a node ask for."""
 
     functions: tuple[ClaimedFunction, ...] = ()
     usb: tuple[ClaimedUsb, ...] = ()
     """Those whose node is QEMU's."""
     profiles: dict[PciAddress, str] = {}
-    """Of the vGPUs that are wished, by function."""
+    """Of the vGPUs that are desired, by function."""
     annotations: dict[PciAddress, str] = {}
     """Resource names that PCIDevices say, by function."""
 
@@ -73,26 +73,26 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
     """Claimed functions without a valid name, by the PCIDevice's."""
 
 
-def offers(inventory: Inventory, node: str, wishes: Wishes) -> Offers:
+def offers(inventory: Inventory, node: str, desired_states: DesiredDevices) -> Offers:
     """Everything that is ready."""
     found: dict[tuple[str, str], tuple[Offer, bool]] = {}
     refused: dict[str, ResourceNameInvalid] = {}
     known = {function.address: function for function in inventory.functions}
     carriers = {vgpu.address: vgpu for vgpu in inventory.vgpus}
-    for claim in sorted(wishes.functions, key=lambda one: (one.address, one.leaving)):
+    for claim in sorted(desired_states.functions, key=lambda one: (one.address, one.leaving)):
         function, vgpu = known.get(claim.address), carriers.get(claim.address)
         if function is None or function.iommu_group is None or not _ready(claim, function, vgpu):
             continue
-        offer = _function(function, vgpu, claim, node, wishes)
+        offer = _function(function, vgpu, claim, node, desired_states)
         if isinstance(offer, ResourceNameInvalid):
             refused[names.pci_object_name(node, claim.address)] = offer
         else:
-            given_up = claim.leaving or _is_unwished(vgpu, wishes)
+            given_up = claim.leaving or _is_not_desired(vgpu, desired_states)
             found.setdefault((offer.kind, offer.id), (offer, given_up))
     for vgpu in inventory.vgpus:
         if mdev := _mdev(vgpu, known.get(vgpu.address), node):
-            found.setdefault((mdev.kind, mdev.id), (mdev, _is_unwished(vgpu, wishes)))
-    for offer, given_up in _usb(inventory.usb, wishes.usb):
+            found.setdefault((mdev.kind, mdev.id), (mdev, _is_not_desired(vgpu, desired_states)))
+    for offer, given_up in _usb(inventory.usb, desired_states.usb):
         found.setdefault((offer.kind, offer.id), (offer, given_up))
     return Offers(
         offered=_sorted(offer for offer, given_up in found.values() if not given_up),
@@ -137,13 +137,13 @@ def _ready(claim: ClaimedFunction, function: PciFunction, vgpu: VgpuFunction | N
     return function.driver == VFIO_DRIVER
 
 
-def _is_unwished(vgpu: VgpuFunction | None, wishes: Wishes) -> bool:
+def _is_not_desired(vgpu: VgpuFunction | None, desired_states: DesiredDevices) -> bool:
     """Whether a function carries another vGPU than it should."""
     current = vgpu.configured if vgpu else None
     return (
         vgpu is not None
         and current is not None
-        and wishes.profiles.get(vgpu.address) != current.type_name
+        and desired_states.profiles.get(vgpu.address) != current.type_name
     )
 
 
@@ -152,9 +152,9 @@ def _function(
     vgpu: VgpuFunction | None,
     claim: ClaimedFunction,
     node: str,
-    wishes: Wishes,
+    desired_states: DesiredDevices,
 ) -> Offer | ResourceNameInvalid:
-    annotation = wishes.annotations.get(function.address, "")
+    annotation = desired_states.annotations.get(function.address, "")
     facts = named(function, vgpu, node, annotation, claim)
     resource = resource_of(function, facts)
     if isinstance(resource, ResourceNameInvalid):

@@ -7,7 +7,7 @@ for itself in what is left then.
 
 from __future__ import annotations
 
-from laneway.core.layout.plan import GpuWish
+from laneway.core.layout.plan import DesiredGpu
 from laneway.core.layout.sliced import card, staying
 from laneway.core.layout.view import View, lists_all, missing, shown_names, view_of
 from laneway.core.pci import PciFunction
@@ -16,21 +16,21 @@ from laneway.core.vgpu.placement import Carried, arrange, carried_on, most
 from laneway.core.vgpu.profiles import profile
 
 
-def fits_afterwards(wish: GpuWish, gpu: PciFunction, situation: Situation) -> dict[str, int]:
-    """How many more of each profile would fit; empty for a wish that is refused or needs MIG."""
-    view = view_of(wish, gpu, situation)
+def fits_afterwards(desired: DesiredGpu, gpu: PciFunction, situation: Situation) -> dict[str, int]:
+    """How many more of each profile would fit; empty for a spec that is refused or needs MIG."""
+    view = view_of(desired, gpu, situation)
     if any(one is None or one.mig_backed for one in map(profile, view.wanted)):
         return {}
     board = card(view)
     stay = staying(view)
     there = carried_on(stay)
-    placed = arrange(board, there, missing(view, stay), mixed=wish.mixed_size)
+    placed = arrange(board, there, missing(view, stay), mixed=desired.mixed_size)
     if placed is None:
         return {}
     there += tuple(Carried(one.profile, one.start) for one in placed)
     free = (len(view.functions) or gpu.total_vfs or 0) - len(there)
     return {
-        name: max(0, min(free, most(board, there, name, mixed=wish.mixed_size)))
+        name: max(0, min(free, most(board, there, name, mixed=desired.mixed_size)))
         for name in sorted(_offered(view) or board.kinds)
     }
 

@@ -1,7 +1,7 @@
 """The layout of a card in MIG mode: first its GPU instances, then the vGPUs in them.
 
 The driver chooses the instance of a vGPU by itself, the lowest that serves its profile and has
-room for its size. So instances are made for what is wished as a whole, and vGPUs of one size come
+room for its size. So instances are made for what is desired as a whole, and vGPUs of one size come
 one after the other.
 """
 
@@ -43,7 +43,7 @@ from laneway.core.sriov import held
 
 
 def unfitting(view: View) -> tuple[Refusal, ...]:
-    """Why the wish fits on no card of this board, even an empty one, as far as is known."""
+    """Why the spec fits on no card of this board, even an empty one, as far as is known."""
     offered = view.modes.profiles or expected_profiles(view.gpu.device)
     if not offered:
         return ()

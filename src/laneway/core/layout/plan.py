@@ -1,17 +1,17 @@
-"""A GPU's whole wish, and the way there in the only order that the driver allows.
+"""A GPU's whole desired state, and the way there in the only order that the driver allows.
 
 vGPUs that go, then the modes of the card, its virtual functions, GPU instances, mixed sizes, new
-vGPUs, their parameters. What is as wished already stays where it is, and what somebody uses is
+vGPUs, their parameters. What is as desired already stays where it is, and what somebody uses is
 never touched: where that stands in the way, the answer is a refusal. Everything that can be
 refused is, together and before the first write.
 
 Two things are not known before `sriov-manage` and a change of MIG mode are done: on which framework
-the driver will serve the functions, and which GPU instances and types it will list. So a wish that
-needs either is reached in stages: the first plan ends with the functions on, and `Plan.then` says
-in words what is left, which is judged by the catalogue until then. Whoever carries a plan with
-`then` out observes anew and calls `plan_layout` again with the same wish, until a plan comes
-without, or Satisfied. It takes `MOST_STAGES` at the most; more means that somebody else is changing
-the card too.
+the driver will serve the functions, and which GPU instances and types it will list. So a desired
+state that needs either is reached in stages: the first plan ends with the functions on, and
+`Plan.then` says in words what is left, which is judged by the catalogue until then. Whoever carries
+a plan with `then` out observes anew and calls `plan_layout` again with the same desired state,
+until a plan comes without, or Satisfied. It takes `MOST_STAGES` at the most; more means that
+somebody else is changing the card too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from laneway.core.gpu.transition import transition, unserved
 from laneway.core.layout import mig as layout_mig
 from laneway.core.layout import sliced as layout_sliced
 from laneway.core.layout.view import (
-    GpuWish,
+    DesiredGpu,
     View,
     is_known,
     lists_all,
@@ -51,7 +51,7 @@ from laneway.core.situation import Situation
 from laneway.core.sriov import VGPU_DRIVER, emptied, vf_count, vgpu_card
 from laneway.core.vgpu.profiles import by_sharing
 
-__all__ = ["MOST_STAGES", "GpuWish", "plan_layout", "plan_whole"]
+__all__ = ["MOST_STAGES", "DesiredGpu", "plan_layout", "plan_whole"]
 
 MOST_STAGES = 4
 """Functions on, GPU instances, vGPUs, and one for what changed in between."""
@@ -60,17 +60,17 @@ _PARAMETERS = re.compile(r"\s*[a-z0-9_]+=[\w.+-]+\s*(,\s*[a-z0-9_]+=[\w.+-]+\s*)
 _LONGEST_PARAMETERS = 1023
 
 
-def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
-    """Have a GPU carry exactly what the wish says."""
-    gpu = vgpu_card(wish.address, situation)
+def plan_layout(desired: DesiredGpu, situation: Situation) -> Decision:
+    """Have a GPU carry exactly what the desired state says."""
+    gpu = vgpu_card(desired.address, situation)
     if isinstance(gpu, tuple):
         return gpu
-    view = view_of(wish, gpu, situation)
-    against: list[Refusal] = [*unfit(wish.address, situation), *unserved(gpu, situation)]
+    view = view_of(desired, gpu, situation)
+    against: list[Refusal] = [*unfit(desired.address, situation), *unserved(gpu, situation)]
     served = not against
     mig = _wants_mig(view)
     staged = not vf_count(gpu) or bool(view.modes.mig) != mig
-    against += _unreasonable(view, staged=staged, modes_known=wish.address in situation.gpus)
+    against += _unreasonable(view, staged=staged, modes_known=desired.address in situation.gpus)
     steps: list[Step] = []
     then: tuple[str, ...] = ()
     if staged:
@@ -94,12 +94,12 @@ def plan_layout(wish: GpuWish, situation: Situation) -> Decision:
 def plan_whole(address: PciAddress, situation: Situation, *, mig: bool) -> Decision:
     """Have a GPU carry no vGPU and no virtual function, in MIG mode or not in it.
 
-    GPU instances stay where they can, which is where functions and MIG mode are as wished.
+    GPU instances stay where they can, which is where functions and MIG mode are as desired.
     """
     gpu = vgpu_card(address, situation)
     if isinstance(gpu, tuple):
         return gpu
-    view = view_of(GpuWish(address, ()), gpu, situation)
+    view = view_of(DesiredGpu(address, ()), gpu, situation)
     against: list[Refusal] = [*unfit(address, situation), *unserved(gpu, situation)]
     if against:
         return conclude(against, ())
@@ -110,9 +110,9 @@ def plan_whole(address: PciAddress, situation: Situation, *, mig: bool) -> Decis
 
 
 def _wants_mig(view: View) -> bool:
-    """The mode that is asked for or that the profiles imply; a wish for none leaves it as it is."""
-    if view.wish.mig is not None:
-        return view.wish.mig
+    """The mode that is asked for or that the profiles imply; a spec for none leaves it as it is."""
+    if view.desired.mig is not None:
+        return view.desired.mig
     sliced, backed = by_sharing(view.wanted)
     return bool(backed) if sliced or backed else bool(view.modes.mig)
 
@@ -121,11 +121,11 @@ def _wants_mig(view: View) -> bool:
 
 
 def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusal]:
-    """What is wrong with the wish itself, on this card."""
+    """What is wrong with the desired state itself, on this card."""
     found: list[Refusal] = [
-        CountInvalid(name, count) for name, count in view.wish.vgpus if count < 1
+        CountInvalid(name, count) for name, count in view.desired.vgpus if count < 1
     ]
-    parameters = view.wish.parameters
+    parameters = view.desired.parameters
     if parameters and (
         len(parameters) > _LONGEST_PARAMETERS or not _PARAMETERS.fullmatch(parameters)
     ):
@@ -137,13 +137,13 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
         complete = not staged and name not in backed and lists_all(view)
         if not is_known(view, name, complete=complete):
             found.append(ProfileNotListed(name, offered_names(view)))
-    if modes_known and (backed or view.wish.mig) and view.modes.mig is None:
+    if modes_known and (backed or view.desired.mig) and view.modes.mig is None:
         found.append(MigUnsupported(view.device))
-    if view.wish.mixed_size and (
+    if view.desired.mixed_size and (
         backed or (modes_known and not staged and view.modes.mixed_size is None)
     ):
         found.append(MixedSizeUnsupported(view.device))
-    count = sum(count for _, count in view.wish.vgpus)
+    count = sum(count for _, count in view.desired.vgpus)
     functions = len(view.functions) if vf_count(view.gpu) else view.gpu.total_vfs or 0
     if count > functions and (view.functions or not vf_count(view.gpu)):
         found.append(TooFewVfs(view.device, count, functions))
@@ -151,7 +151,7 @@ def _unreasonable(view: View, *, staged: bool, modes_known: bool) -> list[Refusa
 
 
 def _is_odd(against: list[Refusal]) -> bool:
-    """Whether the wish is such that the question of room makes no sense."""
+    """Whether the desired state is such that the question of room makes no sense."""
     odd = CountInvalid | ProfileNotListed | ProfilesConflict | MigUnsupported | MixedSizeUnsupported
     return any(isinstance(refusal, odd) for refusal in against)
 
@@ -179,6 +179,6 @@ def _then(view: View, *, mig: bool) -> tuple[str, ...]:
     before: tuple[str, ...] = ()
     if mig:
         before = layout_mig.instance_words(view)
-    elif view.wish.mixed_size:
+    elif view.desired.mixed_size:
         before = ("allow vGPUs of mixed sizes",)
     return (*before, *words(view, view.wanted))

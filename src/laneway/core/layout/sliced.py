@@ -26,7 +26,7 @@ _Order = tuple[str, ...]
 
 
 def card(view: View) -> Card:
-    """The board, as its driver and the catalogue know it, and the wish takes it to be."""
+    """The board, as its driver and the catalogue know it, and the desired state takes it to be."""
     names = shown_names(view) or {row.name for row in catalogued(view)}
     return card_of(view.gpu.device, names | set(view.wanted))
 
@@ -40,13 +40,13 @@ def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> 
     if not is_measured(view):
         order = sorted(wanted, key=lambda name: -framebuffer_mib(name))
         return tuple(name for name in order for _ in range(wanted[name]))
-    placed = arrange(card(view), carried, wanted, mixed=view.wish.mixed_size)
+    placed = arrange(card(view), carried, wanted, mixed=view.desired.mixed_size)
     return None if placed is None else tuple(one.profile for one in placed)
 
 
 def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, ...]:
-    """Why the wish does not fit beside vGPUs that stay, these being part of it."""
-    mixed = view.wish.mixed_size
+    """Why the desired state does not fit beside vGPUs that stay, these being part of it."""
+    mixed = view.desired.mixed_size
     sizes = {framebuffer_mib(name) for name in view.wanted}
     if not mixed and len(sizes) > 1:
         return (SizesMixed(view.device, tuple(sorted(view.wanted))),)
@@ -83,7 +83,7 @@ def staying(view: View) -> tuple[VgpuFunction, ...]:
 
 
 def _mode_changes(view: View) -> bool:
-    return view.modes.mixed_size not in (None, view.wish.mixed_size)
+    return view.modes.mixed_size not in (None, view.desired.mixed_size)
 
 
 def _settled(view: View) -> tuple[Choice, _Order | None]:
@@ -103,5 +103,5 @@ def _changed_mode(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
     against = (*losses(view, removed), *unfitting(view))
     order = _place(view, (), view.wanted)
     steps = removals(removed)
-    steps.append(SetMixedSize(view.gpu.address, view.wish.mixed_size))
+    steps.append(SetMixedSize(view.gpu.address, view.desired.mixed_size))
     return against, [*steps, *creations(view, (), order or ())]

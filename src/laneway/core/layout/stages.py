@@ -1,11 +1,11 @@
-"""From a plan to wishes: what a layout writes into the lower objects of one GPU, stage by stage.
+"""From a plan to specs: what a layout writes into the lower objects of one GPU, stage by stage.
 
 A layout never touches hardware. The objects of the GPU, of its GPU instances and of its functions
 are carried out by controllers of their own, each of which refuses what another one's hardware
-forbids. So their wishes are written in the order in which a plan would do the work, and a stage
-only once hardware shows the one before: vGPUs that go, the GPU's functions and mode, its GPU
-instances, new vGPUs. Nothing but hardware and these objects says how far it has come, so whoever
-is killed between two writes goes on where it was.
+forbids. So their desired states are written in the order in which a plan would do the work, and a
+stage only once hardware shows the one before: vGPUs that go, the GPU's functions and mode, its GPU
+instances, new vGPUs. Nothing but hardware and these objects says how far it has come, so whoever is
+killed between two writes goes on where it was.
 
 At rest, and while only the controllers below have to work, that can be told without a closer look.
 """
@@ -18,8 +18,8 @@ from typing import Literal
 import msgspec
 
 from laneway.core.gpu.modes import GpuModes, Mode
+from laneway.core.layout.desired import DesiredLayout
 from laneway.core.layout.objects import Found, GpuObject, MigObject, Objects
-from laneway.core.layout.wish import LayoutWish
 from laneway.core.mig.instances import Obstacle, instances_needed
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
@@ -38,13 +38,13 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import VgpusEnabled, reason_of
 from laneway.core.sriov import vf_count
-from laneway.core.vgpu.wish import NO_VGPU
+from laneway.core.vgpu.desired import NO_VGPU
 
 Waiting = Literal["vgpus to go", "the GPU", "GPU instances", "vGPUs", "nothing"]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """The next wishes to be written, and what is waited for when they are."""
+    """The next desired states to be written, and what is waited for when they are."""
 
     waiting: Waiting
     vgpus: tuple[tuple[str, str | None], ...] = ()
@@ -62,26 +62,26 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 # -------------------------------------------------------------------------- without a closer look
 
 
-def is_asked(wish: LayoutWish, found: Found, objects: Objects) -> bool:
+def is_asked(desired: DesiredLayout, found: Found, objects: Objects) -> bool:
     """Whether the objects ask for exactly what the layout does, and hardware has nothing else."""
     asks = {one.address: one.asks for one in objects.vgpus if one.asks is not None}
     return (
         objects.gpu is not None
-        and _gpu_wish(wish, found, objects.gpu) is None
-        and not _must_leave_mig(wish, objects)
-        and _instances_asked(wish, found, objects.mig)
-        and Counter(asks.values()) == wish.wanted
+        and _desired_gpu(desired, found, objects.gpu) is None
+        and not _must_leave_mig(desired, objects)
+        and _instances_asked(desired, found, objects.mig)
+        and Counter(asks.values()) == desired.wanted
         and all(asks.get(address) == name for address, name in found.carried.items())
     )
 
 
-def is_met(wish: LayoutWish, found: Found) -> bool:
+def is_met(desired: DesiredLayout, found: Found) -> bool:
     """Whether hardware is as the layout asks, as far as an inventory shows it."""
     return (
-        bool(vf_count(found.gpu)) == wish.shared
-        and bool(found.functions) == wish.shared
-        and Counter(found.carried.values()) == wish.wanted
-        and _is_in_mode(wish.mode, found.modes)
+        bool(vf_count(found.gpu)) == desired.shared
+        and bool(found.functions) == desired.shared
+        and Counter(found.carried.values()) == desired.wanted
+        and _is_in_mode(desired.mode, found.modes)
     )
 
 
@@ -97,10 +97,10 @@ def _is_in_mode(mode: Mode | None, modes: GpuModes | None) -> bool:
     return mode is not Mode.MIXED_SIZE or modes.mixed_size is True
 
 
-def _instances_asked(wish: LayoutWish, found: Found, mig: MigObject | None) -> bool:
-    if wish.mode is not Mode.MIG_BACKED or not wish.wanted:
+def _instances_asked(desired: DesiredLayout, found: Found, mig: MigObject | None) -> bool:
+    if desired.mode is not Mode.MIG_BACKED or not desired.wanted:
         return True
-    needed = _needed(wish, found)
+    needed = _needed(desired, found)
     if needed is None or mig is None or not mig.enabled:
         return False
     return all(mig.requested.get(name, 0) >= count for name, count in needed.items())
@@ -109,18 +109,18 @@ def _instances_asked(wish: LayoutWish, found: Found, mig: MigObject | None) -> b
 # ---------------------------------------------------------------------------------- with a plan
 
 
-def next_stage(wish: LayoutWish, plan: Plan | None, found: Found, objects: Objects) -> Stage:
-    """What to write next. `plan`: from the same look at hardware; None: it is as wished."""
+def next_stage(desired: DesiredLayout, plan: Plan | None, found: Found, objects: Objects) -> Stage:
+    """What to write next. `plan`: from the same look at hardware; None: it is as desired."""
     steps = plan.steps if plan else ()
-    leaving, pending = _leaving(wish, steps, found, objects)
+    leaving, pending = _leaving(desired, steps, found, objects)
     if leaving or _goes(steps):
         return Stage(waiting="vgpus to go", vgpus=leaving)
-    if _must_leave_mig(wish, objects):
+    if _must_leave_mig(desired, objects):
         return Stage(waiting="the GPU", mig=(False, {}))
-    gpu = _gpu_wish(wish, found, objects.gpu) if objects.gpu else None
+    gpu = _desired_gpu(desired, found, objects.gpu) if objects.gpu else None
     if gpu or objects.gpu is None or any(_is_about_mode(step) for step in steps):
         return Stage(waiting="the GPU", gpu=gpu)
-    mig = _mig_wish(wish, steps, found, objects.mig)
+    mig = _desired_mig(desired, steps, found, objects.mig)
     if mig or any(isinstance(step, _INSTANCE_STEPS) for step in steps):
         return Stage(waiting="GPU instances", mig=mig)
     coming = _coming(steps, pending, found, objects)
@@ -130,13 +130,13 @@ def next_stage(wish: LayoutWish, plan: Plan | None, found: Found, objects: Objec
 
 
 def _leaving(
-    wish: LayoutWish, steps: tuple[Step, ...], found: Found, objects: Objects
+    desired: DesiredLayout, steps: tuple[Step, ...], found: Found, objects: Objects
 ) -> tuple[tuple[tuple[str, str | None], ...], Counter[str]]:
-    """Wishes that must not stay as they are, and the profiles that others wait for rightly."""
+    """Specs that must not stay as they are, and the profiles that others wait for rightly."""
     goes = _goes(steps)
     stays = {address: name for address, name in found.carried.items() if address not in goes}
-    open_ = wish.wanted - Counter(stays.values())
-    anew = _starts_anew(wish, steps, found, objects)
+    open_ = desired.wanted - Counter(stays.values())
+    anew = _starts_anew(desired, steps, found, objects)
     pending: Counter[str] = Counter()
     leaving: list[tuple[str, str | None]] = []
     for one in objects.vgpus:
@@ -151,8 +151,10 @@ def _leaving(
     return tuple(leaving), pending
 
 
-def _starts_anew(wish: LayoutWish, steps: tuple[Step, ...], found: Found, objects: Objects) -> bool:
-    """Whether no vGPU may be wished yet, because the GPU must change its mode first.
+def _starts_anew(
+    desired: DesiredLayout, steps: tuple[Step, ...], found: Found, objects: Objects
+) -> bool:
+    """Whether no vGPU may be desired yet, because the GPU must change its mode first.
 
     Where the GPU is asked for that mode already, as after a reboot, it is its own affair.
     """
@@ -160,13 +162,13 @@ def _starts_anew(wish: LayoutWish, steps: tuple[Step, ...], found: Found, object
         return False
     refused = objects.gpu.refused
     in_the_way = refused is not None and refused.reason == reason_of(VgpusEnabled)
-    return in_the_way or _gpu_wish(wish, found, objects.gpu) is not None
+    return in_the_way or _desired_gpu(desired, found, objects.gpu) is not None
 
 
 def _coming(
     steps: tuple[Step, ...], pending: Counter[str], found: Found, objects: Objects
 ) -> tuple[tuple[str, str | None], ...]:
-    """What to wish for, in the order in which it must be made, on the first functions free."""
+    """What to ask for, in the order in which it must be made, on the first functions free."""
     asked = {one.address: one for one in objects.vgpus}
     free = [
         asked[one.address]
@@ -184,37 +186,38 @@ def _coming(
     return tuple((one.name, name) for one, name in zip(free, names, strict=False))
 
 
-# -------------------------------------------------------------------------- wishes for one object
+# -------------------------------------------------------------------------- desired states for one
+# object
 
 
-def _gpu_wish(wish: LayoutWish, found: Found, gpu: GpuObject) -> tuple[bool, str] | None:
+def _desired_gpu(desired: DesiredLayout, found: Found, gpu: GpuObject) -> tuple[bool, str] | None:
     """What the SRIOVGPUDevice must ask for; None where it does."""
-    mode = _mode_wish(wish, found, gpu.mode)
-    return None if (gpu.enabled, gpu.mode) == (wish.shared, mode) else (wish.shared, mode)
+    mode = _desired_mode(desired, found, gpu.mode)
+    return None if (gpu.enabled, gpu.mode) == (desired.shared, mode) else (desired.shared, mode)
 
 
-def _mode_wish(wish: LayoutWish, found: Found, stored: str) -> str:
+def _desired_mode(desired: DesiredLayout, found: Found, stored: str) -> str:
     """An implied mode that the GPU has by itself is not made a choice of its object."""
-    if wish.mode is None:
+    if desired.mode is None:
         return "" if stored in (Mode.PASSTHROUGH, Mode.MIG) else stored
-    if wish.mode is Mode.SAME_SIZE and not (wish.explicit or stored):
+    if desired.mode is Mode.SAME_SIZE and not (desired.explicit or stored):
         other = found.modes is not None and (found.modes.mig or found.modes.mixed_size)
         return Mode.SAME_SIZE.value if other else ""
-    return wish.mode.value
+    return desired.mode.value
 
 
-def _must_leave_mig(wish: LayoutWish, objects: Objects) -> bool:
+def _must_leave_mig(desired: DesiredLayout, objects: Objects) -> bool:
     """Whether GPU instances are asked for on a card that is to be out of MIG mode."""
-    leaves = wish.mode is not None and not wish.mode.has_mig
+    leaves = desired.mode is not None and not desired.mode.has_mig
     return leaves and objects.mig is not None and objects.mig.enabled
 
 
-def _mig_wish(
-    wish: LayoutWish, steps: tuple[Step, ...], found: Found, mig: MigObject | None
+def _desired_mig(
+    desired: DesiredLayout, steps: tuple[Step, ...], found: Found, mig: MigObject | None
 ) -> tuple[bool, dict[str, int]] | None:
     """What the MigConfiguration must ask for; None where it does, or is not there yet."""
-    needed = _needed(wish, found)
-    if wish.mode is not Mode.MIG_BACKED or not wish.wanted or mig is None or needed is None:
+    needed = _needed(desired, found)
+    if desired.mode is not Mode.MIG_BACKED or not desired.wanted or mig is None or needed is None:
         return None
     after = Counter(one.profile for one in found.modes.instances) if found.modes else Counter()
     for step in steps:
@@ -229,14 +232,14 @@ def _mig_wish(
     return True, dict(+after)
 
 
-def _needed(wish: LayoutWish, found: Found) -> dict[str, int] | None:
+def _needed(desired: DesiredLayout, found: Found) -> dict[str, int] | None:
     """GPU instances by profile; None where nobody can tell."""
     if found.modes is None or not found.modes.profiles:
         return None
     vgpus = [one.configured for one in found.functions if one.configured]
     taken = [(one.gpu_instance, one.type_name) for one in vgpus if one.gpu_instance is not None]
-    known = [(at, name) for at, name in taken if name in wish.wanted]
-    needed = instances_needed(wish.wanted, found.modes.profiles, known)
+    known = [(at, name) for at, name in taken if name in desired.wanted]
+    needed = instances_needed(desired.wanted, found.modes.profiles, known)
     return None if isinstance(needed, Obstacle) else needed
 
 

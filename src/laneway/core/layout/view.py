@@ -1,8 +1,8 @@
-"""One GPU as a layout sees it: the wish, what the card carries, and the steps between both.
+"""One GPU as a layout sees it: the spec, what the card carries, and the steps between both.
 
-Which function carries what follows one rule in every mode, so that the same wish always ends in the
-same layout: what is there already and wished stays where it is, what somebody uses first of all,
-and new vGPUs go to the free functions in numeric order.
+Which function carries what follows one rule in every mode, so that the same desired state always
+ends in the same layout: what is there already and desired stays where it is, what somebody uses
+first of all, and new vGPUs go to the free functions in numeric order.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.core.sriov import held
 from laneway.core.vgpu.catalogue import VgpuProfile, profiles_of
+from laneway.core.vgpu.desired import creation, mdev_uuid, removal
 from laneway.core.vgpu.profiles import profile
-from laneway.core.vgpu.wish import creation, mdev_uuid, removal
 
 
-class GpuWish(msgspec.Struct, frozen=True):
+class DesiredGpu(msgspec.Struct, frozen=True):
     """Everything that a GPU is to carry: what is not named is to go."""
 
     address: PciAddress
@@ -40,9 +40,9 @@ class GpuWish(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A wish beside what there is."""
+    """A desired state beside what there is."""
 
-    wish: GpuWish
+    desired: DesiredGpu
     situation: Situation
     gpu: PciFunction
     modes: GpuModes
@@ -68,12 +68,12 @@ class Choice(NamedTuple):
     """Those that would have to go, and cannot."""
 
 
-def view_of(wish: GpuWish, gpu: PciFunction, situation: Situation) -> View:
+def view_of(desired: DesiredGpu, gpu: PciFunction, situation: Situation) -> View:
     wanted: Counter[str] = Counter()
-    for name, count in wish.vgpus:
+    for name, count in desired.vgpus:
         wanted[name] += count
     return View(
-        wish,
+        desired,
         situation,
         gpu,
         situation.gpus.get(gpu.address) or GpuModes(),
@@ -143,7 +143,7 @@ def is_held(view: View, function: VgpuFunction) -> bool:
 
 
 def choose(view: View, keeps: Callable[[VgpuFunction], bool]) -> Choice:
-    """Keep what is wished and in use, and of the rest what is wished and `keeps` says."""
+    """Keep what is desired and in use, and of the rest what is desired and `keeps` says."""
     left = Counter(view.wanted)
     kept: list[VgpuFunction] = []
     for function, vgpu in sorted(view.carried, key=lambda pair: not is_held(view, pair[0])):
@@ -163,7 +163,7 @@ def losses(view: View, removed: Iterable[VgpuFunction]) -> tuple[Refusal, ...]:
 
 
 def missing(view: View, kept: Iterable[VgpuFunction]) -> dict[str, int]:
-    """What is wished and not among those that stay."""
+    """What is desired and not among those that stay."""
     left = Counter(view.wanted)
     left.subtract(one.configured.type_name for one in kept if one.configured)
     return {name: count for name, count in left.items() if count > 0}
@@ -185,10 +185,12 @@ def creations(view: View, kept: Iterable[VgpuFunction], order: Iterable[str]) ->
     for function, name in zip(free, order, strict=False):
         kind = VgpuType(type_id(view, name), name)
         steps.append(creation(view.situation.node, function, kind))
-        if view.wish.parameters:
+        if view.desired.parameters:
             mdev = function.framework == "mdev"
             uuid = mdev_uuid(view.situation.node, function) if mdev else ""
-            parameters.append(SetVgpuParameters(function.address, uuid, view.wish.parameters, ""))
+            parameters.append(
+                SetVgpuParameters(function.address, uuid, view.desired.parameters, "")
+            )
     return [*steps, *parameters]
 
 
@@ -197,14 +199,14 @@ def _parameters(view: View, kept: Iterable[VgpuFunction]) -> Iterable[Step]:
         if function.configured and differs(view, function):
             before = view.situation.parameters.get(function.address, "")
             yield SetVgpuParameters(
-                function.address, function.configured.uuid, view.wish.parameters, before
+                function.address, function.configured.uuid, view.desired.parameters, before
             )
 
 
 def differs(view: View, function: VgpuFunction) -> bool:
-    """Whether a vGPU that stays has other parameters than wished."""
+    """Whether a vGPU that stays has other parameters than desired."""
     has = view.situation.parameters.get(function.address, "")
-    return bool(view.wish.parameters) and _settings(has) != _settings(view.wish.parameters)
+    return bool(view.desired.parameters) and _settings(has) != _settings(view.desired.parameters)
 
 
 def _settings(parameters: str) -> frozenset[str]:
@@ -220,6 +222,6 @@ def untouchable(view: View, kept: Iterable[VgpuFunction]) -> tuple[Refusal, ...]
 def words(view: View, counts: Mapping[str, int]) -> tuple[str, ...]:
     """What a further plan is to do, for a person."""
     said = tuple(f"configure {count} x {name}" for name, count in counts.items())
-    if said and view.wish.parameters:
-        said += (f"set the vGPU parameters of all to {view.wish.parameters}",)
+    if said and view.desired.parameters:
+        said += (f"set the vGPU parameters of all to {view.desired.parameters}",)
     return said

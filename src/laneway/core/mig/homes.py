@@ -100,7 +100,7 @@ def _order_for(
     """The largest first, which nearly always works; then every other order of the sizes."""
     for line in lines:
         # Each size needs an instance of its own. A card has eight at the most, so the orders that
-        # are left to try are few, whatever somebody wishes.
+        # are left to try are few, whatever somebody asks for.
         if len(groups) > sum(home.profile == instance for home in line):
             return None
     largest_first = sorted(groups, key=lambda group: -group.framebuffer_mib)

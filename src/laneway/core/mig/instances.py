@@ -28,7 +28,7 @@ _ENGINES = ("video decoders", "video encoders", "JPEG decoders", "optical flow e
 
 
 class InstanceSet(msgspec.Struct, frozen=True):
-    """How to come from the GPU instances that there are to those that are wished."""
+    """How to come from the GPU instances that there are to those that are desired."""
 
     destroy: tuple[GpuInstance, ...] = ()
     create: tuple[tuple[GpuInstanceProfile, int], ...] = ()

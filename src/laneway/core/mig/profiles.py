@@ -1,8 +1,8 @@
 """Which GPU instance a MIG-backed vGPU profile needs, and how many vGPUs one takes.
 
 What instance profiles there are is read from the driver while MIG mode is on. Before it is on, the
-catalogue's flags of the vGPU profiles stand in for that, so that a wish which can never fit is
-refused before anything is torn down for it.
+catalogue's flags of the vGPU profiles stand in for that, so that a desired state which can never
+fit is refused before anything is torn down for it.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def memory_gib(name: str) -> int:
 def expected_profiles(device: str) -> tuple[GpuInstanceProfile, ...]:
     """The instance profiles of a board by PCI device id, as far as its vGPU profiles show them.
 
-    For judging a wish only: they have no ids that the driver would take. Empty for a board that the
-    catalogue lacks.
+    For judging a desired state only: they have no ids that the driver would take. Empty for a board
+    that the catalogue lacks.
     """
     vgpus = [one for one in profiles_on(device) if one.mig_backed and one.fraction]
     alike: dict[tuple[int, int], int] = {}

@@ -1,6 +1,6 @@
 """Reasons that an earlier release wrote, as this one calls them.
 
-A stored reason says in view of what a desired state was written (`controllers/devices/wishes.py`),
+A stored reason says in view of what a desired state was written (`controllers/devices/outcome.py`),
 so a reason that was renamed must mean the same after an upgrade: else what somebody else made would
 look like something to be removed. Only reasons that are read back are listed.
 """

@@ -35,7 +35,7 @@ class NameMismatch(Refusal, frozen=True):
 
 
 class CardReplaced(Refusal, frozen=True):
-    """Another card than the one that the wish was made for is in its place."""
+    """Another card than the one that the desired state was made for is in its place."""
 
     device: str
     meant: str

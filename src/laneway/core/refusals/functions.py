@@ -77,7 +77,7 @@ class UnmanagedVfs(Refusal, frozen=True):
 
 
 class UnmanagedVfCount(Refusal, frozen=True):
-    """The card has another number of virtual functions than wished, not because of this object."""
+    """The card has another number of virtual functions than desired, not because of this object."""
 
     device: str
     asked: int

@@ -138,7 +138,7 @@ class ModeWithoutVfs(Refusal, frozen=True, tag="ModeConflict"):
 
 
 class UnmanagedMode(Refusal, frozen=True):
-    """The GPU is in another mode than wished, and not because of this object."""
+    """The GPU is in another mode than desired, and not because of this object."""
 
     device: str
     wanted: str

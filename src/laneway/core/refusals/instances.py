@@ -74,7 +74,7 @@ class UnmanagedInstances(Refusal, frozen=True):
 
 
 class ExtraInstances(Refusal, frozen=True):
-    """GPU instances that nobody asked Laneway for stand beside, or in the way of, those wished."""
+    """GPU instances that nobody asked Laneway for stand beside, or in the way of, those desired."""
 
     device: str
     instances: tuple[str, ...]

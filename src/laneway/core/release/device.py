@@ -14,7 +14,7 @@ from laneway.core import passthrough, usb_claims
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
 from laneway.core.fitness import find, unfit
 from laneway.core.gpu.transition import transition
-from laneway.core.layout.view import GpuWish, removals, view_of
+from laneway.core.layout.view import DesiredGpu, removals, view_of
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import DeviceNotFound, GpuUnreadable
 from laneway.core.situation import Situation
@@ -48,7 +48,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
 
 
 def _gpu(gpu: PciFunction, situation: Situation) -> Decision:
-    view = view_of(GpuWish(gpu.address, ()), gpu, situation)
+    view = view_of(DesiredGpu(gpu.address, ()), gpu, situation)
     empty = emptied(gpu.address, situation)
     mig = bool(view.modes.mig)
     against, steps = transition(gpu, view.modes, empty, functions=False, mig=mig)

@@ -41,7 +41,7 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     """Empty for a layout."""
     stage: Stage
     way: Way
-    wished: bool
+    desired: bool
     """It asks for something. What can only be deleted asks as long as nobody has deleted it."""
     present: bool
     """Something of it is there still."""
@@ -105,7 +105,7 @@ def decide(things: Iterable[Thing], silent: Collection[str] = ()) -> Look:
     actions: list[Action] = []
     obstacles: list[Obstacle] = []
     for thing in there:
-        if thing.follows or not thing.wished:
+        if thing.follows or not thing.desired:
             obstacles.append(Obstacle(thing, _waiting(thing, silent), in_turn=thing.follows))
         elif why := _stands_against(thing):
             obstacles.append(Obstacle(thing, why))
@@ -126,13 +126,13 @@ def everything(things: Iterable[Thing]) -> tuple[list[Action], list[Obstacle]]:
     actions = [
         Action(one)
         for one in found
-        if one.wished and not one.follows and _is_there(one) and one.title not in held
+        if one.desired and not one.follows and _is_there(one) and one.title not in held
     ]
     return actions, obstacles
 
 
 def _is_there(thing: Thing) -> bool:
-    return thing.wished or thing.present or not thing.answered
+    return thing.desired or thing.present or not thing.answered
 
 
 def _stands_against(thing: Thing) -> str:

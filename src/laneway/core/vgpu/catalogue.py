@@ -2,7 +2,7 @@
 
 For planning on hardware that is not there, and for the name of a type that a full card no longer
 lists. On a node the driver's own data always wins: type ids, the set of types and the maxima
-differ between driver releases. The wish of a user is the name, never an id.
+differ between driver releases. The desired state of a user is the name, never an id.
 
 The table ships as text and is searched when asked; only the types of the boards that were asked
 for stay in memory.
@@ -68,7 +68,7 @@ def profiles_of(device: str, subsystem: str = "") -> tuple[VgpuProfile, ...]:
 def profile_named(name: str) -> VgpuProfile | None:
     """The type of a name, as the driver prints it."""
     if name not in names():
-        return None  # A wish may name thousands that are none, and to search costs a millisecond.
+        return None  # A spec may name thousands that are none, and to search costs a millisecond.
     fields = f"\t{name}\t"
     found = (_profile(line) for line in _lines() if fields in line)
     return next((profile for profile in found if profile.name == name), None)

@@ -1,9 +1,10 @@
-"""Which of the vGPUs wished on one GPU are made, and in which order.
+"""Which of the vGPUs desired on one GPU are made, and in which order.
 
-A driver puts each vGPU where it sees fit, so of the same wishes all may fit or not, and what comes
-back after a reboot may sit elsewhere, depending on the order alone. Wishes compete in the order in
-which they are given: one that does not fit beside those before it is left out and holds up nobody.
-Of those that remain, what the card carried before goes where it sat, as far as an order does that.
+A driver puts each vGPU where it sees fit, so of the same desired states all may fit or not, and
+what comes back after a reboot may sit elsewhere, depending on the order alone. Desired states
+compete in the order in which they are given: one that does not fit beside those before it is left
+out and holds up nobody. Of those that remain, what the card carried before goes where it sat, as
+far as an order does that.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def _counts(wanted: Iterable[Wanted]) -> dict[str, int]:
 
 
 def _in_turn(wanted: Iterable[Wanted], profiles: Iterable[str]) -> tuple[Wanted, ...]:
-    """The wishes, in the order of profiles, those for one profile as they come."""
+    """The desired states, in the order of profiles, those for one profile as they come."""
     waiting: dict[str, list[Wanted]] = {}
     for one in wanted:
         waiting.setdefault(one.profile, []).append(one)

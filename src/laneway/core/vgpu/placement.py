@@ -219,7 +219,7 @@ def arrange(
 def shortage(
     card: Card, carried: Iterable[Carried], wanted: Mapping[str, int], *, mixed: bool
 ) -> tuple[str, int] | None:
-    """The first profile of a wish that does not fit beside those before it, and how many would."""
+    """The first profile of a spec that does not fit beside those before it, and how many would."""
     there = tuple(carried)
     so_far: Counter[str] = Counter()
     for name, count in wanted.items():

@@ -1,8 +1,8 @@
 """What the name of a vGPU profile says, and what the catalogue adds to it.
 
-The name is the wish of a user and the only thing about a profile that every driver release agrees
-on, so it is read even where the catalogue has never heard of the board: size, series, and for a
-MIG-backed profile the GPU instance that it needs.
+The name is the desired state of a user and the only thing about a profile that every driver release
+agrees on, so it is read even where the catalogue has never heard of the board: size, series, and
+for a MIG-backed profile the GPU instance that it needs.
 """
 
 from __future__ import annotations

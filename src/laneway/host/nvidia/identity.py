@@ -1,8 +1,8 @@
 """Which card sits at which address: the UUID that NVIDIA's driver tells of every GPU it has.
 
-The driver prints question marks until it has initialised a GPU. What is not certain is not known:
-a text that is no UUID, or one that two GPUs show, identifies no card, because the wishes of a card
-follow its UUID.
+The driver prints question marks until it has initialised a GPU. What is not certain is not known: a
+text that is no UUID, or one that two GPUs show, identifies no card, because the desired states of a
+card follow its UUID.
 """
 
 from __future__ import annotations

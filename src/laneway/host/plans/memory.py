@@ -24,7 +24,7 @@ from laneway.core.plan import (
     Unbind,
 )
 from laneway.core.usability import VFIO_DRIVER
-from laneway.core.vgpu.wish import NO_VGPU
+from laneway.core.vgpu.desired import NO_VGPU
 from laneway.host.hardware import Hardware
 from laneway.host.leaving import read_locked
 from laneway.host.plans.operations.access import driver_of, function_home

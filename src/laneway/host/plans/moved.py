@@ -1,4 +1,4 @@
-"""The journal of wishes that follow their cards to other addresses.
+"""The journal of desired states that follow their cards to other addresses.
 
 It is written before the first object is, shrinks as cards are done, and is removed after the last.
 What it says can be done again from its beginning. Like the journals of plans it lies in the node's

@@ -52,7 +52,7 @@ class _Memory(msgspec.Struct, omit_defaults=True):
     booted: bool = False
     """Whether this folder has seen an earlier boot."""
     settled: list[str] = []
-    """Cards that have been as they were wished since this boot."""
+    """Cards that have been as they were desired since this boot."""
     claimed: list[str] = []
     """Devices that were taken for claims: functions and USB ports."""
 
@@ -240,12 +240,12 @@ class StateFolder:
             self._store(memory)
 
     def is_as_booted(self, card: PciAddress) -> bool:
-        """Whether a card is as a boot has left it, and has not been as wished since."""
+        """Whether a card is as a boot has left it, and has not been as desired since."""
         memory = self._memory()
         return memory.booted and str(card) not in memory.settled
 
     def settle(self, card: PciAddress) -> None:
-        """Note that a card is as it was wished: what is different later was changed by somebody."""
+        """Note that a card is as desired: what is different later was changed by somebody."""
         memory = self._memory()
         if str(card) not in memory.settled:
             memory.settled.append(str(card))

@@ -36,7 +36,7 @@ from laneway.simcluster.kubevirt.objects import (
     INSTANCES,
     LABEL_NODE,
     Instance,
-    wish,
+    desired,
 )
 from laneway.simcluster.objects import ENDED
 from laneway.simcluster.runtime import Runtime
@@ -170,7 +170,7 @@ class InstanceController:
         workload = None if runtime is None else runtime.get(uid)
         if runtime is None or workload is None:
             return
-        devices = wish(instance).domain.devices
+        devices = desired(instance).domain.devices
         try:
             if not workload.opened:
                 paths = device_paths(workload.environment.get(CONTAINER, {}), devices)

@@ -14,7 +14,7 @@ from laneway.kube.kubevirt import (
     LABEL_VM,
     PermittedHostDevices,
 )
-from laneway.simcluster.kubevirt.objects import LABEL_LAUNCHER, Instance, owned_by, wish
+from laneway.simcluster.kubevirt.objects import LABEL_LAUNCHER, Instance, desired, owned_by
 
 CONTAINER = "compute"
 _MAX_LABEL = 63
@@ -43,7 +43,7 @@ def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
         for entries in (permitted.pci_host_devices, permitted.mediated_devices, permitted.usb)
         for entry in entries
     }
-    devices = wish(instance).domain.devices
+    devices = desired(instance).domain.devices
     what = [("GPU", one.device_name) for one in devices.gpus]
     what += [("HostDevice", one.device_name) for one in devices.host_devices]
     return " ".join(
@@ -56,7 +56,7 @@ def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
 def launcher_pod(instance: Instance) -> dict[str, Any]:
     """The manifest of the pod."""
     meta = instance.metadata
-    wanted = wish(instance)
+    wanted = desired(instance)
     devices = wanted.domain.devices
     counted = Counter(
         one.device_name for one in (*devices.host_devices, *devices.gpus) if one.device_name

@@ -33,7 +33,7 @@ class Template(_Part, frozen=True, kw_only=True):
 
 
 class VmSpec(_Part, frozen=True, kw_only=True):
-    """The wish."""
+    """The desired state."""
 
     running: bool | None = None
     run_strategy: str = ""
@@ -69,7 +69,7 @@ INSTANCES = Resource(
 )
 
 
-def wish(instance: Instance) -> InstanceSpec:
+def desired(instance: Instance) -> InstanceSpec:
     """The part of an instance's spec that is about devices and places."""
     return decode(InstanceSpec, msgspec.json.encode(instance.spec))
 

@@ -1,4 +1,4 @@
-"""What a VirtualMachine's wish means for its instance, and what KubeVirt calls the outcome."""
+"""What a VirtualMachine's spec means for its instance, and what KubeVirt calls the outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Action(Enum):
 
 
 def strategy_of(vm: Vm) -> str:
-    """The wish in one word: `running` is the older way to say Always or Halted."""
+    """The desired state in one word: `running` is the older way to say Always or Halted."""
     if vm.spec.running is not None:
         return Strategy.ALWAYS if vm.spec.running else Strategy.HALTED
     return vm.spec.run_strategy or Strategy.HALTED
@@ -33,17 +33,17 @@ def strategy_of(vm: Vm) -> str:
 
 def action(vm: Vm, instance: Instance | None) -> Action:
     """The next step; whether to wait with a start is for the caller to say."""
-    wish = strategy_of(vm)
+    desired = strategy_of(vm)
     if instance is None:
-        start = wish == Strategy.ALWAYS or (wish == Strategy.RERUN and not _ended_well(vm))
+        start = desired == Strategy.ALWAYS or (desired == Strategy.RERUN and not _ended_well(vm))
         return Action.START if start and not vm.metadata.deletion_timestamp else Action.NOTHING
     if instance.metadata.deletion_timestamp:
         return Action.NOTHING
     phase = instance.status.phase
-    again = (wish == Strategy.ALWAYS and phase in FINAL) or (
-        wish == Strategy.RERUN and phase == "Failed"
+    again = (desired == Strategy.ALWAYS and phase in FINAL) or (
+        desired == Strategy.RERUN and phase == "Failed"
     )
-    stop = vm.metadata.deletion_timestamp or wish == Strategy.HALTED or again
+    stop = vm.metadata.deletion_timestamp or desired == Strategy.HALTED or again
     return Action.STOP if stop else Action.NOTHING
 
 

@@ -34,7 +34,7 @@ async def test_the_same_file_can_be_applied_again(scene: Any, kind: str) -> None
     again = copy.deepcopy(stored)
     spec_of(again).update(PROPOSED)
     assert await scene.mutated(again, stored) == stored
-    # Another wish in the old spelling is a change, and no machine changes.
+    # Another desired state in the old spelling is a change, and no machine changes.
     spec_of(again)["vgpudevices"] = [{"profileName": "other"}]
     made = await scene.mutated(again, stored)
     assert await scene.causes(made, stored)

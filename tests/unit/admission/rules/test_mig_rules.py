@@ -149,7 +149,7 @@ def test_nothing_is_known_of_the_card_yet(scene: Any) -> None:
 
 
 @pytest.mark.parametrize("status", ["synced", "out-of-sync"])
-def test_another_division_is_a_wish_like_any_other(scene: Any, status: str) -> None:
+def test_another_division_is_a_desired_state_like_any_other(scene: Any, status: str) -> None:
     """Harvester refuses it, for nothing there brings a GPU from one to the other."""
     old = mig({"1g.5gb": 2}, enabled=True, there={"1g.5gb": ["1", "2"]}, status=status)
     verdict = update(scene, old, mig({"3g.20gb": 1}, enabled=True))

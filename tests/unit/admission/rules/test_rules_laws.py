@@ -266,7 +266,7 @@ def test_what_laneway_makes_deletes_and_labels_is_allowed(kind: type[Any], odd: 
     metadata = msgspec.structs.replace(other.metadata, name=old.metadata.name)
     status = {"status": other.status} if hasattr(old, "status") else {}
     labelled = msgspec.structs.replace(old, metadata=metadata, **status)
-    if kind is not CoreNode:  # Whose label is a wish of its own.
+    if kind is not CoreNode:  # Whose label is a desired state of its own.
         assert judged(kind, old, labelled, world, AGENT).allowed
 
 

@@ -125,7 +125,7 @@ def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons
 
 
 BUSY = {"generation": 2}
-"""Of an object whose wish has not been answered yet."""
+"""Of an object whose desired state has not been answered yet."""
 
 
 def sibling(scene: Any, profile: str, *, enabled: bool, metadata: Any) -> None:
@@ -241,7 +241,7 @@ def test_an_object_that_no_watch_has_shown_yet(scene: Any, reasons: Reasons) -> 
         assert reasons(verdict) == ([] if fine else ["ProfileNotOffered"])
 
 
-def test_a_wish_that_follows_its_card_to_another_slot(
+def test_a_desired_state_that_follows_its_card_to_another_slot(
     scene: Any, reasons: Reasons, agent: str
 ) -> None:
     scene.vm("vm-a", NAME)
@@ -337,7 +337,7 @@ def test_what_was_admitted_takes_room_before_anybody_observes_it(
     assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
 
 
-def test_a_wish_that_its_agent_refused_takes_no_room(scene: Any) -> None:
+def test_a_desired_state_that_its_agent_refused_takes_no_room(scene: Any) -> None:
     gpu(scene, mode="SameSize", fits={Q2: 8, Q4: 1})
     exhausted = {"type": "Ready", "status": "False", "reason": "ProfileExhausted"}
     others(scene, 1, observedGeneration=2, conditions=[exhausted])

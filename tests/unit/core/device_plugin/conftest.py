@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, Wishes
+from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices
 from laneway.core.inventory import (
     ConfiguredVgpu,
     Inventory,
@@ -77,9 +77,9 @@ def inventories(draw: Any) -> Inventory:
     return Inventory(functions=tuple(there), vgpus=tuple(vgpus), usb=tuple(usb))
 
 
-def wishes() -> st.SearchStrategy[Wishes]:
+def desired_states() -> st.SearchStrategy[DesiredDevices]:
     return st.builds(
-        Wishes,
+        DesiredDevices,
         functions=st.lists(
             st.builds(
                 ClaimedFunction,
@@ -105,6 +105,6 @@ def wishes() -> st.SearchStrategy[Wishes]:
 
 
 @pytest.fixture(scope="session")
-def worlds() -> st.SearchStrategy[tuple[Inventory, Wishes]]:
-    """Any inventory with any wishes."""
-    return st.tuples(inventories(), wishes())
+def worlds() -> st.SearchStrategy[tuple[Inventory, DesiredDevices]]:
+    """Any inventory with any desired states."""
+    return st.tuples(inventories(), desired_states())

@@ -122,8 +122,8 @@ def test_a_group_member_of_the_same_name_is_with_whoever_has_the_device() -> Non
 def test_a_group_is_with_one_pod_and_a_device_in_use_with_its_own(
     worlds: Any, data: st.DataObject
 ) -> None:
-    inventory, wishes = data.draw(worlds)
-    found = offers(inventory, "node1", wishes).offered
+    inventory, desired_states = data.draw(worlds)
+    found = offers(inventory, "node1", desired_states).offered
     owners: dict[tuple[str, str], Owner] = {}
     # Pods come one after the other, and each gets something that is healthy.
     for number in range(data.draw(st.integers(0, 4))):
@@ -151,8 +151,8 @@ def test_a_group_is_with_one_pod_and_a_device_in_use_with_its_own(
 
 @given(st.data())
 def test_health_changes_nothing_else(worlds: Any, data: st.DataObject) -> None:
-    inventory, wishes = data.draw(worlds)
-    found = offers(inventory, "node1", wishes).offered
+    inventory, desired_states = data.draw(worlds)
+    found = offers(inventory, "node1", desired_states).offered
     after = judged(found, inventory, Facts(owners={}))
     assert tuple(replace(one, unhealthy="") for one in after) == found
     assert after == judged(found, inventory, Facts(owners={}))

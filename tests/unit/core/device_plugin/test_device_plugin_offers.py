@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laneway.core.device_plugin.offer import Form, Offer
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, Wishes, offers
+from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices, offers
 from laneway.core.device_plugin.resources import is_extended
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
@@ -36,13 +36,15 @@ def vgpu(framework: Any, profile: str = Q4) -> VgpuFunction:
     )
 
 
-def shown(inventory: Inventory, wishes: Wishes) -> list[tuple[str, str]]:
-    return [(one.resource, one.id) for one in offers(inventory, "node1", wishes).offered]
+def shown(inventory: Inventory, desired_states: DesiredDevices) -> list[tuple[str, str]]:
+    return [(one.resource, one.id) for one in offers(inventory, "node1", desired_states).offered]
 
 
 def test_a_claimed_function_on_vfio_pci_is_offered_with_where_it_is() -> None:
     found = offers(
-        Inventory(functions=(CARD,)), "node1", Wishes(functions=(ClaimedFunction(address=GPU),))
+        Inventory(functions=(CARD,)),
+        "node1",
+        DesiredDevices(functions=(ClaimedFunction(address=GPU),)),
     )
     assert found.offered == (
         Offer(
@@ -60,30 +62,38 @@ def test_a_claimed_function_on_vfio_pci_is_offered_with_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown_as", "wishes"),
+    ("shown_as", "desired_states"),
     [
-        (CARD, Wishes()),
-        (replace(CARD, driver="nvidia"), Wishes(functions=(ClaimedFunction(address=GPU),))),
-        (replace(CARD, iommu_group=None), Wishes(functions=(ClaimedFunction(address=GPU),))),
-        (CARD, Wishes(functions=(ClaimedFunction(address=VF),))),
-        (CARD, Wishes(functions=(ClaimedFunction(address=GPU, vendor="10de", device="26b9"),))),
+        (CARD, DesiredDevices()),
+        (replace(CARD, driver="nvidia"), DesiredDevices(functions=(ClaimedFunction(address=GPU),))),
+        (
+            replace(CARD, iommu_group=None),
+            DesiredDevices(functions=(ClaimedFunction(address=GPU),)),
+        ),
+        (CARD, DesiredDevices(functions=(ClaimedFunction(address=VF),))),
+        (
+            CARD,
+            DesiredDevices(functions=(ClaimedFunction(address=GPU, vendor="10de", device="26b9"),)),
+        ),
     ],
     ids=["not claimed", "on another driver", "in no group", "not there", "another card"],
 )
-def test_what_is_not_ready_is_not_offered(shown_as: PciFunction, wishes: Wishes) -> None:
-    found = offers(Inventory(functions=(shown_as,)), "node1", wishes)
+def test_what_is_not_ready_is_not_offered(
+    shown_as: PciFunction, desired_states: DesiredDevices
+) -> None:
+    found = offers(Inventory(functions=(shown_as,)), "node1", desired_states)
     assert not found.offered
     assert not found.leaving
 
 
-def test_a_mediated_device_is_offered_as_it_is_wished() -> None:
+def test_a_mediated_device_is_offered_as_it_is_desired() -> None:
     there = Inventory(functions=(FUNCTION,), vgpus=(vgpu("mdev"),))
-    wished = offers(there, "node1", Wishes(profiles={VF: Q4}))
-    assert [(one.resource, one.id, one.group) for one in wished.offered] == [
+    desired = offers(there, "node1", DesiredDevices(profiles={VF: Q4}))
+    assert [(one.resource, one.id, one.group) for one in desired.offered] == [
         ("nvidia.com/NVIDIA_A2-4Q", "u-1", 30)
     ]
     for profiles in ({}, {VF: "NVIDIA A2-8Q"}):
-        other = offers(there, "node1", Wishes(profiles=profiles))
+        other = offers(there, "node1", DesiredDevices(profiles=profiles))
         assert not other.offered
         assert [one.id for one in other.leaving] == ["u-1"]
 
@@ -91,12 +101,12 @@ def test_a_mediated_device_is_offered_as_it_is_wished() -> None:
 def test_a_vgpu_that_is_a_function_needs_its_claim_as_well() -> None:
     there = Inventory(functions=(FUNCTION,), vgpus=(vgpu("vendor-vfio"),))
     claim = ClaimedFunction(address=VF, skip_binding=True)
-    assert not offers(there, "node1", Wishes(profiles={VF: Q4})).offered
-    wishes = Wishes(functions=(claim,), profiles={VF: Q4})
-    assert shown(there, wishes) == [("nvidia.com/NVIDIA_A2-4Q", "0000:08:00.4")]
+    assert not offers(there, "node1", DesiredDevices(profiles={VF: Q4})).offered
+    desired_states = DesiredDevices(functions=(claim,), profiles={VF: Q4})
+    assert shown(there, desired_states) == [("nvidia.com/NVIDIA_A2-4Q", "0000:08:00.4")]
     for changed in (
-        replace(wishes, profiles={}),
-        replace(wishes, functions=(replace(claim, leaving=True),)),
+        replace(desired_states, profiles={}),
+        replace(desired_states, functions=(replace(claim, leaving=True),)),
     ):
         found = offers(there, "node1", changed)
         assert not found.offered
@@ -107,23 +117,25 @@ def test_a_usb_device_is_offered_only_where_it_was_given_to_qemu() -> None:
     device = stick("3-1", bus=3, number=11)
     claim = ClaimedUsb(name="node1-046d-c52b-003011", port="3-1", path="/dev/bus/usb/003/011")
     there = Inventory(usb=(device,))
-    [offer] = offers(there, "node1", Wishes(usb=(claim,))).offered
+    [offer] = offers(there, "node1", DesiredDevices(usb=(claim,))).offered
     assert (offer.resource, offer.usb) == ("kubevirt.io/node1-046d-c52b-003011", (3, 11))
     plugged_in_anew = replace(device, number=12, device_path="/dev/bus/usb/003/012")
-    assert not offers(Inventory(usb=(plugged_in_anew,)), "node1", Wishes(usb=(claim,))).offered
+    assert not offers(
+        Inventory(usb=(plugged_in_anew,)), "node1", DesiredDevices(usb=(claim,))
+    ).offered
 
 
 def test_a_claim_with_an_impossible_name_is_told_and_not_offered() -> None:
     claim = ClaimedFunction(address=GPU, override="no name")
-    found = offers(Inventory(functions=(CARD,)), "node1", Wishes(functions=(claim,)))
+    found = offers(Inventory(functions=(CARD,)), "node1", DesiredDevices(functions=(claim,)))
     assert not found.offered
     assert "no name" in found.refused["node1-000008000"].words
 
 
 @given(st.data())
 def test_offers_are_valid_sorted_and_each_device_one(worlds: Any, data: st.DataObject) -> None:
-    inventory, wishes = data.draw(worlds)
-    found = offers(inventory, "node1", wishes)
+    inventory, desired_states = data.draw(worlds)
+    found = offers(inventory, "node1", desired_states)
     every = (*found.offered, *found.leaving)
     assert all(is_extended(one.resource) for one in every)
     assert all("\n" not in one.id and one.id for one in every)
@@ -138,12 +150,12 @@ def test_offers_are_valid_sorted_and_each_device_one(worlds: Any, data: st.DataO
 
 @given(st.data())
 def test_offers_do_not_depend_on_the_order_of_objects(worlds: Any, data: st.DataObject) -> None:
-    inventory, wishes = data.draw(worlds)
-    claims = {claim.address: claim for claim in wishes.functions}.values()
-    usb = {claim.name: claim for claim in wishes.usb}.values()
-    one = replace(wishes, functions=tuple(claims), usb=tuple(usb))
+    inventory, desired_states = data.draw(worlds)
+    claims = {claim.address: claim for claim in desired_states.functions}.values()
+    usb = {claim.name: claim for claim in desired_states.usb}.values()
+    one = replace(desired_states, functions=tuple(claims), usb=tuple(usb))
     other = replace(
-        wishes,
+        desired_states,
         functions=tuple(data.draw(st.permutations(one.functions))),
         usb=tuple(data.draw(st.permutations(one.usb))),
     )
@@ -152,11 +164,11 @@ def test_offers_do_not_depend_on_the_order_of_objects(worlds: Any, data: st.Data
 
 @given(st.data())
 def test_nothing_is_offered_that_is_given_up(worlds: Any, data: st.DataObject) -> None:
-    inventory, wishes = data.draw(worlds)
+    inventory, desired_states = data.draw(worlds)
     given_up = replace(
-        wishes,
-        functions=tuple(replace(one, leaving=True) for one in wishes.functions),
-        usb=tuple(replace(one, leaving=True) for one in wishes.usb),
+        desired_states,
+        functions=tuple(replace(one, leaving=True) for one in desired_states.functions),
+        usb=tuple(replace(one, leaving=True) for one in desired_states.usb),
         profiles={},
     )
     assert not offers(inventory, "node1", given_up).offered

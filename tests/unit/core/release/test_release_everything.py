@@ -26,7 +26,7 @@ def thing(kind: str, name: str = "one", **changes: Any) -> Thing:
         "node": "node1",
         "stage": STAGES[kind],
         "way": "delete" if kind in ("VGPULayout", "PCIDeviceClaim") else "disable",
-        "wished": True,
+        "desired": True,
         "present": True,
         "card": "" if kind == "VGPULayout" else "card",
     }
@@ -49,12 +49,12 @@ def test_each_stage_waits_for_the_one_before() -> None:
 
 
 def test_what_is_asked_back_but_still_there_is_waited_for() -> None:
-    going = thing("VGPUDevice", wished=False, words="WriteFailed: busy")
+    going = thing("VGPUDevice", desired=False, words="WriteFailed: busy")
     [obstacle] = decide([going]).obstacles
     assert obstacle.words == "VGPUDevice one: WriteFailed: busy"
     quiet = decide([replace(going, words="")], silent={"node1"})
     assert "no agent answers on node node1" in quiet.obstacles[0].why
-    unanswered = thing("VGPUDevice", wished=False, present=False, answered=False)
+    unanswered = thing("VGPUDevice", desired=False, present=False, answered=False)
     assert not decide([unanswered]).done
     assert decide([replace(unanswered, answered=True)]).done
 
@@ -85,7 +85,7 @@ things = st.builds(
     thing,
     st.sampled_from(sorted(STAGES)),
     st.text("abc", min_size=1, max_size=4),
-    wished=st.booleans(),
+    desired=st.booleans(),
     present=st.booleans(),
     follows=st.just(False),
     holder=st.sampled_from(["", "", "", "virtual machine a/b"]),
@@ -104,16 +104,16 @@ def test_it_ends_with_nothing_left_but_what_somebody_has(found: list[Thing]) -> 
             assert not one.holder
             others = [m for m in state.values() if (m.card, m.stage) != (one.card, one.stage)]
             assert not any(
-                m.stage < one.stage and m.card == one.card and (m.wished or m.present)
+                m.stage < one.stage and m.card == one.card and (m.desired or m.present)
                 for m in others
                 if m.stage is not Stage.LAYOUT
             )
             if one.way == "delete":
                 del state[one.title]
             else:
-                state[one.title] = replace(one, wished=False, present=False)
+                state[one.title] = replace(one, desired=False, present=False)
         for title, one in list(state.items()):
-            if not (one.wished or one.holder):
+            if not (one.desired or one.holder):
                 state[title] = replace(one, present=False)
     left = decide(state.values())
     assert not left.actions

@@ -1,6 +1,6 @@
 """vGPUs of both frameworks.
 
-A profile's name is what is wished; the id that the driver has for it is looked up right before
+A profile's name is what is desired; the id that the driver has for it is looked up right before
 each write, and a type that the driver does not offer is never written: vendor VFIO answers that by
 removing the vGPU that is there. A mediated device that a VM holds while it is being removed is
 gone from the bus but still in its function's directory, so both places are looked at.
@@ -16,7 +16,7 @@ from laneway.core.inventory import VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, RemoveMdev, SetVgpuParameters, SetVgpuType
 from laneway.core.vgpu.catalogue import profile_name
-from laneway.core.vgpu.wish import NO_VGPU
+from laneway.core.vgpu.desired import NO_VGPU
 from laneway.host import mdev, vendor_vfio
 from laneway.host.attributes import Attributes
 from laneway.host.hardware import Hardware

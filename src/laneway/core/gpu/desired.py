@@ -1,10 +1,11 @@
-"""What a GPU's object wishes as a whole, functions and mode, and the way there as one plan.
+"""What a GPU's object asks for as a whole, functions and mode, and the way there as one plan.
 
-Two fields make the wish: whether the GPU has virtual functions, and its mode, which may be left
-open. A mode left open leaves MIG mode and mixed sizes as they are found; a MigConfiguration that
-asks for GPU instances fills it. What is lost with a boot, functions and mixed sizes, comes back by
-itself; where functions or GPU instances that exist would have to go for a mode, only an explicit
-wish does it, and nothing does while the GPU carries a vGPU or anybody uses a part of it.
+Two fields make the desired state: whether the GPU has virtual functions, and its mode, which may be
+left open. A mode left open leaves MIG mode and mixed sizes as they are found; a MigConfiguration
+that asks for GPU instances fills it. What is lost with a boot, functions and mixed sizes, comes
+back by itself; where functions or GPU instances that exist would have to go for a mode, only an
+explicit desired state does it, and nothing does while the GPU carries a vGPU or anybody uses a part
+of it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from laneway.core.sriov import obstacles, vf_count, vgpu_card, without_instances
 from laneway.core.usability import VFIO_DRIVER
 
 
-class ModeWish(msgspec.Struct, frozen=True):
+class DesiredMode(msgspec.Struct, frozen=True):
     """What the object's spec asks for."""
 
     address: PciAddress
@@ -43,7 +44,7 @@ class ModeWish(msgspec.Struct, frozen=True):
     """Whether it is to have virtual functions."""
     mode: str
     """As the spec has it; empty: left open."""
-    mig_wished: bool = False
+    mig_desired: bool = False
     """Whether a MigConfiguration asks for GPU instances on it."""
     explicit: bool = False
     """Whether functions and GPU instances that exist may be taken away for it."""
@@ -52,13 +53,13 @@ class ModeWish(msgspec.Struct, frozen=True):
     choice of a mode. Since Hopper no card keeps its MIG mode over a boot."""
 
 
-def effective(mode: str, enabled: bool, mig_wished: bool) -> Mode | None:
+def effective(mode: str, enabled: bool, mig_desired: bool) -> Mode | None:
     """The mode to bring about; None where none is asked for now, or there is none of that name.
 
     A mode that is about virtual functions waits until the GPU is to have them.
     """
     if not mode:
-        return (Mode.MIG_BACKED if enabled else Mode.MIG) if mig_wished else None
+        return (Mode.MIG_BACKED if enabled else Mode.MIG) if mig_desired else None
     wanted = mode_named(mode)
     return None if wanted is None or (wanted.has_vfs and not enabled) else wanted
 
@@ -77,52 +78,57 @@ def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
     return Mode.MIXED_SIZE if modes.mixed_size else Mode.SAME_SIZE
 
 
-def judge(wish: ModeWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
+def judge(desired: DesiredMode, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
-    gpu = inventory.function(wish.address)
+    gpu = inventory.function(desired.address)
     if gpu is None:
-        return (DeviceNotFound(str(wish.address)),)
+        return (DeviceNotFound(str(desired.address)),)
     return _judge(
-        wish, gpu, inventory.modes.get(wish.address), inventory.unasked.get(wish.address, "")
+        desired,
+        gpu,
+        inventory.modes.get(desired.address),
+        inventory.unasked.get(desired.address, ""),
     )
 
 
 def _judge(
-    wish: ModeWish, gpu: PciFunction, modes: GpuModes | None, error: str
+    desired: DesiredMode, gpu: PciFunction, modes: GpuModes | None, error: str
 ) -> Satisfied | tuple[Refusal, ...] | None:
-    if odd := _odd(wish):
+    if odd := _odd(desired):
         return (odd,)
     existing = vf_count(gpu)
-    if existing and not wish.enabled and not wish.explicit:
+    if existing and not desired.enabled and not desired.explicit:
         return (UnmanagedVfs(str(gpu.address), existing),)
-    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     if wanted is None:
-        if bool(existing) == wish.enabled:
+        if bool(existing) == desired.enabled:
             return Satisfied()
-        against = _loss(wish, Mode.MIG_BACKED, gpu, modes) if modes and modes.mig else None
+        against = _loss(desired, Mode.MIG_BACKED, gpu, modes) if modes and modes.mig else None
         return (against,) if against else None
     found = mode_of(gpu, modes)
     if found is wanted:
         return Satisfied()
     if modes is None:
         return (GpuUnreadable(str(gpu.address), error),) if error else None
-    against = _impossible(wish, wanted, gpu, modes)
+    against = _impossible(desired, wanted, gpu, modes)
     return (against,) if against else None
 
 
-def _odd(wish: ModeWish) -> Refusal | None:
-    """What is wrong with the wish itself, on any card."""
-    if not wish.mode:
+def _odd(desired: DesiredMode) -> Refusal | None:
+    """What is wrong with the desired state itself, on any card."""
+    if not desired.mode:
         return None
-    mode = mode_named(wish.mode)
+    mode = mode_named(desired.mode)
     if mode is None:
-        return ModeInvalid(wish.mode)
-    if wish.enabled and not mode.has_vfs:
-        return ModeWithoutVfs(str(wish.address), mode)
+        return ModeInvalid(desired.mode)
+    if desired.enabled and not mode.has_vfs:
+        return ModeWithoutVfs(str(desired.address), mode)
     return None
 
 
-def _impossible(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
+def _impossible(
+    desired: DesiredMode, wanted: Mode, gpu: PciFunction, modes: GpuModes
+) -> Refusal | None:
     """Why this card cannot, or shall not, leave the mode that it is in for another."""
     device = str(gpu.address)
     if wanted.has_mig and modes.mig is None:
@@ -130,38 +136,38 @@ def _impossible(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes)
     settled = bool(vf_count(gpu)) and not modes.mig
     if wanted is Mode.MIXED_SIZE and settled and modes.mixed_size is None:
         return MixedSizeUnsupported(device)
-    if modes.mig and not wanted.has_mig and wish.mig_wished:
+    if modes.mig and not wanted.has_mig and desired.mig_desired:
         return MigConfigurationEnabled(device)
-    return _loss(wish, wanted, gpu, modes)
+    return _loss(desired, wanted, gpu, modes)
 
 
-def _loss(wish: ModeWish, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
+def _loss(desired: DesiredMode, wanted: Mode, gpu: PciFunction, modes: GpuModes) -> Refusal | None:
     """What exists, was not made for this object and would have to go."""
     has_vfs, change = bool(vf_count(gpu)), bool(modes.mig) != wanted.has_mig
     switch = has_vfs != wanted.has_vfs
-    by_boot = wish.as_booted and wanted.has_vfs
+    by_boot = desired.as_booted and wanted.has_vfs
     lost = (modes.instances and (switch or change)) or (has_vfs and change and not by_boot)
-    if wish.explicit or not lost:
+    if desired.explicit or not lost:
         return None
     return UnmanagedMode(str(gpu.address), wanted, mode_of(gpu, modes) or "")
 
 
-def plan_mode(wish: ModeWish, situation: Situation) -> Decision:
-    """Bring a GPU where its object wishes it, in one plan."""
-    gpu = vgpu_card(wish.address, situation)
+def plan_mode(desired: DesiredMode, situation: Situation) -> Decision:
+    """Bring a GPU where its object asks for it, in one plan."""
+    gpu = vgpu_card(desired.address, situation)
     if isinstance(gpu, tuple):
         return gpu
     against = list(unfit(gpu.address, situation))
     modes = situation.gpus.get(gpu.address)
-    settled = _judge(wish, gpu, modes, situation.unasked.get(gpu.address, ""))
+    settled = _judge(desired, gpu, modes, situation.unasked.get(gpu.address, ""))
     if settled is not None:
         return tuple(against) or settled
     modes = modes or GpuModes()
-    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     mig = bool(modes.mig) if wanted is None else wanted.has_mig
     empty = without_instances(gpu.address, situation)
     against += unserved(gpu, situation)
-    more, steps = transition(gpu, modes, empty, functions=wish.enabled, mig=mig)
+    more, steps = transition(gpu, modes, empty, functions=desired.enabled, mig=mig)
     against += more
     mixed = bool(modes.mixed_size) and not steps
     if wanted in (Mode.SAME_SIZE, Mode.MIXED_SIZE) and mixed != (wanted is Mode.MIXED_SIZE):
@@ -170,11 +176,11 @@ def plan_mode(wish: ModeWish, situation: Situation) -> Decision:
     return conclude([*against, *obstacles(gpu, situation)], steps)
 
 
-def pending(wish: ModeWish, inventory: Inventory) -> str:
-    """In words, what is still to be done for the wish; empty where nothing is or can be."""
-    if judge(wish, inventory) is not None:
+def pending(desired: DesiredMode, inventory: Inventory) -> str:
+    """In words, what is still to be done for the spec; empty where nothing is or can be."""
+    if judge(desired, inventory) is not None:
         return ""
-    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     if wanted is not None:
         return f"it is to be in mode {wanted}"
-    return f"its virtual functions are to be {'enabled' if wish.enabled else 'disabled'}"
+    return f"its virtual functions are to be {'enabled' if desired.enabled else 'disabled'}"

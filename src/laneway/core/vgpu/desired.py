@@ -1,8 +1,8 @@
-"""What to do about one vGPU: a wish and an observation in, a plan or a reason out.
+"""What to do about one vGPU: a desired state and an observation in, a plan or a reason out.
 
 Two rules decide the hard cases. What runs is adopted: a vGPU that somebody made without Laneway is
 reported and left alone, because a VM may be using it. Tear-down, also for another profile, happens
-only on an explicit wish: one that was made in view of what runs, and is not answered yet.
+only on an explicit desired state: one that was made in view of what runs, and is not answered yet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_VGPU = "0"
 _UUID_NAMESPACE = uuid.UUID("0b5a7a3e-6f0c-5d0e-9d53-6c616e657761")
 
 
-class VgpuWish(msgspec.Struct, frozen=True):
+class DesiredVgpu(msgspec.Struct, frozen=True):
     """What the object's spec asks for."""
 
     address: PciAddress
@@ -80,57 +80,65 @@ class SharedGpu(msgspec.Struct, frozen=True):
 
 
 def decide(
-    wish: VgpuWish, node: str, shared: SharedGpu, others: Iterable[VgpuWish] = ()
+    desired: DesiredVgpu, node: str, shared: SharedGpu, others: Iterable[DesiredVgpu] = ()
 ) -> Decision:
     """What to do about one vGPU.
 
-    `others`: wishes that other vGPUs of the GPU become something else, which this one may need.
+    `others`: desired states that other vGPUs of the GPU become something else, which this one may
+    need.
     """
-    function = shared.function(wish.address)
+    function = shared.function(desired.address)
     if function is None:
-        return (VfNotFound(str(wish.address)),) if wish.enabled else Satisfied()
+        return (VfNotFound(str(desired.address)),) if desired.enabled else Satisfied()
     if function.unreadable:
-        return (GpuUnreadable(str(wish.address), function.unreadable),)
+        return (GpuUnreadable(str(desired.address), function.unreadable),)
     current = function.configured
-    if not wish.enabled:
+    if not desired.enabled:
         if current is None:
             return Satisfied()
-        if wish.explicit:
+        if desired.explicit:
             return Plan((removal(function, current),))
         return (UnmanagedVgpu(current.type_name),)
     if current is not None:
-        if wish.profile in ("", current.type_name):
+        if desired.profile in ("", current.type_name):
             return Satisfied()
-        if not wish.explicit:
-            return (UnmanagedProfile(wish.profile, current.type_name),)
+        if not desired.explicit:
+            return (UnmanagedProfile(desired.profile, current.type_name),)
     offered = tuple(sorted(kind.name for kind in function.creatable))
-    if not wish.profile:
+    if not desired.profile:
         return (ProfileMissing(offered),)
-    if _known(wish.profile, shared) is None:
-        return (ProfileNotListed(wish.profile, offered),)
-    plan = _creation(wish, node, shared) if current is None else _change(wish, node, shared, others)
-    return plan or (_exhausted(wish.profile, shared, offered),)
+    if _known(desired.profile, shared) is None:
+        return (ProfileNotListed(desired.profile, offered),)
+    plan = (
+        _creation(desired, node, shared)
+        if current is None
+        else _change(desired, node, shared, others)
+    )
+    return plan or (_exhausted(desired.profile, shared, offered),)
 
 
-def _creation(wish: VgpuWish, node: str, shared: SharedGpu) -> Plan | None:
-    function = shared.function(wish.address)
+def _creation(desired: DesiredVgpu, node: str, shared: SharedGpu) -> Plan | None:
+    function = shared.function(desired.address)
     if function is None:
         return None
-    found = (kind for kind in function.creatable if kind.name == wish.profile)
+    found = (kind for kind in function.creatable if kind.name == desired.profile)
     creatable = next(found, None)
     return Plan((creation(node, function, creatable),)) if creatable else None
 
 
 def _change(
-    wish: VgpuWish, node: str, shared: SharedGpu, others: Iterable[VgpuWish]
+    desired: DesiredVgpu, node: str, shared: SharedGpu, others: Iterable[DesiredVgpu]
 ) -> Plan | None:
     """Another profile: by itself, or together with all that are to change as well.
 
     A function that carries a vGPU offers nothing, so whether there is room is worked out. On a
     board that nobody knows it shows once the old vGPU is gone; the plan's undo brings that back.
     """
-    for wishes in ((wish,), (wish, *(one for one in others if one.address != wish.address))):
-        new = {one.address: one.profile for one in wishes if _known(one.profile, shared)}
+    for desired_states in (
+        (desired,),
+        (desired, *(one for one in others if one.address != desired.address)),
+    ):
+        new = {one.address: one.profile for one in desired_states if _known(one.profile, shared)}
         order = _order(new, shared)
         if order is not None:
             old = [one for one in shared.functions if one.address in new]
@@ -167,15 +175,15 @@ def _exhausted(profile: str, shared: SharedGpu, offered: tuple[str, ...]) -> Pro
     return ProfileExhausted(profile, carried(shared.functions), offered, of)
 
 
-def changes(wish: VgpuWish, shared: SharedGpu) -> bool:
+def changes(desired: DesiredVgpu, shared: SharedGpu) -> bool:
     """Whether a vGPU that is there is to become one of another profile."""
-    function = shared.function(wish.address)
+    function = shared.function(desired.address)
     current = function.configured if function else None
     return (
         current is not None
-        and wish.enabled
-        and wish.explicit
-        and wish.profile not in ("", current.type_name)
+        and desired.enabled
+        and desired.explicit
+        and desired.profile not in ("", current.type_name)
     )
 
 

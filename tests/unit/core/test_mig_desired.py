@@ -1,4 +1,4 @@
-"""A wish for GPU instances against what there is: any start, any wish, every obstacle."""
+"""A spec for GPU instances against what there is: any start, any desired state, every obstacle."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
+from laneway.core.mig.desired import DesiredMig, decide, is_complete, judge
 from laneway.core.mig.instances import how_many_more
-from laneway.core.mig.wish import MigWish, decide, is_complete, judge
 from laneway.core.plan import (
     CreateComputeInstance,
     DestroyGpuInstance,
@@ -74,14 +74,14 @@ def card(
     return msgspec.structs.replace(look, inventory=inventory)
 
 
-def wish(
+def desired(
     counts: dict[str, int] | Iterable[tuple[str, int]],
     *,
     enabled: bool = True,
     explicit: bool = True,
-) -> MigWish:
+) -> DesiredMig:
     pairs = counts.items() if isinstance(counts, dict) else counts
-    return MigWish(GPU, "node1-000008000", enabled, tuple(pairs), explicit)
+    return DesiredMig(GPU, "node1-000008000", enabled, tuple(pairs), explicit)
 
 
 def spots(there: Iterable[GpuInstance]) -> list[tuple[str, int]]:
@@ -101,7 +101,7 @@ def words(decision: object) -> str:
 
 
 def test_either_spelling_of_a_profile_will_do() -> None:
-    asked = wish([("MIG 1g.5gb", 2), ("3g.20gb", 1), (" MIG 7g.40gb ", 0)])
+    asked = desired([("MIG 1g.5gb", 2), ("3g.20gb", 1), (" MIG 7g.40gb ", 0)])
     there = carried_out(decide(asked, card()), card())
     assert spots(there) == [("3g.20gb", 0), ("1g.5gb", 4), ("1g.5gb", 5)]
     assert all(one.compute_instances == 1 for one in there)
@@ -110,7 +110,7 @@ def test_either_spelling_of_a_profile_will_do() -> None:
 def test_from_a_set_made_by_half_only_the_rest_is_made() -> None:
     look = card(instance(A100, "1g.5gb", 3), instance(A100, "1g.5gb", 6, computes=0))
 
-    plan = decide(wish({"1g.5gb": 3}), look)
+    plan = decide(desired({"1g.5gb": 3}), look)
 
     assert not any(isinstance(step, DestroyGpuInstance) for step in steps(plan))
     assert CreateComputeInstance(GPU, 6) in steps(plan)
@@ -121,7 +121,7 @@ def test_of_surplus_ones_those_go_that_hold_nothing_and_come_last() -> None:
     ones = [instance(A100, "1g.5gb", start, computes=int(start != 0)) for start in range(4)]
     look = card(*ones, inside=(3,))
 
-    there = carried_out(decide(wish({"1g.5gb": 2}), look), look)
+    there = carried_out(decide(desired({"1g.5gb": 2}), look), look)
 
     assert spots(there) == [("1g.5gb", 1), ("1g.5gb", 3)]
 
@@ -129,31 +129,32 @@ def test_of_surplus_ones_those_go_that_hold_nothing_and_come_last() -> None:
 def test_a_set_is_moved_where_it_must_be() -> None:
     look = card(instance(A100, "1g.5gb", 1), instance(A100, "1g.5gb", 5))
 
-    there = carried_out(decide(wish({"1g.5gb": 2, "3g.20gb": 1}), look), look)
+    there = carried_out(decide(desired({"1g.5gb": 2, "3g.20gb": 1}), look), look)
 
     assert Counter(one.profile for one in there) == {"1g.5gb": 2, "3g.20gb": 1}
 
 
 def test_disabling_takes_everything_away_that_exists() -> None:
     look = card(instance(A100, "1g.5gb", 0), instance(A100, "2g.10gb", 2, computes=0))
-    off = decide(wish({"7g.40gb": 1}, enabled=False), look)
+    off = decide(desired({"7g.40gb": 1}, enabled=False), look)
     assert carried_out(off, look) == ()
 
 
-def test_what_is_as_wished_needs_nothing() -> None:
+def test_what_is_as_desired_needs_nothing() -> None:
     look = card(instance(A100, "1g.5gb", 0))
-    assert decide(wish({"1g.5gb": 1}), look) == Satisfied()
-    assert decide(wish({}, enabled=False), card()) == Satisfied()
-    assert judge(wish({"1g.5gb": 1}), look.inventory) == Satisfied()
-    assert judge(wish({"1g.5gb": 2}), look.inventory) is None
+    assert decide(desired({"1g.5gb": 1}), look) == Satisfied()
+    assert decide(desired({}, enabled=False), card()) == Satisfied()
+    assert judge(desired({"1g.5gb": 1}), look.inventory) == Satisfied()
+    assert judge(desired({"1g.5gb": 2}), look.inventory) is None
 
 
-# ----------------------------------------------------------------------------- without a clear wish
+# ----------------------------------------------------------------------------- without a clear
+# desired state
 
 
 def test_what_is_missing_comes_by_itself_but_nothing_goes_for_it() -> None:
     look = card(instance(A100, "2g.10gb", 0))
-    asked = wish({"1g.5gb": 2}, explicit=False)
+    asked = desired({"1g.5gb": 2}, explicit=False)
 
     there = carried_out(decide(asked, look), look)
 
@@ -166,16 +167,16 @@ def test_what_is_missing_comes_by_itself_but_nothing_goes_for_it() -> None:
 
 def test_what_has_no_room_beside_others_is_told() -> None:
     look = card(instance(A100, "4g.20gb", 0))
-    asked = wish({"7g.40gb": 1}, explicit=False)
+    asked = desired({"7g.40gb": 1}, explicit=False)
     assert reasons(decide(asked, look)) == ["ExtraInstances"]
     assert "no room for 1 x MIG 7g.40gb" in words(decide(asked, look))
     assert not is_complete(asked, look.inventory)
-    assert spots(carried_out(decide(wish({"7g.40gb": 1}), look), look)) == [("7g.40gb", 0)]
+    assert spots(carried_out(decide(desired({"7g.40gb": 1}), look), look)) == [("7g.40gb", 0)]
 
 
 def test_what_nobody_asked_for_is_adopted() -> None:
     look = card(instance(A100, "4g.20gb", 0))
-    for asked in (wish({}, enabled=False, explicit=False), wish({}, explicit=False)):
+    for asked in (desired({}, enabled=False, explicit=False), desired({}, explicit=False)):
         assert reasons(decide(asked, look)) == ["UnmanagedInstances"]
 
 
@@ -185,14 +186,14 @@ def test_what_nobody_asked_for_is_adopted() -> None:
 def test_an_instance_with_a_vgpu_stays_and_who_holds_it_is_named() -> None:
     look = card(instance(A100, "1g.5gb", 0), inside=(0,), held=(0,))
 
-    for asked in (wish({}, enabled=False), wish({"7g.40gb": 1})):
+    for asked in (desired({}, enabled=False), desired({"7g.40gb": 1})):
         refused = decide(asked, look)
         assert reasons(refused) == ["DeviceInUse"]
         assert f"vGPU NVIDIA X-1g.5gb on {VFS[0]} is in its GPU instance MIG 1g.5gb at 0" in words(
             refused
         )
         assert QEMU.text in words(refused)
-    assert isinstance(decide(wish({"1g.5gb": 2}), look), Plan)
+    assert isinstance(decide(desired({"1g.5gb": 2}), look), Plan)
 
 
 def test_a_vgpu_that_could_be_in_several_keeps_all_of_them() -> None:
@@ -203,18 +204,18 @@ def test_a_vgpu_that_could_be_in_several_keeps_all_of_them() -> None:
     )
     inventory = msgspec.structs.replace(look.inventory, vgpus=tuple(vgpus))
     look = msgspec.structs.replace(look, inventory=inventory)
-    assert reasons(decide(wish({"1g.5gb": 2}), look)) == ["DeviceInUse"]
-    assert isinstance(decide(wish({"1g.5gb": 4}), look), Plan)
+    assert reasons(decide(desired({"1g.5gb": 2}), look)) == ["DeviceInUse"]
+    assert isinstance(decide(desired({"1g.5gb": 4}), look), Plan)
 
 
 def test_nothing_goes_while_somebody_computes_on_the_card_but_more_may_come() -> None:
     look = card(instance(A100, "1g.5gb", 0), holders={GPU: (COMPUTING,)})
-    refused = decide(wish({}, enabled=False), look)
+    refused = decide(desired({}, enabled=False), look)
     assert reasons(refused) == ["DeviceInUse"]
     assert COMPUTING.text in words(refused)
-    assert isinstance(decide(wish({"1g.5gb": 2}), look), Plan)
+    assert isinstance(decide(desired({"1g.5gb": 2}), look), Plan)
     visibility_error = card(instance(A100, "1g.5gb", 0), visibility_error="no root")
-    assert reasons(decide(wish({}, enabled=False), visibility_error)) == ["HoldersUnknown"]
+    assert reasons(decide(desired({}, enabled=False), visibility_error)) == ["HoldersUnknown"]
 
 
 @pytest.mark.parametrize(
@@ -230,16 +231,16 @@ def test_a_set_that_cannot_be_is_refused_before_anything_goes(
     counts: dict[str, int], obstacle: str
 ) -> None:
     look = card(instance(A100, "1g.5gb", 0))
-    refused = judge(wish(counts), look.inventory)
+    refused = judge(desired(counts), look.inventory)
     assert reasons(refused) == ["InstancesDoNotFit"]
     assert obstacle in words(refused)
 
 
 def test_engines_are_counted_where_slices_would_do() -> None:
     look = card(device=RTX_PRO)
-    refused = decide(wish({"1g.24gb+me.all": 1, "1g.24gb+gfx": 1}), look)
+    refused = decide(desired({"1g.24gb+me.all": 1, "1g.24gb+gfx": 1}), look)
     assert "they need 5 of 4 video decoders" in words(refused)
-    assert isinstance(decide(wish({"1g.24gb+me.all": 1, "1g.24gb-me": 3}), look), Plan)
+    assert isinstance(decide(desired({"1g.24gb+me.all": 1, "1g.24gb-me": 3}), look), Plan)
 
 
 @pytest.mark.parametrize(
@@ -258,17 +259,17 @@ def test_engines_are_counted_where_slices_would_do() -> None:
 def test_odd_requests_are_refused_with_their_reason(
     requests: list[tuple[str, int]], reason: str
 ) -> None:
-    refused = decide(wish(requests), card(instance(A100, "7g.40gb", 0)))
+    refused = decide(desired(requests), card(instance(A100, "7g.40gb", 0)))
     assert reasons(refused) == [reason]
     assert len(words(refused)) < 1000
 
 
 def test_what_is_not_requested_may_be_unknown() -> None:
-    assert decide(wish([("MIG 9g.90gb", 0), ("MIG 9g.90gb", 0)]), card()) == Satisfied()
+    assert decide(desired([("MIG 9g.90gb", 0), ("MIG 9g.90gb", 0)]), card()) == Satisfied()
 
 
 def test_the_card_must_be_able_and_in_mig_mode() -> None:
-    asked = wish({"1g.5gb": 1})
+    asked = desired({"1g.5gb": 1})
     assert reasons(decide(asked, card(mig=False))) == ["MigModeDisabled"]
     assert "SRIOVGPUDevice node1-000008000" in words(decide(asked, card(mig=False)))
     assert reasons(decide(asked, card(mig=None))) == ["MigUnsupported"]
@@ -276,7 +277,7 @@ def test_the_card_must_be_able_and_in_mig_mode() -> None:
     assert reasons(decide(asked, unasked)) == ["GpuUnreadable"]
     elsewhere = situation(pf(A100, driver="vfio-pci"), gpus={})
     assert reasons(decide(asked, elsewhere)) == ["DriverMissing"]
-    nothing = wish({}, enabled=False)
+    nothing = desired({}, enabled=False)
     for look in (card(mig=False), card(mig=None), elsewhere):
         assert decide(nothing, look) == Satisfied()
     assert reasons(decide(asked, situation(pf(address=VFS[3])))) == ["DeviceNotFound"]
@@ -284,10 +285,10 @@ def test_the_card_must_be_able_and_in_mig_mode() -> None:
 
 def test_instances_wait_for_the_card_but_go_at_once() -> None:
     look = card(instance(A100, "1g.5gb", 0))
-    refused = decide(wish({"1g.5gb": 2}), look, preparing="its functions are being switched on.")
+    refused = decide(desired({"1g.5gb": 2}), look, preparing="its functions are being switched on.")
     assert reasons(refused) == ["GpuNotReady"]
     assert "functions are being switched on" in words(refused)
-    assert isinstance(decide(wish({}, enabled=False), look, preparing="functions"), Plan)
+    assert isinstance(decide(desired({}, enabled=False), look, preparing="functions"), Plan)
 
 
 # --------------------------------------------------------------------------------------------- laws
@@ -295,7 +296,7 @@ def test_instances_wait_for_the_card_but_go_at_once() -> None:
 
 @st.composite
 def states(draw: st.DrawFn) -> tuple[str, Situation, dict[str, int]]:
-    """Any partial layout that the rules allow, vGPUs in some of it, and any wish."""
+    """Any partial layout that the rules allow, vGPUs in some of it, and any desired state."""
     device = draw(st.sampled_from(sorted(GEOMETRIES)))
     kinds = offered(device)
     there: list[GpuInstance] = []
@@ -378,14 +379,14 @@ def fewest_destroyed(
 
 @settings(max_examples=many(300))
 @given(states())
-def test_any_state_becomes_exactly_the_wish_or_the_refusal_is_right(
+def test_any_state_becomes_exactly_the_desired_state_or_the_refusal_is_right(
     drawn: tuple[str, Situation, dict[str, int]],
 ) -> None:
     device, look, wanted = drawn
     homes = {one.id: one.start for one in look.gpus[GPU].instances}
     pinned = {homes[one.configured.gpu_instance] for one in carrying(look)}  # type: ignore[union-attr, index]
 
-    decision = decide(wish(wanted), look)
+    decision = decide(desired(wanted), look)
 
     fewest = fewest_destroyed(device, look, wanted, pinned)
     if fewest is None:
@@ -405,7 +406,7 @@ def test_any_state_becomes_exactly_the_wish_or_the_refusal_is_right(
     after = msgspec.structs.replace(
         look, gpus={GPU: msgspec.structs.replace(look.gpus[GPU], instances=there)}
     )
-    assert decide(wish(wanted), after) == Satisfied()
+    assert decide(desired(wanted), after) == Satisfied()
 
 
 @given(states())
@@ -422,11 +423,11 @@ def test_how_many_more_there_could_be_is_what_the_driver_says(
 
 
 @given(states(), st.booleans())
-def test_without_an_explicit_wish_nothing_is_ever_destroyed(
+def test_without_an_explicit_desired_state_nothing_is_ever_destroyed(
     drawn: tuple[str, Situation, dict[str, int]], enabled: bool
 ) -> None:
     _, look, wanted = drawn
-    decision = decide(wish(wanted, enabled=enabled, explicit=False), look)
+    decision = decide(desired(wanted, enabled=enabled, explicit=False), look)
     if isinstance(decision, Plan):
         assert enabled
         there = carried_out(decision, look)
@@ -437,7 +438,7 @@ def test_without_an_explicit_wish_nothing_is_ever_destroyed(
         after = msgspec.structs.replace(
             look, gpus={GPU: msgspec.structs.replace(look.gpus[GPU], instances=there)}
         )
-        again = decide(wish(wanted, explicit=False), after)
+        again = decide(desired(wanted, explicit=False), after)
         assert isinstance(again, Satisfied) or isinstance(again[0], ExtraInstances)  # type: ignore[index]
 
 

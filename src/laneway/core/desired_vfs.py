@@ -1,8 +1,8 @@
-"""What an object wishes of a card's virtual functions, judged by the last scan alone.
+"""What an object asks of a card's virtual functions, judged by the last scan alone.
 
 The rules are those of vGPUs: to make virtual functions where there are none needs no proof, so they
 come back after a reboot. Those that exist are adopted; they are taken away, also for another
-number, only on an explicit wish.
+number, only on an explicit desired state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from laneway.core.refusals import (
 from laneway.core.sriov import in_use, vf_count
 
 
-class VfWish(msgspec.Struct, frozen=True):
+class DesiredVfs(msgspec.Struct, frozen=True):
     """What the object's spec asks for."""
 
     address: PciAddress
@@ -31,25 +31,25 @@ class VfWish(msgspec.Struct, frozen=True):
     explicit: bool
     """Whether virtual functions that exist may be taken away for it."""
     restores: bool = False
-    """Whether the card had them already because of this very wish: a boot took them, and they come
+    """Whether the card had them already because of this very spec: a boot took them, and they come
     back although the node uses the card."""
 
 
-def judge(wish: VfWish, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
+def judge(desired: DesiredVfs, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
-    card = inventory.function(wish.address)
+    card = inventory.function(desired.address)
     if card is None:
-        return (DeviceNotFound(str(wish.address)),)
+        return (DeviceNotFound(str(desired.address)),)
     existing = vf_count(card)
-    if existing == wish.count:
+    if existing == desired.count:
         return Satisfied()
-    if not wish.restores and (used := in_use(card, inventory)):
+    if not desired.restores and (used := in_use(card, inventory)):
         return (used,)
-    if not existing or wish.explicit:
+    if not existing or desired.explicit:
         return None
-    if wish.count:
-        return (UnmanagedVfCount(str(wish.address), wish.count, existing),)
-    return (UnmanagedVfs(str(wish.address), existing),)
+    if desired.count:
+        return (UnmanagedVfCount(str(desired.address), desired.count, existing),)
+    return (UnmanagedVfs(str(desired.address), existing),)
 
 
 def incomplete(address: PciAddress, inventory: Inventory) -> VfsIncomplete | VfDriverMissing | None:
@@ -70,7 +70,7 @@ def _undriven(card: PciAddress, inventory: Inventory) -> VfDriverMissing | None:
 
 
 def facts(card: PciAddress, inventory: Inventory) -> tuple[object, ...]:
-    """What decides whether a wish about a card can be fulfilled, as far as a scan shows it."""
+    """What decides whether a spec about a card can be fulfilled, as far as a scan shows it."""
     family = {card}
     for function in inventory.functions:
         if function.address == card:

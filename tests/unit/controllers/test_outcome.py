@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.controllers.devices.wishes import LONGEST_TEXT, in_words
+from laneway.controllers.devices.outcome import LONGEST_TEXT, in_words
 from laneway.core.refusals import CountInvalid, ModeInvalid
 
 

@@ -1,7 +1,7 @@
-"""What an object's stored answer proves about its wish, and the answers that all families share.
+"""What an object's stored answer proves about its spec, and the answers that all families share.
 
-The last answer is the journal: it says what a wish was made in view of. What runs may be taken away
-only for a wish that is made in view of it and that is not answered yet.
+The last answer is the journal: it says what a desired state was made in view of. What runs may be
+taken away only for a desired state that is made in view of it and that is not answered yet.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ LONGEST_TEXT = 4000
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """The reasons of one family's answers that say something about a wish."""
+    """The reasons of one family's answers that say something about a desired state."""
 
     settled: Collection[str]
-    """After these nothing is left to be done for the wish."""
+    """After these nothing is left to be done for the desired state."""
     absent: Collection[str]
     """These are given only to objects that ask for nothing to be there."""
 
@@ -37,10 +37,10 @@ def explicit(
 ) -> bool:
     """Whether the object asks for what runs to be taken away.
 
-    An object that was never answered proves no wish: it may come from a backup, written while
-    something else was here. One that asked for nothing then and asks for nothing now does not
-    either, whatever else changed in it. Any other wish speaks of what the last answer shows, or of
-    what an attempt made that was interrupted before it could be answered.
+    An object that was never answered proves no desired state: it may come from a backup, written
+    while something else was here. One that asked for nothing then and asks for nothing now does not
+    either, whatever else changed in it. Any other desired state speaks of what the last answer
+    shows, or of what an attempt made that was interrupted before it could be answered.
 
     `asks`: for something to be there. `seen`: the last answer shows what runs. `ours`: what runs
     could be what an interrupted attempt made.
@@ -61,14 +61,14 @@ def being_done(plan: Plan) -> Condition:
 
 
 def refused(refusals: tuple[Refusal, ...]) -> Condition:
-    """The answer that everything which speaks against the wish makes together."""
+    """The answer that everything which speaks against the desired state makes together."""
     return ready(refusals[0].reason, in_words(refusals), status=False)
 
 
 def in_words(refusals: tuple[Refusal, ...]) -> str:
     """All refusals as one text, which is no longer than an object can carry.
 
-    There are as many as there are mistakes in a wish, and they name what somebody wrote.
+    There are as many as there are mistakes in a desired state, and they name what somebody wrote.
     """
     texts: list[str] = []
     left = LONGEST_TEXT
@@ -82,17 +82,17 @@ def in_words(refusals: tuple[Refusal, ...]) -> str:
 
 
 def begun(stored: DeviceObject) -> bool:
-    """Whether the stored status tells already that the present wish is being carried out."""
+    """Whether the stored status tells already that the present spec is being carried out."""
     return _answer(stored) in (IN_PROGRESS, reason_of(WriteFailed))
 
 
 def answered(stored: DeviceObject, refusals: tuple[Refusal, ...]) -> bool:
-    """Whether the present wish has been refused with this reason already."""
+    """Whether the present desired state has been refused with this reason already."""
     return _answer(stored) == refusals[0].reason
 
 
 def _answer(stored: DeviceObject) -> str:
-    """Reason of the answer to the present wish; empty while there is none."""
+    """Reason of the answer to the present desired state; empty while there is none."""
     answer = find_condition(stored.status.conditions, "Ready")
     if answer is None or answer.observed_generation != stored.metadata.generation:
         return ""

@@ -1,4 +1,4 @@
-"""One wish end to end: a patch on a VGPUDevice, and what hardware and objects do about it."""
+"""One spec end to end: a patch on a VGPUDevice, and what hardware and objects do about it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_size_that_no_longer_fits_is_refused_and_done_once_it_does(clust
 
 
 @pytest.mark.realapi
-async def test_four_wishes_at_once_fill_the_card_and_the_fifth_is_told(cluster, a2):
+async def test_four_desired_states_at_once_fill_the_card_and_the_fifth_is_told(cluster, a2):
     names = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
     await asyncio.gather(*(cluster.ask(name, Q4) for name in names))
     for name in names:
@@ -128,7 +128,7 @@ async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a
     assert cluster.carried(a2) == {}
 
 
-async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_wished(cluster, simulated):
+async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_desired(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, Q4)

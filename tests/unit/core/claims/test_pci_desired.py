@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from laneway.core import names
 from laneway.core.claims.orphans import orphans
 from laneway.core.claims.pci import (
-    ClaimWish,
+    DesiredClaim,
     Identity,
     decide,
     is_for_vms,
@@ -65,28 +65,28 @@ def on_vfio(*addresses: PciAddress) -> Inventory:
     )
 
 
-WISH = ClaimWish(address=GPU_AT, claimed=True)
-END = replace(WISH, claimed=False)
+DESIRED = DesiredClaim(address=GPU_AT, claimed=True)
+END = replace(DESIRED, claimed=False)
 
 
 def test_a_claim_is_met_when_the_whole_group_is_taken() -> None:
-    assert judge(WISH, "node1", FREE) is None
-    assert judge(WISH, "node1", on_vfio(GPU_AT)) is None
-    assert judge(WISH, "node1", on_vfio()) == Satisfied()
+    assert judge(DESIRED, "node1", FREE) is None
+    assert judge(DESIRED, "node1", on_vfio(GPU_AT)) is None
+    assert judge(DESIRED, "node1", on_vfio()) == Satisfied()
 
 
 def test_a_claim_of_nothing_is_refused() -> None:
-    wish = replace(WISH, address=PciAddress(0, 1, 2, 3))
-    assert judge(wish, "node1", FREE) == (DeviceNotFound("0000:01:02.3"),)
+    desired = replace(DESIRED, address=PciAddress(0, 1, 2, 3))
+    assert judge(desired, "node1", FREE) == (DeviceNotFound("0000:01:02.3"),)
 
 
 def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a_while() -> None:
     needed = replace(FREE, critical={AUDIO_AT: ("serves the node's network: ens3 is in a bond",)})
-    refusals = judge(WISH, "node1", needed)
+    refusals = judge(DESIRED, "node1", needed)
     assert isinstance(refusals, tuple)
     assert [one.reason for one in refusals] == ["DeviceNeeded"]
     assert "ens3 is in a bond" in refusals[0].words
-    again = replace(WISH, refused=True)
+    again = replace(DESIRED, refused=True)
     for inventory in (FREE, replace(FREE, functions=(NIC,))):  # free, and not there yet
         refusals = judge(again, "node1", inventory)
         assert isinstance(refusals, tuple)
@@ -98,7 +98,7 @@ def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a
 
 def test_a_claim_that_was_bound_waits_for_the_end_of_the_use() -> None:
     needed = replace(FREE, critical={GPU_AT: ("serves the node's network: ens3 has an address",)})
-    bound = replace(WISH, was_bound=True)
+    bound = replace(DESIRED, was_bound=True)
     [refusal] = judge(bound, "node1", needed) or ()
     assert "ens3 has an address" in refusal.words
     assert "bound again when the node no longer uses the device" in refusal.words
@@ -119,14 +119,14 @@ def test_another_device_is_neither_taken_nor_given_back(
     known: Identity, inventory: Inventory
 ) -> None:
     inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
-    [refusal] = judge(replace(WISH, identity=known), "node1", inventory) or ()
+    [refusal] = judge(replace(DESIRED, identity=known), "node1", inventory) or ()
     assert isinstance(refusal, DeviceReplaced)
     assert judge(replace(END, identity=known), "node1", inventory) == Satisfied()
 
 
 def test_what_is_not_known_proves_no_other_device() -> None:
     known = Identity(vendor="10de", device="1b80", card="GPU-1")
-    assert judge(replace(WISH, identity=known), "node1", FREE) is None
+    assert judge(replace(DESIRED, identity=known), "node1", FREE) is None
 
 
 def test_a_group_goes_back_when_nobody_else_needs_it() -> None:
@@ -155,12 +155,12 @@ def test_what_was_taken_along_goes_back_without_the_device() -> None:
 
 
 def test_a_driver_that_is_left_alone_must_be_one_for_machines() -> None:
-    wish = replace(WISH, binds=False)
-    assert judge(wish, "node1", FREE) == (DriverNotVfio(str(GPU_AT), "nouveau"),)
+    desired = replace(DESIRED, binds=False)
+    assert judge(desired, "node1", FREE) == (DriverNotVfio(str(GPU_AT), "nouveau"),)
     # A claim of Laneway's own waits for the vGPU that it was made for.
-    made = replace(wish, vgpu="node1-000008004")
+    made = replace(desired, vgpu="node1-000008004")
     assert judge(made, "node1", FREE) == (VgpuNotConfigured("node1-000008004"),)
-    assert judge(wish, "node1", on_vfio(GPU_AT)) == Satisfied()
+    assert judge(desired, "node1", on_vfio(GPU_AT)) == Satisfied()
     for driver, able in (
         ("mlx5_vfio_pci", True),
         ("nvgrace-gpu-vfio-pci", True),

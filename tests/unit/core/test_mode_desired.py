@@ -1,4 +1,4 @@
-"""The mode of a GPU: laws for every card and wish, and the transitions one by one."""
+"""The mode of a GPU: laws for every card and desired state, and the transitions one by one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.gpu.desired import DesiredMode, effective, judge, mode_of, pending, plan_mode
 from laneway.core.gpu.modes import GpuInstance, GpuModes, Mode
-from laneway.core.gpu.wish import ModeWish, effective, judge, mode_of, pending, plan_mode
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.plan import (
     DestroyComputeInstance,
@@ -41,12 +41,12 @@ from laneway.core.sriov import emptied, vf_count
 from support.cards import CARD, TYPES, USER, Scene, instances, scene, scenes, vf_addresses
 
 MODES = st.sampled_from(["", *Mode])
-WISHES = st.builds(
-    ModeWish,
+DESIRED_STATES = st.builds(
+    DesiredMode,
     address=st.just(CARD),
     enabled=st.booleans(),
     mode=MODES,
-    mig_wished=st.booleans(),
+    mig_desired=st.booleans(),
     explicit=st.booleans(),
 )
 ON, OFF = SwitchGpuVfs(CARD, enabled=True, count=16), SwitchGpuVfs(CARD, enabled=False, count=16)
@@ -81,19 +81,19 @@ def card(
     return scene(gpu=True, existing=16 if vfs else 0).but(gpus={CARD: modes})
 
 
-def wished(mode: str, *, vfs: bool | None = None, explicit: bool = True, mig: bool = False) -> Any:
+def desired(mode: str, *, vfs: bool | None = None, explicit: bool = True, mig: bool = False) -> Any:
     enabled = vfs if vfs is not None else Mode(mode).has_vfs
-    return ModeWish(CARD, enabled, mode, mig_wished=mig, explicit=explicit)
+    return DesiredMode(CARD, enabled, mode, mig_desired=mig, explicit=explicit)
 
 
-def steps(wish: ModeWish, one: Scene) -> Any:
-    decision = plan_mode(wish, one.situation)
+def steps(desired: DesiredMode, one: Scene) -> Any:
+    decision = plan_mode(desired, one.situation)
     assert isinstance(decision, Plan), decision
     return decision.steps
 
 
-def refused(wish: ModeWish, one: Scene) -> Any:
-    decision = plan_mode(wish, one.situation)
+def refused(desired: DesiredMode, one: Scene) -> Any:
+    decision = plan_mode(desired, one.situation)
     assert isinstance(decision, tuple), decision
     return decision
 
@@ -106,39 +106,41 @@ def seen(situation: Situation) -> Inventory:
 # ------------------------------------------------------------------------------------------- laws
 
 
-@given(cards(free=True), WISHES)
-def test_every_plan_leads_to_the_wish_and_back(one: Scene, wish: ModeWish) -> None:
-    decision = plan_mode(wish, one.situation)
+@given(cards(free=True), DESIRED_STATES)
+def test_every_plan_leads_to_the_desired_state_and_back(one: Scene, desired: DesiredMode) -> None:
+    decision = plan_mode(desired, one.situation)
     if not isinstance(decision, Plan):
         return
 
     after = one.kernel.run(decision.steps, one.situation)
 
-    assert judge(wish, seen(after)) == Satisfied()
-    assert plan_mode(wish, after) == Satisfied()
+    assert judge(desired, seen(after)) == Satisfied()
+    assert plan_mode(desired, after) == Satisfied()
     gpu = Scene(CARD, after, one.kernel).function(CARD)
-    assert bool(vf_count(gpu)) == wish.enabled
-    wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+    assert bool(vf_count(gpu)) == desired.enabled
+    wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     assert wanted in (None, mode_of(gpu, after.gpus[CARD]))
     back = [undone for step in reversed(decision.steps) if (undone := undo(step)) is not None]
     assert one.kernel.run(back, after) == one.situation
 
 
-@given(cards(), WISHES)
-def test_what_a_vgpu_or_a_user_is_on_stays_as_it_is(one: Scene, wish: ModeWish) -> None:
+@given(cards(), DESIRED_STATES)
+def test_what_a_vgpu_or_a_user_is_on_stays_as_it_is(one: Scene, desired: DesiredMode) -> None:
     situation = one.situation
     carried = any(vgpu.configured for vgpu in situation.inventory.vgpus)
     held = set(situation.holders) - {CARD}
-    decision = plan_mode(wish, situation)
+    decision = plan_mode(desired, situation)
     if carried or held:
         assert not isinstance(decision, Plan)
     if situation.holders and isinstance(decision, Plan):
         assert not {SwitchGpuVfs, SetMigMode} & set(map(type, decision.steps))
 
 
-@given(cards(), WISHES)
-def test_without_an_explicit_wish_nothing_that_exists_goes(one: Scene, wish: ModeWish) -> None:
-    decision = plan_mode(replace(wish, explicit=False), one.situation)
+@given(cards(), DESIRED_STATES)
+def test_without_an_explicit_desired_state_nothing_that_exists_goes(
+    one: Scene, desired: DesiredMode
+) -> None:
+    decision = plan_mode(replace(desired, explicit=False), one.situation)
     made = decision.steps if isinstance(decision, Plan) else ()
     assert not any(
         isinstance(step, DestroyGpuInstance | DestroyComputeInstance)
@@ -147,24 +149,26 @@ def test_without_an_explicit_wish_nothing_that_exists_goes(one: Scene, wish: Mod
     )
 
 
-@given(cards(free=True), WISHES)
-def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(one: Scene, wish: ModeWish) -> None:
+@given(cards(free=True), DESIRED_STATES)
+def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(
+    one: Scene, desired: DesiredMode
+) -> None:
     modes = one.situation.gpus[CARD]
-    assume(not (wish.enabled and wish.mode in ("Passthrough", "MIG")))
-    wish = replace(wish, explicit=True)
+    assume(not (desired.enabled and desired.mode in ("Passthrough", "MIG")))
+    desired = replace(desired, explicit=True)
 
-    decision = plan_mode(wish, one.situation)
+    decision = plan_mode(desired, one.situation)
 
     if isinstance(decision, tuple):
         (refusal,) = decision
-        wanted = effective(wish.mode, wish.enabled, wish.mig_wished)
+        wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
         assert wanted is not None
         if wanted.has_mig:
             assert refusal == MigUnsupported(str(CARD))
             assert modes.mig is None
         elif modes.mig:
             assert refusal == MigConfigurationEnabled(str(CARD))
-            assert wish.mig_wished
+            assert desired.mig_desired
         else:
             assert refusal == MixedSizeUnsupported(str(CARD))
             assert modes.mixed_size is None
@@ -172,21 +176,21 @@ def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(one: Scene, wish: M
 
 @given(cards(), st.booleans(), st.booleans())
 def test_a_mode_that_is_left_open_forces_none(one: Scene, enabled: bool, explicit: bool) -> None:
-    decision = plan_mode(ModeWish(CARD, enabled, "", explicit=explicit), one.situation)
+    decision = plan_mode(DesiredMode(CARD, enabled, "", explicit=explicit), one.situation)
     made = decision.steps if isinstance(decision, Plan) else ()
     assert not any(isinstance(step, SetMigMode) for step in made)
     assert MIX not in made
 
 
-@given(cards(), WISHES)
-def test_what_a_scan_says_a_closer_look_says_too(one: Scene, wish: ModeWish) -> None:
-    said = judge(wish, seen(one.situation))
+@given(cards(), DESIRED_STATES)
+def test_what_a_scan_says_a_closer_look_says_too(one: Scene, desired: DesiredMode) -> None:
+    said = judge(desired, seen(one.situation))
     if said is None:
-        assert plan_mode(wish, one.situation) != Satisfied()
-        assert pending(wish, seen(one.situation))
+        assert plan_mode(desired, one.situation) != Satisfied()
+        assert pending(desired, seen(one.situation))
     else:
-        assert not pending(wish, seen(one.situation))
-        decision = plan_mode(wish, one.situation)
+        assert not pending(desired, seen(one.situation))
+        decision = plan_mode(desired, one.situation)
         assert not isinstance(decision, Plan)
         if isinstance(said, tuple):
             assert isinstance(decision, tuple)
@@ -197,18 +201,18 @@ def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
     text: str, enabled: bool, explicit: bool
 ) -> None:
     assume(text not in ["", *Mode])
-    wish = ModeWish(CARD, enabled, text, explicit=explicit)
-    (refusal,) = refused(wish, card(vfs=True))
+    desired = DesiredMode(CARD, enabled, text, explicit=explicit)
+    (refusal,) = refused(desired, card(vfs=True))
     assert isinstance(refusal, ModeInvalid)
     assert len(refusal.words) < 400
-    assert judge(wish, seen(card(vfs=True).situation)) == (refusal,)
+    assert judge(desired, seen(card(vfs=True).situation)) == (refusal,)
 
 
 # ------------------------------------------------------------------------------ what it is to be
 
 
 @pytest.mark.parametrize(
-    ("mode", "enabled", "mig_wished", "wanted"),
+    ("mode", "enabled", "mig_desired", "wanted"),
     [
         ("", False, False, None),
         ("", True, False, None),
@@ -223,9 +227,9 @@ def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
     ],
 )
 def test_what_fields_and_configuration_ask_for_together(
-    mode: str, enabled: bool, mig_wished: bool, wanted: Mode | None
+    mode: str, enabled: bool, mig_desired: bool, wanted: Mode | None
 ) -> None:
-    assert effective(mode, enabled, mig_wished) is wanted
+    assert effective(mode, enabled, mig_desired) is wanted
 
 
 def test_the_mode_that_a_card_is_in() -> None:
@@ -270,24 +274,24 @@ def test_the_mode_that_a_card_is_in() -> None:
 def test_every_transition_in_the_only_order_that_works(
     one: Scene, mode: str, expected: tuple[Any, ...]
 ) -> None:
-    assert steps(wished(mode), one) == expected
+    assert steps(desired(mode), one) == expected
 
 
 def test_what_a_boot_took_comes_back_without_being_asked_for_again() -> None:
-    lost = wished("MixedSize", explicit=False)
+    lost = desired("MixedSize", explicit=False)
     assert steps(lost, card(vfs=False)) == (ON, MIX)
     assert steps(lost, card(vfs=True)) == (MIX,)
-    assert steps(wished("MIGBacked", explicit=False), card(vfs=False, mig=True)) == (ON,)
+    assert steps(desired("MIGBacked", explicit=False), card(vfs=False, mig=True)) == (ON,)
 
 
 def test_a_mode_for_later_changes_nothing_now() -> None:
-    later = wished("MIGBacked", vfs=False)
+    later = desired("MIGBacked", vfs=False)
     assert plan_mode(later, card(vfs=False).situation) == Satisfied()
     assert steps(later, card(vfs=True)) == (OFF,)
 
 
 def test_a_mode_that_nobody_chose_is_left_as_it_is_found() -> None:
-    open_on, open_off = wished("", vfs=True), wished("", vfs=False)
+    open_on, open_off = desired("", vfs=True), desired("", vfs=False)
     assert steps(open_on, card(vfs=False, mig=True)) == (ON,)
     assert plan_mode(open_on, card(vfs=True, mixed=True).situation) == Satisfied()
     assert plan_mode(open_off, card(vfs=False, mig=True).situation) == Satisfied()
@@ -295,9 +299,9 @@ def test_a_mode_that_nobody_chose_is_left_as_it_is_found() -> None:
 
 
 def test_a_configuration_of_gpu_instances_chooses_the_mode_that_is_left_open() -> None:
-    assert steps(wished("", vfs=True, mig=True), card(vfs=False)) == (MIG_ON, ON)
-    assert steps(wished("", vfs=False, mig=True), card(vfs=False)) == (MIG_ON,)
-    chosen = wished("MixedSize", mig=True)
+    assert steps(desired("", vfs=True, mig=True), card(vfs=False)) == (MIG_ON, ON)
+    assert steps(desired("", vfs=False, mig=True), card(vfs=False)) == (MIG_ON,)
+    chosen = desired("MixedSize", mig=True)
     assert steps(chosen, card(vfs=True)) == (MIX,)
     assert refused(chosen, card(vfs=True, mig=True)) == (MigConfigurationEnabled(str(CARD)),)
 
@@ -308,7 +312,7 @@ def test_a_configuration_of_gpu_instances_chooses_the_mode_that_is_left_open() -
 @pytest.mark.parametrize("mode", ["Passthrough", "MIG"])
 @pytest.mark.parametrize("vfs", [False, True])
 def test_functions_and_a_mode_without_them_exclude_each_other(mode: str, vfs: bool) -> None:
-    (refusal,) = refused(wished(mode, vfs=True), card(vfs=vfs))
+    (refusal,) = refused(desired(mode, vfs=True), card(vfs=vfs))
     assert refusal == ModeWithoutVfs(str(CARD), mode)
     assert mode in refusal.words
 
@@ -316,14 +320,14 @@ def test_functions_and_a_mode_without_them_exclude_each_other(mode: str, vfs: bo
 def test_what_the_card_cannot() -> None:
     plain = card(vfs=True, mig=None, mixed=None)
     plain = plain.but(gpus={CARD: GpuModes()})
-    assert refused(wished("MIGBacked"), plain) == (MigUnsupported(str(CARD)),)
-    assert refused(wished("MixedSize"), plain) == (MixedSizeUnsupported(str(CARD)),)
-    assert plan_mode(wished("SameSize"), plain.situation) == Satisfied()
+    assert refused(desired("MIGBacked"), plain) == (MigUnsupported(str(CARD)),)
+    assert refused(desired("MixedSize"), plain) == (MixedSizeUnsupported(str(CARD)),)
+    assert plan_mode(desired("SameSize"), plain.situation) == Satisfied()
 
 
 def test_functions_that_nobody_asked_for_here_stay() -> None:
     for mode in ("", "Passthrough", "MIG"):
-        (refusal,) = refused(wished(mode, vfs=False, explicit=False), card(vfs=True))
+        (refusal,) = refused(desired(mode, vfs=False, explicit=False), card(vfs=True))
         assert refusal == UnmanagedVfs(str(CARD), 16)
 
 
@@ -334,21 +338,21 @@ def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_i
         (card(vfs=False, mig=True, made=(INSTANCE,)), "MIGBacked", "MIG"),
         (card(vfs=False, mig=True, made=(INSTANCE,)), "Passthrough", "MIG"),
     ):
-        answer = refused(wished(mode, explicit=False), one)
+        answer = refused(desired(mode, explicit=False), one)
         assert answer == (UnmanagedMode(str(CARD), mode, found),)
         assert mode in answer[0].words
         assert found in answer[0].words
     with_instances = card(vfs=False, mig=True, made=(INSTANCE,))
-    adopted = refused(wished("", vfs=True, explicit=False), with_instances)
+    adopted = refused(desired("", vfs=True, explicit=False), with_instances)
     assert adopted == (UnmanagedMode(str(CARD), "MIGBacked", "MIG"),)
 
 
 def test_functions_that_a_boot_left_stand_in_the_way_of_no_mode_that_has_functions() -> None:
-    booted = replace(wished("MIGBacked", explicit=False), as_booted=True)
-    assert steps(booted, card(vfs=True)) == steps(wished("MIGBacked"), card(vfs=True))
-    whole = replace(wished("MIG", explicit=False), as_booted=True)
+    booted = replace(desired("MIGBacked", explicit=False), as_booted=True)
+    assert steps(booted, card(vfs=True)) == steps(desired("MIGBacked"), card(vfs=True))
+    whole = replace(desired("MIG", explicit=False), as_booted=True)
     assert refused(whole, card(vfs=True)) == (UnmanagedVfs(str(CARD), 16),)
-    back = replace(wished("SameSize", explicit=False), as_booted=True)
+    back = replace(desired("SameSize", explicit=False), as_booted=True)
     (refusal,) = refused(back, card(vfs=True, mig=True, made=(INSTANCE,)))
     assert isinstance(refusal, UnmanagedMode)
 
@@ -361,7 +365,7 @@ def test_a_vgpu_forbids_every_change_and_is_named_once(mode: str) -> None:
     vgpus[3] = replace(vgpus[3], configured=ConfiguredVgpu(kind.id, kind.name, "u"))
     inventory = replace(one.situation.inventory, vgpus=tuple(vgpus))
 
-    (refusal,) = refused(wished(mode), one.but(inventory=inventory))
+    (refusal,) = refused(desired(mode), one.but(inventory=inventory))
 
     assert isinstance(refusal, DeviceHeld)
     assert refusal.device == str(vf_addresses(4)[3])
@@ -371,24 +375,24 @@ def test_a_vgpu_forbids_every_change_and_is_named_once(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["MIGBacked", "MIG", "Passthrough"])
 def test_whoever_computes_on_the_card_forbids_a_new_binding_or_mode(mode: str) -> None:
     held = {"holders": {CARD: (USER,)}}
-    (refusal,) = refused(wished(mode), card(vfs=True).but(**held))
+    (refusal,) = refused(desired(mode), card(vfs=True).but(**held))
     assert USER.text in refusal.words
-    (refusal,) = refused(wished("MIG"), card(vfs=False).but(**held))
+    (refusal,) = refused(desired("MIG"), card(vfs=False).but(**held))
     assert USER.text in refusal.words
 
 
 def test_a_card_that_does_not_answer_or_has_another_driver_is_left_alone() -> None:
     silent = card(vfs=False).but(gpus={}, unasked={CARD: "nvidia-smi ended with status 9"})
-    assert refused(wished("MIGBacked"), silent) == (
+    assert refused(desired("MIGBacked"), silent) == (
         GpuUnreadable(str(CARD), "nvidia-smi ended with status 9"),
     )
-    answer = refused(wished("MIG"), card(vfs=False).where(CARD, driver="").but(gpus={}))
+    answer = refused(desired("MIG"), card(vfs=False).where(CARD, driver="").but(gpus={}))
     assert [type(one) for one in answer] == [DriverMissing]
-    gone = judge(wished("MIG"), Inventory())
+    gone = judge(desired("MIG"), Inventory())
     assert gone == (DeviceNotFound(str(CARD)),)
 
 
 def test_everything_that_is_wrong_is_told_together() -> None:
     one = card(vfs=False).where(CARD, iommu_group=None).but(holders={CARD: (USER,)})
-    answer = refused(wished("MIGBacked"), one)
+    answer = refused(desired("MIGBacked"), one)
     assert {type(refusal) for refusal in answer} == {IommuDisabled, DeviceHeld}

@@ -1,4 +1,4 @@
-"""Virtual functions are made without proof, and taken away only on an explicit wish."""
+"""Virtual functions are made without proof, and taken away only on an explicit desired state."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.desired_vfs import DesiredVfs, facts, incomplete, judge
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import Link
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import CardCriticalToNode
-from laneway.core.vf_wish import VfWish, facts, incomplete, judge
 from support.cards import CARD, TYPES, scene, vf_addresses
 
-WISHES = st.builds(
-    VfWish,
+DESIRED_STATES = st.builds(
+    DesiredVfs,
     address=st.just(CARD),
     count=st.integers(0, 16),
     explicit=st.booleans(),
@@ -30,38 +30,38 @@ def card(existing: int, **more: Any) -> Inventory:
     return replace(scene(existing=existing).situation.inventory, **more)
 
 
-@given(WISHES, COUNTS)
-def test_what_is_as_wished_is_left_and_what_is_not_wished_explicitly_too(
-    wish: VfWish, existing: int
+@given(DESIRED_STATES, COUNTS)
+def test_what_is_as_desired_is_left_and_what_is_not_desired_explicitly_too(
+    desired: DesiredVfs, existing: int
 ) -> None:
-    answer = judge(wish, card(existing))
-    assert (answer == Satisfied()) == (wish.count == existing)
+    answer = judge(desired, card(existing))
+    assert (answer == Satisfied()) == (desired.count == existing)
     if answer is None:
-        assert not existing or wish.explicit
+        assert not existing or desired.explicit
     if isinstance(answer, tuple):
         assert existing
-        assert not wish.explicit
+        assert not desired.explicit
         assert all(str(existing) in refusal.words for refusal in answer)
 
 
-@given(WISHES)
-def test_a_card_that_is_gone_is_named(wish: VfWish) -> None:
-    answer = judge(wish, Inventory())
+@given(DESIRED_STATES)
+def test_a_card_that_is_gone_is_named(desired: DesiredVfs) -> None:
+    answer = judge(desired, Inventory())
     assert isinstance(answer, tuple)
     assert str(CARD) in answer[0].words
 
 
-@given(WISHES, COUNTS)
+@given(DESIRED_STATES, COUNTS)
 def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
-    wish: VfWish, existing: int
+    desired: DesiredVfs, existing: int
 ) -> None:
     uplink = ("serves the node's network: ens3 is part of bond vlan1-bo",)
     inventory = card(existing, critical={CARD: uplink})
-    answer = judge(wish, inventory)
-    if wish.count == existing:
+    answer = judge(desired, inventory)
+    if desired.count == existing:
         assert answer == Satisfied()
-    elif wish.restores:
-        assert answer == judge(wish, card(existing))
+    elif desired.restores:
+        assert answer == judge(desired, card(existing))
     else:
         assert answer == (CardCriticalToNode(str(CARD), uplink),)
         assert "ens3 is part of bond vlan1-bo" in answer[0].words

@@ -17,7 +17,7 @@ from laneway.api import (
 )
 from laneway.controllers.devices.family import named_otherwise
 from laneway.core import keys
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, Wishes
+from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.usb_claims import QEMU
@@ -90,10 +90,10 @@ class Asked:
         self._caches.vgpus.subscribe(object_changed)
         self._caches.pcis.subscribe(object_changed)
 
-    def wishes(self, inventory: Inventory) -> Wishes:
+    def desired_states(self, inventory: Inventory) -> DesiredDevices:
         """Everything that is asked for in view of what is."""
         caches = self._caches
-        return Wishes(
+        return DesiredDevices(
             functions=tuple(map(claimed, self._claims.values())),
             usb=tuple(_usb(inventory, self._node, self._host, caches.usb.store)),
             profiles=dict(_profiles(inventory, self._node, caches.vgpus.store)),
@@ -124,7 +124,7 @@ def _profiles(
         ):
             address = PciAddress.parse(spec.address)
             current = carried.get(address)
-            # A wish that names no profile is one for whatever is there.
+            # A desired state that names no profile is one for whatever is there.
             if profile := spec.vgpu_type_name or (current.type_name if current else ""):
                 yield address, profile
 

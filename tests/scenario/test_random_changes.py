@@ -1,11 +1,11 @@
-"""Wishes of every kind, one after the other, on four nodes with virtual machines.
+"""Desired states of every kind, one after the other, on four nodes with virtual machines.
 
 Users change vGPUs, GPUs, their modes, GPU instances and layouts as they like and delete objects,
 machines come and go, hardware is changed by others, requests fail, agents are killed in the middle
 of a write and nodes are booted. What a machine holds never changes; and whenever everything has
-come to rest the objects tell the hardware, and every wish is met or says why not.
+come to rest the objects tell the hardware, and every desired state is met or says why not.
 
-`LANEWAY_SEED` chooses the wishes, `LANEWAY_WISHES` says how many there are.
+`LANEWAY_SEED` chooses the desired states, `LANEWAY_WISHES` says how many there are.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from laneway.api import (
 )
 from laneway.controllers import acting
 from laneway.controllers.layouts import controller
+from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
-from laneway.core.gpu.wish import mode_of
 from laneway.core.keys import LABEL_PARENT_GPU
 from laneway.core.pci import PciFunction
 from laneway.host.nvidia.modes import read_modes
@@ -41,17 +41,17 @@ from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, KubeError, NotFoundError, UnreachableError
 from laneway.kube.resource import served
 from laneway.sim.faults import Killed
+from support.changing_node import IN_AGENT, Node
 from support.examples import many
-from support.wished_node import IN_AGENT, Node
 
-WISHES = int(os.environ.get("LANEWAY_WISHES") or many(120))
+DESIRED_STATES = int(os.environ.get("LANEWAY_WISHES") or many(120))
 BETWEEN_RESTS = 10
 SEED = int(os.environ.get("LANEWAY_SEED") or 5)
 MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100", "node4": "rtx-pro-6000"}
 SECONDS = 60.0
 LAYOUTS = ("one", "two")
 FUNCTIONS = 6
-"""Functions of each GPU that people wish something of by hand."""
+"""Functions of each GPU that people ask for something of by hand."""
 
 
 class Network:
@@ -77,10 +77,10 @@ class Life:
         self.network = network
         self.random = random.Random(seed)
         self.told: list[str] = []
-        """What was wished, for who must understand a failure."""
+        """What was desired, for who must understand a failure."""
 
-    async def wish(self) -> None:
-        wishes: dict[Callable[[Node], Awaitable[str]], int] = {
+    async def desired(self) -> None:
+        desired_states: dict[Callable[[Node], Awaitable[str]], int] = {
             self.ask: 8,
             self.disable: 4,
             self.gpu_switch: 3,
@@ -96,7 +96,7 @@ class Life:
             self.lose_a_request: 2,
             self.delete: 1,
         }
-        (chosen,) = self.random.choices(list(wishes), weights=list(wishes.values()))
+        (chosen,) = self.random.choices(list(desired_states), weights=list(desired_states.values()))
         node = self.random.choice(self.nodes)
         # An object that is not there, and one that changed meanwhile, are a user's bad luck.
         with contextlib.suppress(KubeError):
@@ -353,7 +353,7 @@ class Life:
 
 
 def _answer(obj: Any, *, met: bool | None) -> list[str]:
-    """What is wrong with the answer to a wish that is met or not; None: as the object says."""
+    """What is wrong with the answer to a spec that is met or not; None: as the object says."""
     name, ready = obj.metadata.name, find_condition(obj.status.conditions, "Ready")
     if ready is None or ready.observed_generation != obj.metadata.generation:
         return [f"{name} is not answered"]
@@ -393,19 +393,19 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
 
 
 @pytest.mark.timeout(900)
-async def test_any_series_of_wishes_ends_as_asked_or_says_why_not(
+async def test_any_series_of_desired_states_ends_as_asked_or_says_why_not(
     cluster: Any, simulated: Any, network: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     nodes = [Node(cluster, name, partial(simulated, model, name)) for name, model in MODELS.items()]
     for node in nodes:
         await node.start()
     life = Life(cluster, nodes, network, SEED)
-    for number in range(1, WISHES + 1):
-        await life.wish()
+    for number in range(1, DESIRED_STATES + 1):
+        await life.desired()
         for node in nodes:
             with contextlib.suppress(Killed):
                 node.check_machines()
         if number % BETWEEN_RESTS == 0:
             await life.rest()
-    assert len(life.told) > WISHES // 2
+    assert len(life.told) > DESIRED_STATES // 2
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -1,4 +1,4 @@
-"""Which GPUs a layout means, whose a GPU is, and what makes a wish impossible on any card."""
+"""Which GPUs a layout means, whose a GPU is, and what makes a spec impossible on any card."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes, Mode
-from laneway.core.layout.wish import (
+from laneway.core.layout.desired import (
     Claimant,
-    LayoutWish,
+    DesiredLayout,
     Selection,
+    desired_of,
     owner,
-    plan_wish,
+    plan_desired,
     selects_gpu,
     selects_node,
-    wish_of,
 )
 from laneway.core.plan import Satisfied, SetMigMode, SwitchGpuVfs
 from laneway.core.words import describe
@@ -68,13 +68,14 @@ def test_the_oldest_layout_has_a_gpu_and_of_two_as_old_the_first_by_name() -> No
     assert owner([]) == ""
 
 
-# ------------------------------------------------------------------------------------ the wish
+# ------------------------------------------------------------------------------------ the desired
+# state
 
 
-def good(mode: str, *vgpus: tuple[str, int]) -> LayoutWish:
-    wish = wish_of(GPU, mode, vgpus)
-    assert isinstance(wish, LayoutWish), wish
-    return wish
+def good(mode: str, *vgpus: tuple[str, int]) -> DesiredLayout:
+    desired = desired_of(GPU, mode, vgpus)
+    assert isinstance(desired, DesiredLayout), desired
+    return desired
 
 
 def test_profiles_imply_the_mode_where_none_is_named() -> None:
@@ -104,7 +105,7 @@ def test_a_profile_that_is_named_twice_is_asked_for_in_sum() -> None:
 def test_what_contradicts_itself_is_refused(
     mode: str, vgpus: list[tuple[str, int]], expected: list[str]
 ) -> None:
-    found = wish_of(GPU, mode, vgpus)
+    found = desired_of(GPU, mode, vgpus)
     assert reasons(found) == expected
     assert isinstance(found, tuple)
     if expected == ["ModeConflict"]:
@@ -126,37 +127,37 @@ def a100(**more: Any) -> Any:
 
 def test_passthrough_takes_vgpus_functions_and_mig_mode_away() -> None:
     look = a100(carried={0: "GRID A100-4C"}, modes=mig_modes(on=False))
-    words = [describe(step) for step in steps(plan_wish(good("Passthrough"), look))]
+    words = [describe(step) for step in steps(plan_desired(good("Passthrough"), look))]
     assert [word.split()[0] for word in words] == ["remove", "disable"]
 
     on = a100(gpu={"vfs": 0}, modes=mig_modes(on=True))
-    assert steps(plan_wish(good("Passthrough"), on)) == [SetMigMode(GPU, enabled=False)]
-    assert plan_wish(good("Passthrough"), a100(gpu={"vfs": 0})) == Satisfied()
+    assert steps(plan_desired(good("Passthrough"), on)) == [SetMigMode(GPU, enabled=False)]
+    assert plan_desired(good("Passthrough"), a100(gpu={"vfs": 0})) == Satisfied()
 
 
 def test_mig_without_vgpus_keeps_the_instances_that_are_there() -> None:
     one = GpuInstance(1, "1g.5gb", 19, 0, 1, 1)
     there = a100(gpu={"vfs": 0}, modes=mig_modes(on=True, instances=(one,)))
-    assert plan_wish(good("MIG"), there) == Satisfied()
+    assert plan_desired(good("MIG"), there) == Satisfied()
     off = a100(modes=mig_modes(on=False))
-    assert steps(plan_wish(good("MIG"), off)) == [
+    assert steps(plan_desired(good("MIG"), off)) == [
         SwitchGpuVfs(GPU, enabled=False, count=16),
         SetMigMode(GPU, enabled=True),
     ]
-    assert reasons(plan_wish(good("MIG"), situation())) == ["MigUnsupported"]
+    assert reasons(plan_desired(good("MIG"), situation())) == ["MigUnsupported"]
 
 
 def test_a_mode_is_left_for_no_vgpus_at_all_only_when_it_is_named() -> None:
     on = a100(modes=mig_modes(on=True))
-    assert plan_wish(good(""), on) == Satisfied()
-    assert plan_wish(good("MIGBacked"), on) == Satisfied()
-    assert SetMigMode(GPU, enabled=False) in steps(plan_wish(good("SameSize"), on))
+    assert plan_desired(good(""), on) == Satisfied()
+    assert plan_desired(good("MIGBacked"), on) == Satisfied()
+    assert SetMigMode(GPU, enabled=False) in steps(plan_desired(good("SameSize"), on))
     off = a100(modes=mig_modes(on=False))
-    assert SetMigMode(GPU, enabled=True) in steps(plan_wish(good("MIGBacked"), off))
-    assert reasons(plan_wish(good("MIGBacked"), situation())) == ["MigUnsupported"]
+    assert SetMigMode(GPU, enabled=True) in steps(plan_desired(good("MIGBacked"), off))
+    assert reasons(plan_desired(good("MIGBacked"), situation())) == ["MigUnsupported"]
 
 
 def test_a_gpu_in_use_is_left_in_its_mode() -> None:
     held = a100(carried={3: "GRID A100-4C"}, held=(3,), modes=mig_modes(on=False))
     for mode in ("Passthrough", "MIG"):
-        assert "DeviceInUse" in reasons(plan_wish(good(mode), held))
+        assert "DeviceInUse" in reasons(plan_desired(good(mode), held))

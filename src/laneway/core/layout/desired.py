@@ -1,4 +1,4 @@
-"""What a layout wishes of one GPU: whether it means the GPU, and which mode and vGPUs it asks for.
+"""What a layout asks of one GPU: whether it means the GPU, and which mode and vGPUs it asks for.
 
 A GPU's vGPUs are configured by one owner: one layout, or the GPU's single VGPUDevices. Two would
 undo each other for ever. A layout owns a GPU from the moment at which it is first applied to it;
@@ -15,7 +15,7 @@ import msgspec
 
 from laneway.core.decision import Decision
 from laneway.core.gpu.modes import Mode, mode_named
-from laneway.core.layout.plan import GpuWish, plan_layout, plan_whole
+from laneway.core.layout.plan import DesiredGpu, plan_layout, plan_whole
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import (
     CountInvalid,
@@ -103,10 +103,10 @@ def owner_words(layout: str, *, single: bool) -> str:
 # ---------------------------------------------------------------------------- what is asked for
 
 
-class LayoutWish(msgspec.Struct, frozen=True):
+class DesiredLayout(msgspec.Struct, frozen=True):
     """What a layout asks of one GPU."""
 
-    gpu: GpuWish
+    gpu: DesiredGpu
     mode: Mode | None
     """None: any that has virtual functions, for nobody chose and no profile tells."""
     explicit: bool
@@ -126,10 +126,10 @@ class LayoutWish(msgspec.Struct, frozen=True):
         return self.mode is None or self.mode.has_vfs
 
 
-def wish_of(
+def desired_of(
     address: PciAddress, mode: str, vgpus: Iterable[tuple[str, int]]
-) -> LayoutWish | tuple[Refusal, ...]:
-    """The wish, or everything in it that contradicts itself on any card."""
+) -> DesiredLayout | tuple[Refusal, ...]:
+    """The desired state, or everything in it that contradicts itself on any card."""
     asked = tuple(vgpus)
     chosen = mode_named(mode)
     if mode and chosen is None:
@@ -147,30 +147,30 @@ def wish_of(
     if against:
         return tuple(against)
     implied = Mode.MIG_BACKED if backed else Mode.SAME_SIZE if sliced else None
-    gpu = GpuWish(
+    gpu = DesiredGpu(
         address,
         asked,
         mixed_size=chosen is Mode.MIXED_SIZE,
         mig=None if chosen is None else chosen.has_mig,
     )
-    return LayoutWish(gpu, chosen or implied, explicit=chosen is not None)
+    return DesiredLayout(gpu, chosen or implied, explicit=chosen is not None)
 
 
-def replaces(wish: LayoutWish, asked: Mapping[str, int]) -> bool:
+def replaces(desired: DesiredLayout, asked: Mapping[str, int]) -> bool:
     """Whether a layout asks for others than the vGPUs that single VGPUDevices ask for.
 
     `asked`: by these, how many by profile.
     """
-    return bool(asked) and wish.wanted != Counter(asked)
+    return bool(asked) and desired.wanted != Counter(asked)
 
 
-def plan_wish(wish: LayoutWish, situation: Situation) -> Decision:
+def plan_desired(desired: DesiredLayout, situation: Situation) -> Decision:
     """What hardware needs for it, or everything that speaks against it. Judges, and writes not."""
-    address = wish.gpu.address
-    if not wish.shared:
-        return plan_whole(address, situation, mig=wish.mode is Mode.MIG)
-    gpu, modes = wish.gpu, situation.gpus.get(address)
-    if wish.mode is None:
+    address = desired.gpu.address
+    if not desired.shared:
+        return plan_whole(address, situation, mig=desired.mode is Mode.MIG)
+    gpu, modes = desired.gpu, situation.gpus.get(address)
+    if desired.mode is None:
         # It stays in the mode that it is in.
         gpu = msgspec.structs.replace(gpu, mixed_size=bool(modes and modes.mixed_size))
     return plan_layout(gpu, situation)

@@ -1,8 +1,8 @@
-"""What to do about a card's GPU instances: a wish and an observation in, a plan or a reason out.
+"""What to do about a card's GPU instances: a spec and an observation in, a plan or a reason out.
 
-A wish names all instances that there are to be, so whatever is there, made by half or by somebody
+A spec names all instances that there are to be, so whatever is there, made by half or by somebody
 else, is a start from which as few as possible are destroyed. What runs is adopted all the same: an
-instance that nobody asked for goes only on an explicit wish, one that carries a vGPU never, and
+instance that nobody asked for goes only on an explicit spec, one that carries a vGPU never, and
 none at all while somebody computes on the card, for on which instance nobody tells. Missing ones
 need no proof, so they come back after a reboot. MIG mode itself is never switched from here.
 """
@@ -50,7 +50,7 @@ _LONGEST = 64
 """Characters of a profile name that are repeated to whoever wrote it."""
 
 
-class MigWish(msgspec.Struct, frozen=True):
+class DesiredMig(msgspec.Struct, frozen=True):
     """What the object's spec asks for."""
 
     address: PciAddress
@@ -77,46 +77,46 @@ def bare_name(text: str) -> str:
 # ------------------------------------------------------------------------------------- the answer
 
 
-def decide(wish: MigWish, situation: Situation, *, preparing: str = "") -> Decision:
-    """Have a card carry exactly the GPU instances of a wish.
+def decide(desired: DesiredMig, situation: Situation, *, preparing: str = "") -> Decision:
+    """Have a card carry exactly the GPU instances of a desired state.
 
     `preparing`: what must first be done about the card itself, in words. Switching its functions
     or its mode would destroy instances, so none is made before that.
     """
-    gpu = find(wish.address, situation)
-    if gpu is None or unfit(wish.address, situation):
-        return unfit(wish.address, situation)
-    device = str(wish.address)
+    gpu = find(desired.address, situation)
+    if gpu is None or unfit(desired.address, situation):
+        return unfit(desired.address, situation)
+    device = str(desired.address)
     if gpu.driver != NVIDIA_DRIVER:
         needed = DriverMissing(device, gpu.driver, VGPU_DRIVER)
-        return (needed,) if wish.enabled else Satisfied()
-    modes = situation.gpus.get(wish.address)
+        return (needed,) if desired.enabled else Satisfied()
+    modes = situation.gpus.get(desired.address)
     if modes is None:
-        return (GpuUnreadable(device, situation.unasked.get(wish.address, "it was not read")),)
+        return (GpuUnreadable(device, situation.unasked.get(desired.address, "it was not read")),)
     if modes.mig is None:
-        return (MigUnsupported(device),) if wish.enabled else Satisfied()
-    wanted = _wanted(wish, modes.profiles)
+        return (MigUnsupported(device),) if desired.enabled else Satisfied()
+    wanted = _wanted(desired, modes.profiles)
     if isinstance(wanted, tuple):
         return wanted
     if wanted and preparing:
         return (GpuNotReady(device, preparing),)
     if wanted and not modes.mig:
-        return (MigModeDisabled(device, wish.gpu),)
-    return _converge(wish, wanted, modes, situation)
+        return (MigModeDisabled(device, desired.gpu),)
+    return _converge(desired, wanted, modes, situation)
 
 
 def judge(
-    wish: MigWish, inventory: Inventory, *, preparing: str = ""
+    desired: DesiredMig, inventory: Inventory, *, preparing: str = ""
 ) -> Satisfied | tuple[Refusal, ...] | None:
     """What can be said without a closer look; None where something is to be done."""
-    decision = decide(wish, _seen(inventory), preparing=preparing)
+    decision = decide(desired, _seen(inventory), preparing=preparing)
     return None if isinstance(decision, Plan) else decision
 
 
-def is_complete(wish: MigWish, inventory: Inventory) -> bool:
-    """Whether every instance that is wished exists, whatever else does."""
-    modes = inventory.modes.get(wish.address)
-    wanted = _wanted(wish, modes.profiles) if modes else ()
+def is_complete(desired: DesiredMig, inventory: Inventory) -> bool:
+    """Whether every instance that is desired exists, whatever else does."""
+    modes = inventory.modes.get(desired.address)
+    wanted = _wanted(desired, modes.profiles) if modes else ()
     return isinstance(wanted, dict) and modes is not None and not _lacking(wanted, modes)
 
 
@@ -128,15 +128,15 @@ def _seen(inventory: Inventory) -> Situation:
 
 
 def _wanted(
-    wish: MigWish, offered: Iterable[GpuInstanceProfile]
+    desired: DesiredMig, offered: Iterable[GpuInstanceProfile]
 ) -> dict[str, int] | tuple[Refusal, ...]:
-    """Counts by profile, without those of which none is wished; or what is wrong with them."""
-    if not wish.enabled:
+    """Counts by profile, without those of which none is desired; or what is wrong with them."""
+    if not desired.enabled:
         return {}
     known = {one.name for one in offered}
     against: list[Refusal] = []
     wanted: dict[str, int] = {}
-    for text, count in wish.requested:
+    for text, count in desired.requested:
         name = bare_name(text)
         if count == 0:
             continue  # A profile that a driver no longer has needs no answer.
@@ -160,41 +160,43 @@ def _lacking(wanted: Mapping[str, int], modes: GpuModes) -> Counter[str]:
 
 
 def _converge(
-    wish: MigWish, wanted: dict[str, int], modes: GpuModes, situation: Situation
+    desired: DesiredMig, wanted: dict[str, int], modes: GpuModes, situation: Situation
 ) -> Decision:
-    device, there = str(wish.address), modes.instances
-    users = _users(wish.address, modes, situation)
+    device, there = str(desired.address), modes.instances
+    users = _users(desired.address, modes, situation)
     best = arrange_instances(modes.profiles, there, wanted, carrying=frozenset(users), exact=True)
     if isinstance(best, Obstacle):
         asked = tuple(f"{count} x {display_name(name)}" for name, count in wanted.items())
         return (InstancesDoNotFit(device, asked, best.text),)
     if not best.destroy:
-        return conclude((), _steps(wish.address, best, wanted, modes))
-    if not wish.explicit:
-        return _beside(wish, wanted, modes, best)
+        return conclude((), _steps(desired.address, best, wanted, modes))
+    if not desired.explicit:
+        return _beside(desired, wanted, modes, best)
     found = arrange_instances(modes.profiles, there, wanted, pinned=frozenset(users), exact=True)
     if isinstance(found, Obstacle):
         uses = (use for one in best.destroy for use in users.get(one.start, ()))
-        functions = (one.address for one in situation.inventory.vgpus_of(wish.address))
+        functions = (one.address for one in situation.inventory.vgpus_of(desired.address))
         holders = (one for address in functions for one in situation.holders.get(address, ()))
         return (DeviceHeld(device, tuple(dict.fromkeys(uses)), pids(holders)),)
-    against = held(wish.address, situation)
-    return conclude(against, _steps(wish.address, found, wanted, modes))
+    against = held(desired.address, situation)
+    return conclude(against, _steps(desired.address, found, wanted, modes))
 
 
-def _beside(wish: MigWish, wanted: dict[str, int], modes: GpuModes, best: InstanceSet) -> Decision:
-    """What can be made of the wish while nothing that there is goes."""
+def _beside(
+    desired: DesiredMig, wanted: dict[str, int], modes: GpuModes, best: InstanceSet
+) -> Decision:
+    """What can be made of the desired state while nothing that there is goes."""
     everything = frozenset(one.start for one in modes.instances)
     found = arrange_instances(modes.profiles, modes.instances, wanted, pinned=everything)
-    if isinstance(found, InstanceSet) and (steps := _steps(wish.address, found, wanted, modes)):
+    if isinstance(found, InstanceSet) and (steps := _steps(desired.address, found, wanted, modes)):
         return Plan(tuple(steps))
     others = tuple(map(_spot, sorted(best.destroy, key=lambda one: one.start)))
     if not wanted:
-        return (UnmanagedInstances(str(wish.address), others),)
+        return (UnmanagedInstances(str(desired.address), others),)
     lacking = tuple(
         f"{count} x {display_name(name)}" for name, count in _lacking(wanted, modes).items()
     )
-    return (ExtraInstances(str(wish.address), others, lacking),)
+    return (ExtraInstances(str(desired.address), others, lacking),)
 
 
 def _steps(

@@ -1,4 +1,4 @@
-"""Wishes of thousands of entries and of endless names: answered in a few words, once."""
+"""Desired states of thousands of entries and of endless names: answered in a few words, once."""
 
 from __future__ import annotations
 
