@@ -25,8 +25,8 @@ def reasons() -> str:
     found = sorted(REASONS, key=lambda one: (order[one.where], one.reason))
     for where, some in groupby(found, key=lambda one: one.where):
         rows = (
-            (f'<a id="{one.reason}"></a>`{one.reason}`', one.on, one.meaning, one.remedy)
+            (f'<a id="{one.reason}"></a>`{one.reason}`<br>{one.on}', one.meaning, one.remedy)
             for one in some
         )
-        sections += [f"## {where}", table(("reason", "on", "meaning", "what to do"), rows)]
+        sections += [f"## {where}", table(("reason, on", "meaning", "what to do"), rows)]
     return page("Reasons", _INTRODUCTION, *sections)

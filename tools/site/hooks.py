@@ -1,7 +1,7 @@
 """What MkDocs does beside its own: pages from outside docs/, and nothing fetched from elsewhere.
 
-Pages are written to be read in the repository too, so they link to files beside docs/. Those that are
-pages of the site as well become links within it; the others become the path alone.
+Pages are written to be read in the repository too, so they link to files beside docs/. Those that
+are pages of the site as well become links within it; the others become the path alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ELSEWHERE = {
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _FETCHED = re.compile(
     r"<(?:script|img|iframe|source|link)\b[^>]*\s(?:src|href)=[\"']?((?:https?:)?//[^\s\"'>]+)",
-    re.I,
+    re.IGNORECASE,
 )
 
 
@@ -38,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Links of a page as the site needs them."""
     places = {uri: path for path, uri in ELSEWHERE.items()}
     here = places.get(page.file.src_uri, f"docs/{page.file.src_uri}")
@@ -59,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _LINK.sub(there, markdown)
 
 
-def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
     """The page, unless a browser would fetch a part of it from elsewhere."""
     if found := _FETCHED.search(output):
         raise PluginError(f"{page.file.src_uri}: fetched from elsewhere: {found[1]}")
