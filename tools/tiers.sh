@@ -1,6 +1,6 @@
 #!/bin/bash
 # tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi, vcenter, image,
-# chart) or more time (laws, wishes, durability, fuzz).
+# chart, docs) or more time (laws, wishes, durability, fuzz).
 # tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
 #
 # A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
@@ -296,11 +296,21 @@ run_fuzz() {
   LANEWAY_FUZZ=${LANEWAY_FUZZ:-1200} "$python" -m pytest -q -n 2 --timeout 600 packages/kapilite/tests/contract/fuzz
 }
 
+# ---- docs: the site, whose links must lead somewhere -------------------------
+
+prepare_docs() {
+  make --no-print-directory .venv-docs/installed
+}
+
+run_docs() {
+  make --no-print-directory docs
+}
+
 # ---- the tiers asked for -----------------------------------------------------
 
 tiers=("$@") optional=0
 if [[ $* == --all ]]; then
-  tiers=(kernel realapi vcenter image chart laws wishes durability fuzz)
+  tiers=(kernel realapi vcenter image chart laws wishes durability fuzz docs)
   [[ ${CI:-} == true ]] || optional=1
 fi
 [[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
