@@ -202,6 +202,25 @@ async def test_who_finds_the_lease_taken_stops_at_once(candidates: Both, lines: 
     assert lines.clock.seconds - began >= 15, "the person has the time that was granted"
 
 
+async def test_who_stops_when_somebody_else_has_the_lease_leaves_it_to_him(
+    candidates: Both, lines: Any
+) -> None:
+    one, two = candidates
+    one.start()
+    await lines.until(lambda: one.at_work)
+    one.line.writing = writing = asyncio.Barrier(2)
+    # It is free at once, so the leader tries to get it back, and is stopped while it writes.
+    spec = {"holderIdentity": "a person", "leaseDurationSeconds": None}
+    await two.line.patch(LEASES, NAME, {"spec": spec}, NAMESPACE)
+    async with asyncio.timeout(60):
+        while writing.n_waiting == 0:
+            lines.clock.advance(0.5)
+            await asyncio.sleep(0.002)
+    one.line.writing = None
+    await one.stop()
+    assert (await _lease(two.line)).holder_identity == "a person"
+
+
 async def test_a_lease_that_was_deleted_is_made_again(candidates: Both, lines: Any) -> None:
     one, two = candidates
     one.start()

@@ -20,8 +20,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_claim_of_a_node_that_is_not_says_so(world: Any) -> None:
     spec = {"address": "0000:08:00.0", "nodeName": "nowhere", "userName": "admin"}
+    manager = await world.manager()
+    await world.leads(manager)
     await world.make(PCIDeviceClaim, "nowhere-000008000", spec=spec)
-    await world.manager()
     claim = await world.cluster.answer("nowhere-000008000", "NodeNotFound", PCIDeviceClaim)
     assert "nowhere" in world.cluster.message(claim)
 

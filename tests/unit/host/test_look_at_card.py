@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.inventory import DeviceError, Inventory, VgpuFunction
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.host.scan import scan
 from laneway.host.vgpu import look_at_card, read_again
@@ -91,6 +92,14 @@ def test_what_could_not_be_read_takes_a_whole_scan(when: str) -> None:
         host.odd.clear()
 
     assert look_at_card(host, known, first.parent) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("device", "enough"), [("/sys/bus/pci/devices", False), ("1-3", True)])
+def test_only_what_may_be_about_the_card_takes_a_whole_scan(device: str, enough: bool) -> None:
+    host = build(parse_spec("l40s"), "node1")
+    known = msgspec.structs.replace(scan(host), errors=(DeviceError(device, "EIO"),))
+    seen = look_at_card(host, known, known.vgpus[0].parent)
+    assert seen == (known if enough else None)
 
 
 class Odd:

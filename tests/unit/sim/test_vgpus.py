@@ -289,6 +289,20 @@ def test_vendor_vfio_offers_shrink_to_the_header_when_the_card_is_full(
     assert set(vendor_creatable(l40s, third)) == {"NVIDIA L40S-24A", "NVIDIA L40S-24Q"}
 
 
+def test_vendor_vfio_changes_no_function_that_a_vm_has(l40s: SimulatedHost) -> None:
+    first, second, *_ = L40S_VFS
+    types = vendor_creatable(l40s, first)
+    configure(l40s, first, types["NVIDIA L40S-8Q"])
+    vm = l40s.hold(f"{PCI}/{first}")
+    for number in ("0", types["NVIDIA L40S-8Q"]):
+        assert refusal(configure, l40s, first, number) == "EBUSY"
+    assert current(l40s, first) == types["NVIDIA L40S-8Q"]
+    configure(l40s, second, types["NVIDIA L40S-8Q"])
+    vm.release()
+    configure(l40s, first, "0")
+    assert current(l40s, first) == "0"
+
+
 def test_vendor_vfio_refuses_and_an_unknown_type_clears_the_function(l40s: SimulatedHost) -> None:
     first, second, *_ = L40S_VFS
     types = vendor_creatable(l40s, first)

@@ -13,6 +13,7 @@ from laneway.admission.rules.layouts import RULES
 from laneway.api import CoreNode, SRIOVGPUDevice, VGPULayout, decode
 
 GPU = "0000:08:00.0"
+NIC = "0000:04:00.1"
 NAME = "node1-000008000"
 A2, A100 = "25b6", "20b0"
 
@@ -174,6 +175,15 @@ def test_gpus_that_are_not_shared_are(scene: Any) -> None:
     verdict = scene.judge(nodes.RULES, "UPDATE", old=node(), new=node("true"))
     assert verdict.allowed
     assert NAME in verdict.warnings[0]
+
+
+def test_other_devices_that_are_claimed_are_no_matter_of_containers(scene: Any) -> None:
+    gpu(scene)
+    scene.pci(NIC, classId="0200")
+    scene.claimed(NIC)
+    verdict = scene.judge(nodes.RULES, "UPDATE", old=node(), new=node("true"))
+    assert verdict.allowed
+    assert verdict.warnings == ()
 
 
 @pytest.mark.parametrize("after", ["", "false"])

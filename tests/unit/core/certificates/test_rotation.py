@@ -40,6 +40,8 @@ class Kept:
         self.data: dict[str, bytes] | None = None
         self.bundles = [b"", b""]
         self.steps: list[Step] = []
+        self.stuck = False
+        """Whether the last configuration refuses to be written."""
         self._seen: Seen | None = None
 
     def look(self) -> Decision:
@@ -54,7 +56,10 @@ class Kept:
             self.steps.append(decision.change.step)
             self.write(decision.change.data)
         else:
+            last = self.bundles[-1]
             self.bundles = [decision.bundle for _ in self.bundles]
+            if self.stuck:
+                self.bundles[-1] = last
         return decision
 
     def write(self, data: Mapping[str, bytes | None]) -> None:
@@ -299,6 +304,37 @@ def test_a_leaf_of_an_unknown_issuer_is_replaced_in_steps(kept: Kept) -> None:
     kept.settle()
     assert kept.accepts(held)
     kept.wait(SETTLE)
+    assert kept.accepts(kept.served)
+
+
+def test_nothing_is_served_that_a_client_has_not_been_told_to_trust(kept: Kept) -> None:
+    held = kept.served
+    kept.stuck = True
+    kept.wait(LIFE - RENEW_BEFORE)
+    for _ in range(3):
+        kept.wait(SETTLE)
+    assert kept.served == held
+    assert kept.accepts(held)
+    kept.stuck = False
+    kept.wait(SETTLE)
+    kept.wait(SETTLE)
+    assert kept.served != held
+    assert kept.accepts(kept.served)
+
+
+def test_no_authority_is_dropped_before_every_client_has_been_told(kept: Kept) -> None:
+    kept.wait(LIFE - RENEW_BEFORE)
+    kept.wait(SETTLE)
+    both = kept.bundles[0]
+    kept.bundles[-1], kept.stuck = b"", True
+    kept.settle()
+    kept.wait(2 * DROP)
+    assert kept.bundles[0] == both
+    assert Step.SETTLED not in kept.steps
+    kept.stuck = False
+    kept.settle()
+    kept.wait(DROP)
+    assert kept.steps[-1] == Step.SETTLED
     assert kept.accepts(kept.served)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from laneway.core.doctor.cluster import judge
+from laneway.core.doctor.cluster import OLDEST, judge
 from laneway.core.doctor.cluster_facts import (
     Addon,
     Certificate,
@@ -64,6 +64,12 @@ def wrong(facts: ClusterFacts) -> list[Finding]:
 
 def test_a_cluster_that_is_well_has_no_findings_but_good_ones() -> None:
     assert wrong(cluster()) == []
+
+
+def test_the_oldest_version_that_will_do_does() -> None:
+    oldest, older = f"v{OLDEST[0]}.{OLDEST[1]}.0", f"v{OLDEST[0]}.{OLDEST[1] - 1}.9"
+    assert wrong(cluster(version=oldest)) == []
+    assert [one.level for one in wrong(cluster(version=older))] == [Level.PROBLEM]
 
 
 CASES: list[tuple[dict[str, Any], str, Level, str]] = [
