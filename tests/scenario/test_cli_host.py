@@ -147,9 +147,9 @@ def test_a_device_goes_to_vfio_pci_and_back_to_its_driver(laneway: Laneway) -> N
     given = lines(laneway("apply", "passthrough", "08:00.0", on="plain"))
     back = lines(laneway("release", "08:00.0", on="plain"))
 
-    assert given[0].startswith("[1/3] take 0000:08:00.0 from driver nvme ... done")
+    assert given[0].startswith("[1/3] unbind 0000:08:00.0 from driver nvme ... done")
     assert given[-1] == "Done: 3 steps."
-    assert "have the kernel bind a driver to 0000:08:00.0" in back[-2]
+    assert "let the kernel bind a driver to 0000:08:00.0" in back[-2]
     nothing = lines(laneway("release", "08:00.0", on="plain"))
     assert nothing == ["Nothing to do: everything is as asked for."]
 
@@ -187,7 +187,7 @@ def test_two_at_once_do_not_mix(laneway: Laneway, tmp_path: Path) -> None:
         assert holder.stdin is not None
         holder.stdin.close()
 
-    assert "is being changed by somebody else" in done.stderr
+    assert "Another process is changing this host: somebody else" in done.stderr
 
 
 def test_what_was_interrupted_is_ended_by_the_next_command(

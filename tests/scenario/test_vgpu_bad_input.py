@@ -102,7 +102,7 @@ async def test_objects_of_what_does_not_exist_are_answered(cluster, simulated):
 
     for name in ("node1-000099004", "node1-000099005", "node1-000008036"):
         vgpu = await cluster.answer(name, "DeviceNotFound")
-        assert f"There is no device {vgpu.spec.address}" in cluster.message(vgpu)
+        assert f"Device {vgpu.spec.address} does not exist" in cluster.message(vgpu)
     for name in ("node1-000008007f", "node7-000008004", "stray"):
         assert name in cluster.message(await cluster.answer(name, "NameMismatch"))
     await cluster.quiet(agent)

@@ -73,7 +73,7 @@ async def test_more_than_fit_together_all_stay_as_they_are(cluster, simulated):
     for name in names:
         vgpu = await cluster.answer(name, "ProfileExhausted")
         assert (
-            f"no room for another {A2}-8Q (an empty one takes 2): it has 4 x {A2}-4Q."
+            f"no room for another {A2}-8Q (an empty GPU has room for 2): it has 4 x {A2}-4Q."
             in cluster.message(vgpu)
         )
     await cluster.quiet(agent)

@@ -203,7 +203,7 @@ async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
     refused = await cluster.answer(one, "ProfileExhausted")
     await cluster.quiet(agent)
     assert (
-        f"no room for another {other} (an empty one takes 2): it has 2 x {first}."
+        f"no room for another {other} (an empty GPU has room for 2): it has 2 x {first}."
         in cluster.message(refused)
     )
     assert refused.status.configure_vgpu_type_name == first

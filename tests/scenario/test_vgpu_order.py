@@ -171,7 +171,7 @@ async def test_a_desired_state_waits_for_its_gpu_and_goes_on_by_itself(cluster, 
     }
     await cluster.client.create(served(VGPUDevice), body)
     disabled = await cluster.answer("node1-000008004", "GpuDisabled")
-    assert f"spec.enabled of SRIOVGPUDevice {gpu} to true" in cluster.message(disabled)
+    assert f"kubectl patch sriovgpudevice {gpu} --type merge" in cluster.message(disabled)
 
     await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"enabled": True}})
     await cluster.answer("node1-000008004", "GpuNotReady")

@@ -20,7 +20,8 @@ from laneway.core.refusals import (
 from laneway.core.situation import Situation, pids
 
 _REMEDY = (
-    "Look for its errors in the kernel log; it may need a reboot, a reset of power or a new seat."
+    "Read its errors in the kernel log: dmesg. It may need a reboot, a power cycle, or to be "
+    "reseated."
 )
 
 
@@ -39,7 +40,7 @@ def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
         return (DeviceNotFound(device),)
     found: list[Refusal] = []
     if address in situation.silent:
-        reason = "it answers no more: its configuration space reads as all ones"
+        reason = "it no longer answers: its configuration space reads as all ones"
         found.append(DeviceUnusable(device, (reason,), (_REMEDY,)))
     if address in situation.locked:
         users = situation.holders.get(address, ())

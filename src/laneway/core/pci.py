@@ -57,7 +57,7 @@ class PciAddress(NamedTuple):
         distance = self._routing_id - before._routing_id
         number = after._routing_id + distance
         if not 0 <= number < 1 << 16:
-            raise ValueError(f"{self}: no bus has room for it once {before} is at {after}")
+            raise ValueError(f"{self}: no bus has room for it when {before} is at {after}")
         return PciAddress(after.domain, number >> 8, number >> 3 & 31, number & 7)
 
     @property

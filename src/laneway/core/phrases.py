@@ -77,3 +77,9 @@ def counted(vgpus: Iterable[tuple[str, int]]) -> str:
     """Profiles with their counts."""
     texts = (f"{count} x {line(name) or 'an unknown profile'}" for name, count in vgpus)
     return ", ".join(texts) or "nothing"
+
+
+def set_enabled(kind: str, name: str, enabled: bool) -> str:
+    """The command that sets `spec.enabled` of an object."""
+    spec = f'{{"spec":{{"enabled":{str(enabled).lower()}}}}}'
+    return f"kubectl patch {kind} {shown(name)} --type merge -p '{spec}'"

@@ -77,7 +77,7 @@ def before(facts: TakeoverFacts) -> list[Finding]:
         *_permitted(facts),
         *_adoptable(facts),
         *(
-            advice("Rights", words, why="What there is to say about it is missing here.")
+            advice("Rights", words, why="The findings about it are missing here.")
             for words in facts.unknown
         ),
         *map(_unreadable, facts.unreadable),
@@ -104,15 +104,15 @@ def _version(facts: TakeoverFacts) -> Iterator[Finding]:
     if daemon_set is None and not facts.cluster.harvester.seen:
         yield problem(
             "HarvesterController",
-            "it cannot be seen whether Harvester's controller is here",
-            why="A takeover that does not see it would leave it running.",
-            remedy="Take over with the rights of an administrator of the cluster.",
+            "Laneway cannot read whether Harvester's controller is installed",
+            why="The takeover would leave it running.",
+            remedy="Run the takeover as an administrator of the cluster.",
         )
         return
     if daemon_set is None:
         yield advice(
             "HarvesterController",
-            "there is no DaemonSet of Harvester's controller, only its webhook configurations",
+            "Harvester's controller has no DaemonSet, only its webhook configurations",
             remedy="If it runs under another name, stop it by hand.",
         )
         return
@@ -126,8 +126,8 @@ def _version(facts: TakeoverFacts) -> Iterator[Finding]:
     yield advice(
         "HarvesterController",
         said,
-        why=f"Laneway was made after the objects of {known}; it was not tried with this one.",
-        remedy="Look at the other findings with care, and try it on a cluster for tests first.",
+        why=f"Laneway is tested with {known}, and not with this version.",
+        remedy="Read the other findings, and try the takeover on a test cluster first.",
     )
 
 
@@ -136,9 +136,7 @@ def _addon(facts: TakeoverFacts) -> Iterator[Finding]:
     if addon is None or not addon.enabled:
         return
     taken = [one.name for one in facts.cluster.definitions if one.release]
-    along = (
-        f" It would take along {few(taken)}, and with them every claim and vGPU." if taken else ""
-    )
+    along = f" It would delete {few(taken)}, and with them every claim and vGPU." if taken else ""
     yield advice(
         "Addon",
         "the Addon pcidevices-controller is enabled",
@@ -188,16 +186,16 @@ def _open_desired_states(facts: TakeoverFacts) -> Iterator[Finding]:
         yield advice(
             "OpenWishes",
             f"claims that are being deleted: {few(leaving)}",
-            why="Laneway's agents go on where Harvester's controller stops, and give them back.",
-            remedy="Wait until they are gone, if you want to see it done by the old controller.",
+            why="Laneway's agents continue where Harvester's controller stops, and release them.",
+            remedy="To have the old controller release them, wait until they are gone.",
         )
     waiting = [one.name for one in facts.claims if not (one.leaving or one.carried_out)]
     if found := [*(f"PCIDeviceClaim {name}" for name in waiting), *facts.waiting]:
         yield advice(
             "OpenWishes",
-            f"asked for, and not carried out: {few(found)}",
-            why="Laneway's agents will do it as soon as they start, which changes hardware.",
-            remedy="Delete or disable what is not wanted any more before Laneway is installed.",
+            f"requested, and not applied: {few(found)}",
+            why="Laneway's agents apply it when they start, which changes hardware.",
+            remedy="Delete or disable what is no longer needed before you install Laneway.",
         )
 
 
@@ -207,21 +205,21 @@ def _names(facts: TakeoverFacts) -> Iterator[Finding]:
         if misplaced(one.name, one.address, one.node, pairs) is not None:
             yield advice(
                 "Claims",
-                f"PCIDeviceClaim {one.name} does not bear the name of the device {one.address} of "
+                f"PCIDeviceClaim {one.name} does not have the name of the device {one.address} of "
                 f"{one.node}",
-                why="Laneway does nothing for it; its device stays as it is.",
-                remedy="Delete it once the device is free, and claim the device anew.",
+                why="It has no effect in Laneway; its device stays as it is.",
+                remedy="Delete it once the device is free, and claim the device again.",
             )
     standing = [one for one in facts.claims if one.carried_out and not one.leaving]
     if standing:
         count = _many(len(standing), "claim")
-        yield ok("Claims", f"{count} carried out; Laneway's agents adopt the devices")
+        yield ok("Claims", f"{count} applied; Laneway's agents adopt the devices")
         yield advice(
             "Claims",
-            "Harvester's controller has told vfio-pci the ids of their devices (new_id)",
+            "Harvester's controller has added the ids of their devices to vfio-pci (new_id)",
             why=(
-                "Until a node reboots, its kernel may give any device of these models to vfio-pci, "
-                "one that is released included."
+                "Until a node reboots, its kernel may bind any device of these models to "
+                "vfio-pci, also a released one."
             ),
             remedy=(
                 "Reboot each node once when it suits; or on the node, for each model: "
@@ -246,9 +244,9 @@ def _adoptable(facts: TakeoverFacts) -> Iterator[Finding]:
     if not facts.adoptable:
         yield problem(
             "Rights",
-            "it cannot be seen which of KubeVirt's entries stand for what is claimed",
-            why="A takeover notes them last, and would fail there after all else was done.",
-            remedy="Take over with the rights of an administrator of the cluster.",
+            "Laneway cannot read which of KubeVirt's entries stand for claimed devices",
+            why="The takeover records them last, and would fail after every other step.",
+            remedy="Run the takeover as an administrator of the cluster.",
         )
 
 
@@ -256,7 +254,7 @@ def _unreadable(one: Unreadable) -> Finding:
     return advice(
         "Unreadable",
         f"{one.title} cannot be read: {one.problem}",
-        why="What there is to say about it is missing here.",
+        why="The findings about it are missing here.",
         remedy="Correct or delete it.",
     )
 
@@ -273,9 +271,9 @@ def _unknown(facts: TakeoverFacts) -> Iterator[Finding]:
         yield problem(
             "Rights",
             words,
-            why="What is not seen may be what costs a machine its device: Laneway still at work, "
-            "or a claim without an owner.",
-            remedy="Go back with the rights of an administrator of the cluster.",
+            why="What cannot be read may cost a VM its device: Laneway that still runs, or a "
+            "claim without an owner.",
+            remedy="Run the command as an administrator of the cluster.",
         )
 
 
@@ -289,8 +287,7 @@ def _decisive(one: Unreadable) -> Finding:
     return problem(
         "Unreadable",
         f"{one.title} cannot be read: {one.problem}",
-        why="It may be what costs a machine its device: Laneway still at work, or a claim without "
-        "an owner.",
+        why="It may cost a VM its device: Laneway that still runs, or a claim without an owner.",
         remedy="Correct or delete it.",
     )
 
@@ -306,7 +303,7 @@ def _still_here(facts: TakeoverFacts) -> Iterator[Finding]:
         yield problem(
             "Laneway",
             f"Laneway is still installed: {few(parts)}",
-            why="Only one controller may look after the devices.",
+            why="Only one controller can manage the devices.",
             remedy=(
                 "Uninstall it first; devices stay as they are: helm uninstall laneway --namespace "
                 "harvester-system"
@@ -316,8 +313,8 @@ def _still_here(facts: TakeoverFacts) -> Iterator[Finding]:
     if hooks:
         yield problem(
             "Laneway",
-            f"webhook configurations of Laneway's are left: {few(hooks)}",
-            why="Without their server every change of a device would be refused.",
+            f"Laneway's webhook configurations still exist: {few(hooks)}",
+            why="Without a webhook the API server refuses every change of a device.",
             remedy=f"kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration "
             f"{' '.join(hooks)}",
         )
@@ -330,8 +327,8 @@ def _ownerless(facts: TakeoverFacts) -> Iterator[Finding]:
             "Claims",
             f"claims without their PCIDevice as first owner: {few(found)}",
             why=(
-                "When Harvester's controller starts, one such claim makes it take all devices of "
-                "the node from vfio-pci, those of running machines included."
+                "When Harvester's controller starts, one such claim makes it unbind all devices "
+                "of the node from vfio-pci, also those of running VMs."
             ),
             remedy=(
                 "Delete them, or give each its owner: metadata.ownerReferences with the PCIDevice "
@@ -345,14 +342,15 @@ def _lost(facts: TakeoverFacts) -> Iterator[Finding]:
     if harvester.daemon_set is None and harvester.seen:
         yield problem(
             "HarvesterController",
-            "there is no DaemonSet of Harvester's controller any more",
-            why="There is nothing to go back to.",
-            remedy="Enable the Addon pcidevices-controller in Harvester, then ask again.",
+            "the DaemonSet of Harvester's controller no longer exists",
+            why="Laneway cannot start it again.",
+            remedy="Enable the Addon pcidevices-controller in Harvester, then run the command "
+            "again.",
         )
     elif harvester.seen and not harvester.saved:
         yield advice(
             "HarvesterController",
-            "there is no record of the takeover",
+            "the record of the takeover is missing",
             why="Its webhook configurations cannot be restored; its controller makes new ones.",
         )
     if facts.mediated:
@@ -360,13 +358,13 @@ def _lost(facts: TakeoverFacts) -> Iterator[Finding]:
             "MediatedDevices",
             f"vGPUs that are mediated devices: {few(facts.mediated)}",
             why="Harvester's controller of v1.8 and newer knows none and leaves them alone.",
-            remedy="Stop their machines and disable them first, if they are to go.",
+            remedy="To remove them, stop their VMs and disable them first.",
         )
     if facts.layouts:
         yield advice(
             "Layouts",
-            f"VGPULayouts that nobody looks after then: {few(facts.layouts)}",
-            remedy="Delete them, if Laneway is not to come back: kubectl delete vgpulayouts --all",
+            f"VGPULayouts without a controller after that: {few(facts.layouts)}",
+            remedy="If Laneway does not return, delete them: kubectl delete vgpulayouts --all",
         )
 
 

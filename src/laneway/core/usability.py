@@ -251,7 +251,7 @@ _REMEDIES = {
     ReasonKind.BRIDGE: "",
     ReasonKind.USB_HUB: "",
     ReasonKind.NO_IOMMU_GROUP: (
-        "Switch the IOMMU on: VT-d, AMD-Vi or SMMU in the firmware, and on Intel also"
+        "Enable the IOMMU: VT-d, AMD-Vi or SMMU in the firmware, and on Intel also"
         " intel_iommu=on on the kernel command line."
     ),
     ReasonKind.GROUP_CRITICAL: (

@@ -38,15 +38,15 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
         case LoadModule(module):
             return f"load the kernel module {module}"
         case Unbind(function, driver):
-            return f"take {function} from driver {driver}"
+            return f"unbind {function} from driver {driver}"
         case OverrideDriver(function, "", before):
-            return f"let {function} have any driver again, not only {before}"
+            return f"remove the driver override {before} of {function}"
         case OverrideDriver(function, driver):
-            return f"reserve {function} for driver {driver}"
+            return f"set the driver override of {function} to {driver}"
         case Probe(function, ""):
-            return f"have the kernel bind a driver to {function}"
+            return f"let the kernel bind a driver to {function}"
         case Probe(function, driver):
-            return f"give {function} to driver {driver}"
+            return f"bind {function} to driver {driver}"
         case ResetFunction(function):
             return f"reset {function}"
         case SetConsole(number, name, attached):
@@ -55,7 +55,7 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             )
             return f"{done} {name} (vtcon{number})"
         case SetFramebuffer(device, driver, bound):
-            done = "give the firmware framebuffer" if bound else "take the firmware framebuffer"
+            done = "bind the firmware framebuffer" if bound else "unbind the firmware framebuffer"
             return f"{done} {device} {'to' if bound else 'from'} driver {driver}"
         case SetAutoprobe(function, enabled):
             how = "on" if enabled else "off"
@@ -94,4 +94,4 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             return f"set the vGPU parameters of {function} to {parameters or 'the defaults'}"
         case SetNodeOwner(port, bus, number, uid, gid):
             node = f"/dev/bus/usb/{bus:03d}/{number:03d}"
-            return f"give {node} (USB port {port}) to user {uid}, group {gid}"
+            return f"change the owner of {node} (USB port {port}) to user {uid}, group {gid}"

@@ -28,7 +28,7 @@ class Case(NamedTuple):
     [
         Case("0000:04:00.0", {}, "DeviceNeeded", "critical to the node"),
         Case(BRIDGE, {}, "DeviceUnusable", "bridge"),
-        Case("0000:77:00.0", {}, "DeviceNotFound", "There is no device 0000:77:00.0"),
+        Case("0000:77:00.0", {}, "DeviceNotFound", "Device 0000:77:00.0 does not exist"),
         Case(
             NIC, {"annotations": SKIP}, "DriverNotVfio", "keeps Laneway from binding it to vfio-pci"
         ),

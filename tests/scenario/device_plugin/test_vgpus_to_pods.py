@@ -242,7 +242,7 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     await node.agent(host)
     await cluster.disable(NAMES[FIRST])
     refused = await cluster.answer(NAMES[FIRST], "HoldersUnknown")
-    assert "has not told of all pods that run" in cluster.message(refused)
+    assert "has not listed all running pods" in cluster.message(refused)
     node.kubelet.faults.untold_pods = 0
     await cluster.answer(NAMES[FIRST], "DeviceAllocated")
     assert cluster.carried(host) == {FIRST: Q4}

@@ -79,7 +79,7 @@ async def test_a_running_machine_never_notices(
 
     told = (await laneway("takeover", "--dry-run")).out
     assert "default/vm1 runs and has node1-000004001: not touched" in told
-    assert "1. save what is changed" in told
+    assert "1. save the changed objects" in told
     assert not (await harvester.daemon_set()).spec.template.spec.node_selector
 
     done = await laneway("takeover")

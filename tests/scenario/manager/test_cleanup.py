@@ -342,7 +342,7 @@ async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
     await furnished.rest(manager)
     vgpu = await furnished.cluster.answer(name, "Configured")
     assert vgpu.spec.enabled
-    assert "nothing tells that the cluster ever had the node alone" in caplog.text
+    assert "the cluster has no record of a node alone" in caplog.text
 
 
 async def test_an_agent_notes_whose_node_it_looks_after(world: Any, simulated: Any) -> None:

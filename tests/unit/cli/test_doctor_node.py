@@ -36,7 +36,7 @@ def test_a_problem_is_told_with_its_remedy_and_the_status(
     assert run(["doctor", "node", "--simulate", str(dump)]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "problem  Iommu: the IOMMU is off: there are no IOMMU groups"
-    assert lines[2].strip().startswith("-> Switch the IOMMU on")
+    assert lines[2].strip().startswith("-> Enable the IOMMU")
 
 
 def test_programs_get_findings_as_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def test_refusal_comes_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> No
     lonely = gpu(iommu_group=None)
     out = page_of(capsys, Inventory(functions=(lonely,)), lonely)
     assert "  No.\n  - it has no IOMMU group" in out
-    assert "\n    Switch the IOMMU on" in out
+    assert "\n    Enable the IOMMU" in out
 
 
 def test_warning_is_no_refusal(capsys: pytest.CaptureFixture[str]) -> None:

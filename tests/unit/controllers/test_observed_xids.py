@@ -111,4 +111,4 @@ async def test_where_the_log_cannot_be_read_that_is_said(
     assert xids.caught_up.is_set()
     assert xids.unavailable == "/dev/kmsg cannot be read (Operation not permitted)"
     assert xids.of(CARD) == ""
-    assert "errors that GPUs report cannot be seen" in caplog.text
+    assert "cannot read the errors that GPUs report" in caplog.text

@@ -333,15 +333,15 @@ def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
 def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any() -> None:
     [alone] = refusals_of(plan_layout(desired(("NVIDIA A2-4Q", 5)), situation()))
     assert alone.words == (
-        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: 4 of them would. Ask for 4, or for a smaller "
+        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: 4 of them would. Ask for 4, or a smaller "
         "profile."
     )
     carried = situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})
     assert plan_layout(desired(("NVIDIA A2-4Q", 5)), carried) == (alone,)
     two = desired(("NVIDIA A2-4Q", 3), ("NVIDIA A2-4C", 2))
     [beside] = refusals_of(plan_layout(two, situation()))
-    assert "beside the other vGPUs that are asked for" in beside.words
-    assert "or for fewer of the others" in beside.words
+    assert "together with the other requested vGPUs" in beside.words
+    assert "or fewer of the others" in beside.words
 
 
 def test_every_function_can_carry_a_vgpu_and_no_more() -> None:

@@ -84,11 +84,11 @@ def test_an_addon_is_to_stay_enabled_and_says_what_disabling_would_cost() -> Non
     mild = before(facts({"harvester": harvester}))
     [words] = [one.remedy for one in mild if one.check == "Addon"]
     assert "Leave it enabled" in words
-    assert "take along" not in words
+    assert "would delete" not in words
     of_helm = Definition(name=CRD, present=True, established=True, release="pcidevices-controller")
     worse = before(facts({"harvester": harvester, "definitions": (of_helm,)}))
     [words] = [one.remedy for one in worse if one.check == "Addon"]
-    assert f"take along {CRD}, and with them every claim" in words
+    assert f"would delete {CRD}, and with them every claim" in words
     off = Harvester(daemon_set=daemon_set(), addon=Addon(enabled=False))
     assert of(before(facts({"harvester": off})), "Addon") == []
 
@@ -115,7 +115,7 @@ def test_what_laneway_would_do_at_once_is_told() -> None:
 
 def test_claims_that_laneway_will_not_adopt_are_told() -> None:
     found = before(facts(claims=(claim(name="mine"),)))
-    assert "PCIDeviceClaim mine does not bear the name" in of(found, "Claims")[0]
+    assert "PCIDeviceClaim mine does not have the name" in of(found, "Claims")[0]
 
 
 def test_vms_are_told_with_what_they_have() -> None:

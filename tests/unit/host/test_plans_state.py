@@ -229,7 +229,7 @@ def test_a_folder_in_which_others_could_leave_a_plan_is_not_used(state: StateFol
     with state.lock("test"):
         pass
     os.chmod(state.path, 0o777)
-    with pytest.raises(PermissionError, match="others can write to it"), state.lock("test"):
+    with pytest.raises(PermissionError, match="other users can write to it"), state.lock("test"):
         pass
 
 

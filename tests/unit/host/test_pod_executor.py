@@ -365,7 +365,7 @@ async def test_nothing_but_the_drivers_programs_is_run(
 ) -> None:
     api.pods = [pod()]
     root = node.add(1, nvidia_smi=SMI)
-    with pytest.raises(PermissionError, match="none of the programs that Laneway runs"):
+    with pytest.raises(PermissionError, match="not a program that Laneway runs"):
         await executor.run(argv, 10)
     assert not ran(root)
 

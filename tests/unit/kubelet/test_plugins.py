@@ -89,7 +89,7 @@ async def test_plugins_wait_for_a_folder_that_is_not_there(
 ) -> None:
     (folder / "device-plugins").rmdir()
     plugins.offer(gpus(1))
-    await until(lambda: "no socket can be made" in plugins.state(GPU).problem, plugins)
+    await until(lambda: "cannot create a socket" in plugins.state(GPU).problem, plugins)
     kubelet = Kubelet(str(folder))
     await kubelet.start()
     await until(lambda: counts(kubelet) == (1, 1), kubelet)
@@ -186,7 +186,7 @@ async def test_a_kubelet_that_registers_but_never_asks_has_nothing(
     plugins.offer(gpus(1))
     for _ in range(2):
         assert await asyncio.wait_for(registrations.get(), 20) == GPU
-        await until(lambda: "does not ask for the devices" in plugins.state(GPU).problem, plugins)
+        await until(lambda: "does not list the devices" in plugins.state(GPU).problem, plugins)
 
 
 async def test_a_new_socket_of_the_kubelet_is_registered_with_at_once(
@@ -204,7 +204,7 @@ async def test_a_new_socket_of_the_kubelet_is_registered_with_at_once(
     monkeypatch.setattr(plugin, "_SECONDS", 0.1)
     plugins.offer(gpus(1))
     await asyncio.wait_for(registrations.get(), 20)
-    await until(lambda: "does not ask for the devices" in plugins.state(GPU).problem, plugins)
+    await until(lambda: "does not list the devices" in plugins.state(GPU).problem, plugins)
     monkeypatch.setattr(plugin, "_SECONDS", 20.0)
     os.chmod(socket, 0o600)  # what else tells it from one made anew is up to the file system
     await asyncio.wait_for(registrations.get(), 20)
@@ -228,7 +228,7 @@ async def test_a_kubelet_that_gave_a_plugin_up_is_told_of_it_again(
             await stream.recv_message()
             await until(lambda: plugins.state(GPU).registered, plugins)
             await stream.cancel()
-        await until(lambda: "given up" in plugins.state(GPU).problem, plugins)
+        await until(lambda: "has dropped the plugin" in plugins.state(GPU).problem, plugins)
 
 
 async def test_an_agent_that_ends_takes_nothing_back(

@@ -35,7 +35,7 @@ async def test_owners_are_the_containers_that_have_devices(
     owner = Owner(namespace="default", pod="vm", container="compute")
     assert await resources.owners() == {(GPU, one): owner}
     await kubelet.stop()
-    with pytest.raises(KubeletError, match="nobody listens at"):
+    with pytest.raises(KubeletError, match="no process listens at"):
         await resources.owners()
     await kubelet.start()
     assert await resources.owners() == {(GPU, one): owner}
@@ -64,12 +64,12 @@ async def test_a_kubelet_that_does_not_answer_is_told_in_words(
 async def test_a_kubelet_that_is_not_there_is_told_in_words(folder: Path) -> None:
     path = folder / "pod-resources" / "kubelet.sock"
     resources = PodResources(str(folder))
-    with pytest.raises(KubeletError, match=f"not there: {path} does not exist"):
+    with pytest.raises(KubeletError, match=f"no kubelet: {path} does not exist"):
         await resources.owners()
     path.parent.rmdir()
-    with pytest.raises(KubeletError, match=f"not there: {path} does not exist"):
+    with pytest.raises(KubeletError, match=f"no kubelet: {path} does not exist"):
         await resources.owners()
     path.parent.mkdir()
     path.write_text("no socket")
-    with pytest.raises(KubeletError, match=f"nobody listens at {path}"):
+    with pytest.raises(KubeletError, match=f"no process listens at {path}"):
         await resources.owners()

@@ -166,7 +166,7 @@ async def test_what_is_no_longer_offered_is_refused_before_anybody_was_told(
 ) -> None:
     await allocate(plugin, [ONE])
     plugins.offer(gpus(2))
-    with pytest.raises(GRPCError, match="is no device of") as refused:
+    with pytest.raises(GRPCError, match="is not a device of") as refused:
         await allocate(plugin, [ONE])
     assert refused.value.status is Status.INVALID_ARGUMENT
     plugins.offer(gpus(1, 2, unhealthy="it is being reset"))

@@ -190,7 +190,7 @@ def _why(
     if gpu is not None and not gpu.spec.enabled:
         return f"SRIOVGPUDevice {gpu.metadata.name} is not enabled."
     if current := known.status.configure_vgpu_type_name:
-        return f"The function already has a {current}."
+        return f"The function already has {current}."
     if gpu is not None and (odd := _other_mode(gpu, profile)):
         return odd
     if gpu is not None and profile in of_gpu:

@@ -132,7 +132,11 @@ def _made(
     current: UnusableError, known: Authorities, names: Sequence[str], now: datetime
 ) -> Change:
     """Another pair in the place of one that cannot be used."""
-    why = f"The certificate cannot be used: {current}" if str(current) else "There is none yet"
+    why = (
+        f"The certificate cannot be used: {current}"
+        if str(current)
+        else "No certificate exists yet"
+    )
     if known and not current.refused:
         return _prepared(known, names, now, why)
     pair = new_pair(names, now)
@@ -143,7 +147,7 @@ def _made(
         NEXT_CERTIFICATE: None,
         NEXT_KEY: None,
     }
-    return Change(Step.MADE, data, f"{why}. A certificate {_until(pair)} was made.")
+    return Change(Step.MADE, data, f"{why}. A certificate {_until(pair)} was created.")
 
 
 def _prepared(known: Authorities, names: Sequence[str], now: datetime, why: str) -> Change:
@@ -154,8 +158,8 @@ def _prepared(known: Authorities, names: Sequence[str], now: datetime, why: str)
         AUTHORITIES: bundle([*known, pair.authority]),
     }
     words = (
-        f"{why}. The next one, {_until(pair)}, was made; it is served once every client has been "
-        "told to trust its authority."
+        f"{why}. The next one, {_until(pair)}, was created; it is served once every client trusts "
+        "its authority."
     )
     return Change(Step.PREPARED, data, words)
 

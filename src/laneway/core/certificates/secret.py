@@ -135,7 +135,7 @@ def _pair(
             )
     authority = next((one for one in authorities if _is_issued_by(chain[-1], one)), None)
     if authority is None:
-        raise UnusableError(f"nobody in {AUTHORITIES} has issued {certificate_name}")
+        raise UnusableError(f"no authority in {AUTHORITIES} has issued {certificate_name}")
     return Pair(certificate, certificate_pem, key_pem, authority)
 
 

@@ -157,7 +157,7 @@ class _Users:
                     return _member(offer.group, one, f"with pod {pod[0]}/{pod[1]}")
             for resource, one in self._fresh.get(offer.group, ()):
                 if resource == offer.resource:
-                    return _member(offer.group, one, "allocated to a pod that is just starting")
+                    return _member(offer.group, one, "allocated to a pod that is starting")
         return self._open(offer)
 
     def _open(self, offer: Offer) -> str:

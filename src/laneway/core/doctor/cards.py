@@ -36,7 +36,7 @@ def judge(facts: NodeFacts) -> Iterator[Finding]:
         yield problem(
             "PciDevices",
             "no PCI device can be read",
-            why="Then there is nothing to give to virtual machines.",
+            why="VMs then get no device.",
             remedy="Run this on the node itself; in a container: mount the node's /sys.",
         )
         return
@@ -49,16 +49,17 @@ def judge(facts: NodeFacts) -> Iterator[Finding]:
         yield advice(
             "Unreadable",
             f"{error.device}: {error.message}",
-            why="Laneway leaves alone what it cannot read.",
-            remedy="Look at the kernel log; a card that fell off the bus needs a reboot.",
+            why="Laneway does not change what it cannot read.",
+            remedy="Read the kernel log: dmesg. A card that fell off the bus needs a reboot.",
         )
     for address, said in sorted(facts.quarantined.items()):
         yield problem(
             "Quarantine",
             f"{address} failed its reset and is in quarantine: {said}",
-            why="It is on no driver, and nobody gets it.",
+            why="It has no driver, and no VM gets it.",
             remedy=(
-                f"Reboot the node, or if you know better: laneway host quarantine --lift {address}"
+                "Reboot the node. If the device works again: laneway host quarantine --lift "
+                f"{address}"
             ),
         )
 
@@ -93,7 +94,7 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
             f"{', '.join(map(_named, taken))} on driver {few(drivers)}",
             why="While that driver has a GPU, NVIDIA's cannot be installed or take it.",
             remedy=(
-                f"{blacklists}; make the initial RAM disk anew (update-initramfs -u or dracut -f), "
+                f"{blacklists}; rebuild the initial RAM disk (update-initramfs -u or dracut -f), "
                 "reboot the node."
             ),
         )
@@ -106,7 +107,8 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
                 "NvidiaDriver",
                 f"NVIDIA's driver is not loaded; {', '.join(map(_named, shareable))} could be "
                 "shared with it",
-                why="vGPUs and MIG need NVIDIA's vGPU driver for hosts; whole cards need none.",
+                why="vGPUs and MIG need NVIDIA's vGPU driver for hosts; GPUs passed to VMs as a "
+                "whole need no driver.",
                 remedy="Install NVIDIA's vGPU driver for hosts (the -vgpu-kvm package).",
             )
         return
@@ -129,7 +131,7 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
         yield advice(
             "VgpuDriver",
             "there is no sriov-manage",
-            why="Virtual functions of NVIDIA's GPUs are made by it alone.",
+            why="Only this program creates the virtual functions of NVIDIA's GPUs.",
             remedy=(
                 "Install the whole vGPU driver for hosts. Where it is in a pod, this is as it "
                 "should be."
@@ -168,9 +170,10 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
             what = "its virtual functions" if of_vfs else "it"
             yield problem(
                 "MemoryRanges",
-                f"{_named(one)}: the machine has no place for memory of {what} (ranges "
+                f"{_named(one)}: the firmware has no address space for the memory of {what} "
+                "(ranges "
                 f"{', '.join(map(str, lines))})",
-                why="What has no address does not work.",
+                why="A device without addresses does not work.",
                 remedy=(
                     "Switch 'Above 4G Decoding' (and 'SR-IOV Support') on in the firmware; if that "
                     "is not enough: pci=realloc on the kernel command line. Reboot."
@@ -193,7 +196,7 @@ def _groups(inventory: Inventory) -> Iterator[Finding]:
                 yield advice(
                     "Reset",
                     f"{_named(one)}: {text(reason)}",
-                    why="A machine could find what the one before has left there.",
+                    why="A VM could read what the previous VM left there.",
                     remedy=remedy(reason),
                 )
     if not mixed and any(one.iommu_group is not None for one in inventory.functions):
@@ -206,7 +209,7 @@ def _of_group(one: PciFunction, reason: Reason) -> Finding:
     return advice(
         "IommuGroups",
         f"{_named(one)}: {text(reason)}",
-        why="An IOMMU group goes to a virtual machine as a whole, or not at all.",
+        why="An IOMMU group is passed to a VM as a whole.",
         remedy=remedy(reason),
     )
 
@@ -223,8 +226,8 @@ def _frameworks(inventory: Inventory) -> Iterator[Finding]:
                 f"{_named(gpu)} has {len(gpu.vfs)} virtual functions, and none can carry a vGPU",
                 why="The driver serves them neither by mediated devices nor by its own VFIO.",
                 remedy=(
-                    "Install a release of NVIDIA's vGPU driver for hosts that fits the kernel, and "
-                    "see whether nvidia-vgpud and nvidia-vgpu-mgr run."
+                    "Install a release of NVIDIA's vGPU driver for hosts that fits the kernel, "
+                    "and check that nvidia-vgpud and nvidia-vgpu-mgr run."
                 ),
             )
     for framework, gpus in found.items():
@@ -240,14 +243,14 @@ def _huge_pages(facts: NodeFacts) -> Iterator[Finding]:
     if large and facts.huge_pages == 0:
         yield advice(
             "HugePages",
-            f"no huge pages are set aside, and {len(large)} GPUs with much memory go to machines "
-            "whole",
+            f"the node reserves no huge pages, and {len(large)} GPUs with much memory are passed "
+            "to VMs as a whole",
             why=(
-                "All memory of such a machine is pinned, page by page: with hundreds of GiB its "
-                "start takes minutes."
+                "All memory of such a VM is pinned page by page: with hundreds of GiB its start "
+                "takes minutes."
             ),
             remedy=(
-                "Set huge pages aside (default_hugepagesz=1G hugepagesz=1G hugepages=N on the "
-                "kernel command line), and ask for them in the machines."
+                "Reserve huge pages (default_hugepagesz=1G hugepagesz=1G hugepages=N on the "
+                "kernel command line), and request them in the VMs."
             ),
         )

@@ -71,7 +71,7 @@ def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[F
     if broken:
         yield problem(
             "Definitions",
-            f"{few(broken)}: there, and not served",
+            f"{few(broken)}: they exist and are not served",
             why="The API server has refused its names or its schema.",
             remedy=f"kubectl describe crd {broken[0]}",
         )
@@ -138,15 +138,15 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
         yield problem(
             "HarvesterWebhooks",
             f"{few(harvester.hooks)} of Harvester's controller, which does not run",
-            why="The API server calls them in vain at every change of a device or VM.",
+            why="The API server calls them at every change of a device or VM, and gets no answer.",
             remedy="laneway takeover saves and removes them.",
         )
     if harvester.parked and harvester.seen and not harvester.saved:
         yield advice(
             "HarvesterController",
             "its controller is parked, and there is no record of how it was",
-            why="laneway takeover --back has nothing to go by.",
-            remedy="To have it run again, take the node selector off: kubectl -n harvester-system "
+            why="laneway takeover --back cannot restore it.",
+            remedy="To run it again, remove its node selector: kubectl -n harvester-system "
             "edit daemonset harvester-pcidevices-controller",
         )
 
@@ -179,7 +179,7 @@ def _kubevirt(facts: ClusterFacts) -> Iterator[Finding]:
         if one.internal:
             yield problem(
                 "PermittedDevices",
-                f"KubeVirt {one.title} advertises {few(one.internal)} by itself, too",
+                f"KubeVirt {one.title} also advertises {few(one.internal)} itself",
                 why="A kubelet takes only one plugin for a resource.",
                 remedy="Set externalResourceProvider to true in these entries of "
                 "permittedHostDevices, or remove them.",
@@ -197,7 +197,8 @@ def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
             "Nodes",
             f"nodes with GPUs and no agent: {few(without)}",
             why="No agent manages their devices.",
-            remedy="Look at the agent's node selector and tolerations, and at: kubectl get pods -A "
+            remedy="Check the agent's node selector and tolerations. To list the pods of the "
+            "node: kubectl get pods -A "
             f"-o wide --field-selector spec.nodeName={without[0]}",
         )
     elif facts.nodes:
@@ -213,19 +214,20 @@ def _stuck(one: Stuck) -> Finding:
             return advice(
                 "Deletion",
                 f"{title}; {who} says: {one.answer}",
-                remedy="It is deleted by itself once that is over.",
+                remedy="It is deleted when that ends.",
             )
         return problem(
             "Deletion",
             f"{title}, and {who} does not answer",
             why="Only that agent releases its device.",
-            remedy="See whether the agent runs there. Of a node that has left the cluster the "
-            "manager removes what is left.",
+            remedy="Check that the agent runs there. If the node has left the cluster, the "
+            "manager removes the rest.",
         )
     return problem(
         "Deletion",
         f"{title}, held by {few(one.finalizers)}",
-        why="No part of Laneway takes these off.",
-        remedy="Find whoever set it. If it does not run any more, take it off: kubectl edit "
+        why="No part of Laneway removes these finalizers.",
+        remedy="Find the program that set it. If it no longer runs, remove the finalizer: kubectl "
+        "edit "
         f"{one.resource} {one.name}",
     )

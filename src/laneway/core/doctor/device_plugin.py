@@ -59,14 +59,14 @@ def _kubelet(facts: NodeFacts) -> Finding:
                 "Kubelet",
                 f"{facts.kubelet} has no folder device-plugins",
                 why="Laneway registers its device plugins there.",
-                remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
+                remedy="Check that the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
         case "no socket":
             return problem(
                 "Kubelet",
                 f"{facts.kubelet}/device-plugins has no kubelet.sock",
                 why="Laneway registers its device plugins there.",
-                remedy="See whether the kubelet runs: systemctl status kubelet (rke2, k3s).",
+                remedy="Check that the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
         case _:
             return ok("Kubelet", f"the kubelet at {facts.kubelet} takes device plugins")
@@ -119,7 +119,7 @@ def _others(facts: NodeFacts) -> Iterator[Finding]:
         if who:
             yield advice(
                 "OtherPlugins",
-                f"{who} registers with the kubelet, too ({name})",
+                f"{who} also registers with the kubelet ({name})",
                 why="Two device plugins that advertise one device allocate it twice.",
                 remedy=(
                     "Keep it off the GPUs for VMs: exclude this node from its DaemonSet, or "
@@ -133,8 +133,8 @@ def _others(facts: NodeFacts) -> Iterator[Finding]:
                 f"{who} runs on this node ({name}, {count} {_processes(count)})",
                 why="Two controllers undo each other's work on the same devices.",
                 remedy=(
-                    "laneway doctor cluster says what of it there is. Harvester's is taken over "
-                    "with: laneway takeover. Others: leave this node out of them."
+                    "Exclude this node from it. To see what it manages: laneway doctor cluster. "
+                    "To take over Harvester's controller: laneway takeover"
                 ),
             )
         elif who := CLIENTS.get(name, ""):
@@ -142,10 +142,10 @@ def _others(facts: NodeFacts) -> Iterator[Finding]:
                 "GpuClients",
                 f"{who} keeps GPUs open ({name}, {count} {_processes(count)})",
                 why=(
-                    "A GPU that is open cannot change its mode, have virtual functions made, or "
-                    "be given away."
+                    "An open GPU cannot change its mode, get virtual functions, or be passed to a "
+                    "VM."
                 ),
-                remedy="Stop it while GPUs are set up, or leave this node out of it.",
+                remedy="Stop it while GPUs are configured, or exclude this node from it.",
             )
 
 
@@ -158,7 +158,7 @@ def _unseen(facts: NodeFacts) -> Iterator[Finding]:
         yield advice(
             "Rights",
             f"not all processes could be seen: {facts.visibility_error}",
-            why="Who uses a device shows only so, and nothing is taken from unknown users.",
+            why="Laneway changes no device while its holders are unknown.",
             remedy="Run as root in the node's own PID namespace.",
         )
     if facts.hidden:

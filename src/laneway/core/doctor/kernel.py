@@ -59,7 +59,7 @@ def _remapping(facts: NodeFacts) -> Iterator[Finding]:
     if facts.unsafe_interrupts:
         yield advice(
             "InterruptRemapping",
-            "VFIO is told to do without interrupt remapping (allow_unsafe_interrupts)",
+            "VFIO works without interrupt remapping (allow_unsafe_interrupts)",
             why="A guest with a device can raise any interrupt of the node.",
             remedy=(
                 "Switch interrupt remapping (x2APIC) on in the firmware, and take "
@@ -119,6 +119,6 @@ def _kernel_log(facts: NodeFacts) -> Finding:
     return advice(
         "KernelLog",
         f"the kernel's log cannot be read: {facts.kernel_log}",
-        why="Laneway tells failures of GPUs (Xid) and of resets from it.",
+        why="Laneway reads failures of GPUs (Xid) and of resets from it.",
         remedy="Run as root; in a container: mount /dev/kmsg. Check kernel.dmesg_restrict.",
     )

@@ -40,7 +40,7 @@ def _components(facts: ClusterFacts) -> Iterator[Finding]:
         yield problem(
             "Laneway",
             f"there is no {name} of Laneway's",
-            why="Its parts work together only.",
+            why="Laneway needs all of its parts.",
             remedy=_INSTALL,
         )
     there = [part for part in parts.values() if part is not None]
@@ -69,9 +69,9 @@ def _component(part: Workload) -> Finding:
     if not part.wanted:
         return problem(
             "Laneway",
-            f"{part.title}{version} is to run nowhere",
+            f"{part.title}{version} is scheduled to no node",
             why="What it is responsible for is not done.",
-            remedy="Look at its node selector, tolerations and number of replicas.",
+            remedy="Check its node selector, tolerations and number of replicas.",
         )
     return ok("Laneway", f"{part.title}{version}: {part.ready} of {part.wanted} ready")
 
@@ -81,7 +81,7 @@ def _hooks(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.webhooks is not None and seen and not facts.hooks:
         yield problem(
             "Webhooks",
-            "there are no webhook configurations of Laneway's",
+            "Laneway's webhook configurations are missing",
             why="Nothing is checked before it is stored.",
             remedy=_INSTALL,
         )
@@ -110,7 +110,7 @@ def _hook(hook: Hook) -> Iterator[Finding]:
             "Webhooks",
             f"{title} {how}",
             why=f"The API server cannot reach it. {effect}",
-            remedy="See whether the manager runs: it keeps the CA right, unless "
+            remedy="Check that the manager runs: it keeps the CA right, unless "
             "--webhook-certificates says otherwise (cert-manager: see its Certificate).",
         )
     if not hook.reachable:
@@ -125,7 +125,7 @@ def _hook(hook: Hook) -> Iterator[Finding]:
         yield advice(
             "Webhooks",
             f"{title} has failurePolicy {hook.failure_policy or 'unset'}",
-            why="While the webhook is away, objects that would break something get in.",
+            why="While the webhook does not answer, objects are stored unchecked.",
             remedy="Set it to Fail, which is the chart's default.",
         )
 
@@ -139,14 +139,14 @@ def _certificate(facts: ClusterFacts) -> Iterator[Finding]:
             "Certificate",
             f"the webhook's certificate in {certificate.secret} expired on {certificate.expires}",
             why="The API server refuses to talk to the webhook.",
-            remedy="See whether the manager runs: it renews the certificate.",
+            remedy="Check that the manager runs: it renews the certificate.",
         )
     elif certificate.days < _SHORT_DAYS:
         yield advice(
             "Certificate",
             f"the webhook's certificate in {certificate.secret} expires on {certificate.expires}",
             why="It should have been renewed by now.",
-            remedy="See whether the manager runs: it renews the certificate.",
+            remedy="Check that the manager runs: it renews the certificate.",
         )
     else:
         yield ok("Certificate", f"the webhook's certificate is good until {certificate.expires}")

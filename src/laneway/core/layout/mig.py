@@ -87,9 +87,7 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
     return against, [*steps, *creations(view, choice.kept, order)], ()
 
 
-_DRIVERS_CHOICE = (
-    "the driver fills the first instance that has room, and then not all of them find one"
-)
+_DRIVERS_CHOICE = "the driver fills the first instance with room, and not all vGPUs find one"
 
 
 def _keeping(

@@ -61,7 +61,7 @@ def instances_needed(
     for name, count in wanted.items():
         found = serving(name, choices)
         if found is None:
-            return Obstacle(f"the card has none for {name}; it has {_list(choices)}")
+            return Obstacle(f"the card has no instance for {name}; it has {_list(choices)}")
         vgpu, instance = found
         group = group_of[name] = instance.name, vgpu.framebuffer_mib
         most[group] = per_instance(vgpu, instance)

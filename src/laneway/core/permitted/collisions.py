@@ -24,14 +24,14 @@ class Collision(NamedTuple):
         if self.internal:
             return (
                 f"KubeVirt itself advertises {', '.join(self.internal)} as {self.resource}, and "
-                "Laneway other devices of that name: a node's kubelet takes only one of them; "
-                "remove the entry from the permitted devices, or set its "
+                "Laneway advertises other devices under that name: the kubelet of a node accepts "
+                "only one plugin. Remove the entry from the permitted devices, or set its "
                 f"{EXTERNAL} to true"
             )
         return (
-            f"{self.resource} selects different devices: {', '.join(self.selectors)}; a "
-            "virtual machine that asks for it gets any of them. Claim a device with "
-            "disableResourcePooling to give it a name of its own"
+            f"{self.resource} selects different devices: {', '.join(self.selectors)}; a VM that "
+            "requests it gets any of them. Claim a device with disableResourcePooling to give it "
+            "a resource name of its own"
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from laneway.core.phrases import few, line, quoted, shown
+from laneway.core.phrases import few, line, quoted, set_enabled, shown
 from laneway.core.refusals.base import Refusal
 from laneway.core.usability import needed_remedy
 from laneway.core.use import Use, told
@@ -60,7 +60,7 @@ class ClaimMismatch(Refusal, frozen=True, tag="NameMismatch"):
         return (
             f"pcidevice {self.name} is {shown(self.is_address)} on node {shown(self.is_node)}, "
             f"not {quoted(self.address)} on node {quoted(self.node)}. Correct spec.address and "
-            "spec.nodeName, or name the claim after the device that you mean."
+            "spec.nodeName, or give the claim the name of the device that you mean."
         )
 
 
@@ -72,7 +72,7 @@ class NoIommuGroup(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"pcidevice {self.name} has no iommuGroup available. Switch the IOMMU on: VT-d, AMD-Vi "
+            f"pcidevice {self.name} has no iommuGroup available. Enable the IOMMU: VT-d, AMD-Vi "
             "or SMMU in the firmware, on Intel also intel_iommu=on on the kernel command line."
         )
 
@@ -132,7 +132,8 @@ class GpuShared(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcidevice {self.gpu} has the vGPU devices {few(self.functions)}. Disable "
-            f"sriovgpudevice {self.gpu} first, or use its vGPUs in VMs."
+            f"sriovgpudevice {self.gpu} first, or use its vGPUs in VMs. To disable it: "
+            f"{set_enabled('sriovgpudevice', self.gpu, False)}"
         )
 
 
@@ -146,8 +147,9 @@ class GpusForContainers(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.name} is a GPU of node {line(self.node)}, whose GPUs are for containers: it "
-            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Remove the label first, "
-            "or use a GPU of another node."
+            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Use a GPU of another "
+            f"node, or remove the label first: kubectl label node {line(self.node)} "
+            "harvesterhci.io/gpu-baremetal-workloads-"
         )
 
 
@@ -161,7 +163,8 @@ class UsbControllerClaimed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The USB controller of usbdevice {self.name} is claimed as a whole by pcideviceclaim "
-            f"{self.claim}. Delete that claim first, or use the device through the controller."
+            f"{self.claim}. Use the device through the controller, or delete that claim first: "
+            f"kubectl delete pcideviceclaim {self.claim}"
         )
 
 
@@ -261,7 +264,8 @@ class UsbDeviceClaimed(Refusal, frozen=True, tag="DeviceClaimed"):
     @property
     def words(self) -> str:
         return (
-            f"usbdevice {self.name} is still in use. Delete the usbdeviceclaim of its name first."
+            f"usbdevice {self.name} is still in use: it has a usbdeviceclaim. First delete that "
+            f"claim (kubectl delete usbdeviceclaim {self.name})."
         )
 
 

@@ -20,13 +20,14 @@ class ClaimNameMismatch(Refusal, frozen=True, tag="NameMismatch"):
     def words(self) -> str:
         if not self.expected:
             return (
-                f"spec.address {quoted(self.address)} is not a PCI address, so nothing is claimed. "
-                "Delete this claim and claim a PCIDevice by its name."
+                f"spec.address {quoted(self.address)} is not a PCI address, so nothing is "
+                "claimed. Delete this claim, and claim a PCIDevice by its name: kubectl get "
+                "pcidevices"
             )
         return (
             f"A claim has the name of its PCIDevice: that of {quoted(self.address)} on node "
-            f"{quoted(self.node)} is {self.expected}, not {self.name}. Delete this claim and make "
-            "one of that name."
+            f"{quoted(self.node)} is {self.expected}, not {self.name}. Delete this claim, and "
+            f"create one with that name: kubectl delete pcideviceclaim {self.name}"
         )
 
 
@@ -49,8 +50,8 @@ class DeviceNeeded(Refusal, frozen=True):
         again = "delete the claim and create it again."
         if not self.reasons:
             return (
-                f"The node used {self.device} when the claim was made, so the claim stays refused "
-                f"although the device is free now. To claim the device, {again}"
+                f"The node used {self.device} when the claim was made, so the claim stays "
+                f"refused, although the device is free now. To claim the device, {again}"
             )
         return " ".join(
             (
@@ -74,8 +75,8 @@ class ClaimNodeNotFound(Refusal, frozen=True, tag="NodeNotFound"):
     def words(self) -> str:
         return (
             f"The cluster has no node {quoted(self.node)}, which spec.nodeName of {self.name} "
-            "names, so the claim has no effect. Delete it and claim a device that kubectl get "
-            "pcidevices lists, or add the node."
+            "names, so the claim has no effect. Add the node, or delete the claim: kubectl delete "
+            f"pcideviceclaim {self.name}"
         )
 
 
@@ -161,7 +162,7 @@ class DeviceAllocated(Refusal, frozen=True):
             end = f"Delete this pod: kubectl delete pod {self.pod} -n {self.namespace}"
         else:
             user = "a pod that is just starting"
-            end = "Wait until it runs; then this message names it."
+            end = "Wait until it runs; this message then names it."
         return f"{self.device} is allocated to {user}. {end}"
 
 
@@ -189,8 +190,8 @@ class UsbDeviceNotFound(Refusal, frozen=True, tag="DeviceNotFound"):
                 f"claim: kubectl delete usbdeviceclaim {self.name}"
             )
         return (
-            f"There is no USBDevice {self.name}. A claim has the name of its device; kubectl get "
-            "usbdevices lists them."
+            f"USBDevice {self.name} does not exist. A claim has the name of its device. To list "
+            "them: kubectl get usbdevices"
         )
 
 

@@ -16,8 +16,8 @@ class ResourceNameInvalid(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The resource name {quoted(self.text)} that {self.where} asks for (annotation "
-            "pcidevice.harvesterhci.io/override-resource-name) cannot be one: it needs a domain, a "
+            f"The resource name {quoted(self.text)} that {self.where} requests (annotation "
+            "pcidevice.harvesterhci.io/override-resource-name) is not valid: it needs a domain, a "
             "'/' and a name of letters, digits, '-', '_' and '.' with a letter or digit at both "
             "ends; both together have at most 60 characters, and the domain is not "
             "kubernetes.io. Correct or remove the annotation."
@@ -33,7 +33,7 @@ class AllocationUnknown(Refusal, frozen=True, tag="HoldersUnknown"):
     @property
     def words(self) -> str:
         return (
-            f"Laneway cannot determine whether {self.device} is allocated to a pod, so it is left "
-            f"as it is: {self.problem}. This is tried again by itself; until then no new pod gets "
-            "the device."
+            f"Laneway cannot determine whether {self.device} is allocated to a pod, so it is not "
+            f"changed: {self.problem}. Laneway retries by itself; until then no new pod gets the "
+            "device."
         )

@@ -14,7 +14,8 @@ class DeviceNotFound(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"There is no device {self.device} on this host. To list the devices: laneway devices"
+            f"Device {self.device} does not exist on this host. To list the devices: laneway "
+            "devices --all"
         )
 
 
@@ -189,11 +190,14 @@ class DriverMissing(Refusal, frozen=True):
     def words(self) -> str:
         if self.driver == "vfio-pci":
             return (
-                f"{self.device} is bound to vfio-pci, so it is reserved for VMs; this needs "
-                f"{self.needed}. Release it first: laneway host release {self.device}"
+                f"{self.device} is bound to vfio-pci, so it is reserved for VMs; this change "
+                f"needs {self.needed}. Release it first: laneway host release {self.device}"
             )
         has = f"is on driver {self.driver}" if self.driver else "has no driver"
-        return f"{self.device} {has}; this needs {self.needed}. Install or load that driver first."
+        return (
+            f"{self.device} {has}; this change needs {self.needed}. Install or load that driver "
+            "first."
+        )
 
 
 class ToolMissing(Refusal, frozen=True):

@@ -15,8 +15,8 @@ class NoSriov(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} cannot have virtual functions. If the model supports SR-IOV, switch it "
-            "on in the firmware of the host and of the card."
+            f"{self.device} has no virtual functions. If the model supports SR-IOV, enable it in "
+            "the firmware of the node and of the card."
         )
 
 
@@ -71,7 +71,7 @@ class UnmanagedVfs(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} has {self.count} virtual functions that were not created through this "
-            "object, so they are left alone. To take them over, request them here; to remove "
+            "object, so they are not changed. To take them over, request them here; to remove "
             "them, request 0 after that."
         )
 

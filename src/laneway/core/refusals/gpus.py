@@ -14,7 +14,10 @@ class GpuUnreadable(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"The driver reports nothing about {self.device}: {self.error}."
+        return (
+            f"The driver does not report the state of {self.device}: {self.error}. Check it on the "
+            "node: nvidia-smi -q"
+        )
 
 
 class VgpuUnsupported(Refusal, frozen=True):
@@ -24,7 +27,10 @@ class VgpuUnsupported(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.device} is not an NVIDIA GPU with vGPU support; laneway devices lists those."
+        return (
+            f"{self.device} is not an NVIDIA GPU with vGPU support. To list these GPUs: "
+            "laneway gpus"
+        )
 
 
 class NoProfiles(Refusal, frozen=True):
@@ -38,8 +44,8 @@ class NoProfiles(Refusal, frozen=True):
     def words(self) -> str:
         release = f" {self.driver}" if self.driver else ""
         return (
-            f"NVIDIA's driver{release} has no vGPU profile for this model of card: {self.device} "
-            "has its virtual functions, and not one of them offers any. Install a release of "
+            f"NVIDIA's driver{release} has no vGPU profile for this model: {self.device} has "
+            "virtual functions, and none offers a profile. Install a release of "
             "the vGPU driver for hosts that supports the card; the driver for data centres has "
             "no profiles at all."
         )
@@ -94,7 +100,7 @@ class MigConfigurationEnabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"A MigConfiguration asks for GPU instances on {self.device}, so it stays in MIG mode. "
+            f"A MigConfiguration requests GPU instances on {self.device}, so it stays in MIG mode. "
             "Set spec.enabled of that MigConfiguration to false first."
         )
 

@@ -16,7 +16,8 @@ class MigModeDisabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"MIG mode of {self.device} is off, and is not switched on unasked: set spec.mode of "
+            f"MIG mode of {self.device} is off, and Laneway does not enable it unasked: set "
+            "spec.mode of "
             f"SRIOVGPUDevice {self.gpu} to MIG for GPU instances alone, or to MIGBacked, with "
             "spec.enabled true, for vGPUs in them."
         )
@@ -30,7 +31,9 @@ class InstanceCountInvalid(Refusal, frozen=True, tag="CountInvalid"):
 
     @property
     def words(self) -> str:
-        return f"{self.count} x {self.profile!r} is no number of GPU instances: request 0 or more."
+        return (
+            f"{self.count} x {self.profile!r} is not a number of GPU instances: request 0 or more."
+        )
 
 
 class DuplicateProfile(Refusal, frozen=True):
@@ -54,7 +57,7 @@ class InstancesDoNotFit(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The GPU instances {listed(self.asked)} do not fit on {self.device}: {self.obstacle}. "
-            "Ask for fewer or smaller ones."
+            "Request fewer or smaller ones."
         )
 
 
@@ -67,9 +70,9 @@ class UnmanagedInstances(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} has GPU instances that were not asked for through this object: "
-            f"{listed(self.instances)}. They are left alone. To take them over, request them here "
-            "and set spec.enabled to true; to have them destroyed, set it to false afterwards."
+            f"{self.device} has GPU instances that were not requested through this object: "
+            f"{listed(self.instances)}. They are not changed. To take them over, request them here "
+            "and set spec.enabled to true; to destroy them, set it to false afterwards."
         )
 
 
@@ -84,10 +87,10 @@ class ExtraInstances(Refusal, frozen=True):
     @property
     def words(self) -> str:
         text = (
-            f"{self.device} has GPU instances that this object does not ask for: "
-            f"{listed(self.instances)}. They are left alone. To keep them, request them here; to "
-            "have them destroyed, request them and afterwards no longer."
+            f"{self.device} has GPU instances that this object does not request: "
+            f"{listed(self.instances)}. They are not changed. To keep them, request them here; to "
+            "destroy them, request them, then remove them from the request."
         )
         if self.lacking:
-            text += f" Beside them there is no room for {listed(self.lacking)}."
+            text += f" No room is left for {listed(self.lacking)}."
         return text

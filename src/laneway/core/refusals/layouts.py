@@ -125,8 +125,8 @@ class ProfilesConflict(Refusal, frozen=True, tag="ModeConflict"):
     @property
     def words(self) -> str:
         return (
-            f"{listed(self.sliced)} share all of {self.device} by time, {listed(self.mig_backed)} "
-            "need MIG mode, and a card is in one mode only. Request one kind."
+            f"{listed(self.sliced)} are time-sliced, {listed(self.mig_backed)} need MIG mode, and "
+            f"{self.device} can be in one mode only. Request profiles of one kind."
         )
 
 
@@ -157,13 +157,13 @@ class LayoutDoesNotFit(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        beside = " beside the other vGPUs that are asked for" if self.others else ""
-        fits = f"{self.possible} of them would" if self.possible else "not even one does"
-        ways = [f"for {self.possible}"] if self.possible else []
-        ways.append("for fewer of the others" if self.others else "for a smaller profile")
+        beside = " together with the other requested vGPUs" if self.others else ""
+        fits = f"at most {self.possible} fit" if self.possible else "not even one fits"
+        ways = [str(self.possible)] if self.possible else []
+        ways.append("fewer of the others" if self.others else "a smaller profile")
         return (
             f"{self.count} x {self.profile} do not fit on {self.device}{beside}: {fits}. "
-            f"Ask {', or '.join(ways)}."
+            f"Request {', or '.join(ways)}."
         )
 
 

@@ -12,7 +12,7 @@ class HostBusy(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"This host is being changed by {self.holder}. Wait until that is done."
+        return f"Another process is changing this host: {self.holder}. Wait until it ends."
 
 
 class WriteFailed(Refusal, frozen=True):
@@ -42,8 +42,8 @@ class DeviceDisappeared(Refusal, frozen=True):
     @property
     def words(self) -> str:
         text = (
-            f"{self.device} disappeared before Laneway could {self.step}. Nothing is left on it to "
-            "be undone; the kernel log says why it went."
+            f"{self.device} disappeared before Laneway could {self.step}. Nothing on it is left "
+            "to undo. The kernel log has the cause: dmesg"
         )
         if self.left_over:
             text += f" These steps could not be undone: {'; '.join(self.left_over)}."
@@ -58,6 +58,6 @@ class DeviceChanged(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"An interrupted plan was to {self.step}, but somebody else has changed the device "
-            "since. It is left as it is; plan anew."
+            f"An interrupted plan was to {self.step}, but another program has changed the device "
+            "since. It is not changed. Run the command again for a new plan."
         )

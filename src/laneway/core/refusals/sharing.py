@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from laneway.core.phrases import closest, few, line, listed, shown
+from laneway.core.phrases import closest, few, line, listed, set_enabled, shown
 from laneway.core.refusals.base import Refusal
 
 
@@ -21,8 +21,8 @@ class VfsClaimed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcideviceclaims {few(self.claims, ',')} related to sriovnetworkdevice {self.name} in "
-            "use. Changing the number of virtual functions removes all of them first: delete these "
-            "claims."
+            "use. Changing the number of virtual functions removes all of them. Delete these "
+            f"claims first: kubectl delete pcideviceclaim {few(self.claims, ' ')}"
         )
 
 
@@ -33,7 +33,10 @@ class GpuObjectShared(Refusal, frozen=True, tag="GpuShared"):
 
     @property
     def words(self) -> str:
-        return f"disable gpuDevice {self.name} before deletion: set its spec.enabled to false."
+        return (
+            f"disable gpuDevice {self.name} before deletion: "
+            f"{set_enabled('sriovgpudevice', self.name, False)}"
+        )
 
 
 class GpuSharedOnNode(Refusal, frozen=True, tag="GpuShared"):
@@ -143,5 +146,5 @@ class MigVgpusEnabled(Refusal, frozen=True, tag="VgpusEnabled"):
     def words(self) -> str:
         return (
             f"cannot disable MIGConfiguration {self.name} as vGPU {few(self.vgpus)} is enabled. "
-            "Set spec.enabled of that VGPUDevice to false first."
+            f"First disable it: {set_enabled('vgpudevice', self.vgpus[0], False)}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import closest, counted, few, listed, quoted
+from laneway.core.phrases import closest, counted, few, listed, quoted, set_enabled
 from laneway.core.refusals.base import Refusal
 
 
@@ -45,7 +45,7 @@ class ProfileExhausted(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        most = f" (an empty one takes {self.of})" if self.of else ""
+        most = f" (an empty GPU has room for {self.of})" if self.of else ""
         advice = "Disable one of its vGPUs first"
         if self.offered:
             advice += f", or set spec.vGPUTypeName to one that fits: {listed(self.offered)}"
@@ -63,8 +63,8 @@ class VfNotFound(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.address} is not on the PCI bus: the GPU's virtual functions do not exist. Set "
-            "spec.enabled of its SRIOVGPUDevice to true."
+            f"{self.address} is not on the PCI bus: the virtual functions of the GPU do not "
+            "exist. Set spec.enabled of its SRIOVGPUDevice to true."
         )
 
 
@@ -77,8 +77,8 @@ class GpuDisabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            "The GPU is not enabled, so it has no virtual functions. Enable the GPU first: set "
-            f"spec.enabled of SRIOVGPUDevice {self.gpu} to true."
+            "The GPU is not enabled, so it has no virtual functions. First enable it: "
+            f"{set_enabled('sriovgpudevice', self.gpu, True)}"
         )
 
 
@@ -90,7 +90,7 @@ class NoGpuInstances(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} is in MIG mode and has no GPU instance, which a vGPU needs there. "
+            f"{self.device} is in MIG mode and has no GPU instance for the vGPU. "
             "Request GPU instances in the MigConfiguration of the same name, and set its "
             "spec.enabled to true."
         )
@@ -105,7 +105,7 @@ class UnmanagedVgpu(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The driver has a {self.profile or 'vGPU of an unknown profile'} here that was not "
-            "configured through this object, so it is left alone. To take it over, set "
+            "configured through this object, so it is not changed. To take it over, set "
             "spec.enabled to true with this vGPUTypeName; to remove it, set spec.enabled to false "
             "after that."
         )

@@ -25,8 +25,8 @@ class ResourceNotFound(Refusal, frozen=True):
         closest = f" Closest: {few(self.closest)}." if self.closest else ""
         return (
             f"No device has the resource {quoted(self.resource)}, which device "
-            f"{quoted(self.entry)} of the VM requests.{closest} 'laneway capacity' lists all "
-            "resources."
+            f"{quoted(self.entry)} of the VM requests.{closest} To list all resources: laneway "
+            "capacity"
         )
 
 
@@ -78,7 +78,7 @@ class NodeSelectorMismatch(Refusal, frozen=True):
         missing = few(f"{key}={value}" for key, value in self.labels)
         return (
             f"device {self.device} is on node {self.node}, which spec.template.spec.nodeSelector "
-            f"leaves out: the node does not have {missing}. Name a device of another node, or "
+            f"excludes: the node does not have {missing}. Name a device of another node, or "
             "change the nodeSelector."
         )
 
@@ -91,8 +91,8 @@ class DuplicateDeviceName(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"device {quoted(self.name)} is listed more than once in hostDevices and gpus. Every "
-            "entry needs a name of its own; remove or rename the others."
+            f"device {quoted(self.name)} is listed more than once in hostDevices and gpus. Names "
+            "must be unique; rename or remove the others."
         )
 
 
@@ -199,7 +199,7 @@ class PodClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
     @property
     def words(self) -> str:
         return (
-            f"pod {self.pod} asks for {self.count} of {self.resource}, and may have {self.own} on "
+            f"pod {self.pod} requests {self.count} of {self.resource}, and may have {self.own} on "
             f"any node: other users have claimed the rest, and none of "
             f"{few(map(quoted, self.users))} may use their claims. Ask an administrator for the "
             "verb use on these claims or, for pods that a controller creates, to grant it to "
@@ -217,8 +217,7 @@ class AnnotationReserved(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.title}: only Laneway's webhook writes the annotation {self.annotation}, which "
-            "records what it has checked. Leave it out of what you write, and unchanged in what is "
-            "stored."
+            "records what it has checked. Do not set or change it."
         )
 
 
@@ -288,7 +287,7 @@ class UsbDeviceInGpus(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"gpus entry {quoted(self.entry)} requests {self.resource}, which is a USB device. "
-            "KubeVirt passes USB devices only from hostDevices; move the entry there, without "
+            "KubeVirt passes USB devices only from hostDevices. Move the entry there, without "
             "virtualGPUOptions."
         )
 

@@ -140,7 +140,7 @@ def _stands_against(thing: Thing) -> str:
         return f"it is allocated to {thing.holder}: stop that first"
     if thing.elsewhere:
         return (
-            f"it selects {', '.join(thing.elsewhere)}, too: change its selectors, or give back "
+            f"it selects {', '.join(thing.elsewhere)}as well: change its selectors, or release "
             "these nodes as well"
         )
     return ""
@@ -176,7 +176,7 @@ def _after(first: Sequence[Thing]) -> str:
 
 def _waiting(thing: Thing, silent: Collection[str]) -> str:
     if thing.node in silent:
-        return f"no agent answers on node {thing.node}; only that agent releases the device"
+        return f"no agent runs on node {thing.node}; only that agent releases the device"
     if thing.holder:
         return f"it is allocated to {thing.holder}: stop that first"
     return thing.words or "being released"

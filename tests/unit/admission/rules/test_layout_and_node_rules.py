@@ -141,7 +141,7 @@ def test_a_layout_that_means_no_gpu(scene: Any) -> None:
     ):
         verdict = scene.judge(RULES, "CREATE", new=layout(**selector))
         assert verdict.allowed
-        assert "No GPU of any node is selected" in verdict.warnings[0]
+        assert "The layout selects no GPU" in verdict.warnings[0]
 
 
 def test_a_layout_may_always_go(scene: Any) -> None:

@@ -80,12 +80,12 @@ def test_each_container_is_told_only_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("requests", "why", "senseless"),
     [
-        ([["0000:99:00.0"]], "'0000:99:00.0' is no device of nvidia.com/NVIDIA_A2-2Q", True),
-        ([["0000:08:00.4", "0000:99:00.0"]], "'0000:99:00.0' is no device", True),
-        ([[""]], "'' is no device", True),
-        ([["x" * 10_000]], "x' is no device", True),
-        ([["0000:08:00.4", "0000:08:00.4"]], "asked for twice", True),
-        ([["0000:08:00.4"], ["0000:08:00.4"]], "asked for twice", True),
+        ([["0000:99:00.0"]], "'0000:99:00.0' is not a device of nvidia.com/NVIDIA_A2-2Q", True),
+        ([["0000:08:00.4", "0000:99:00.0"]], "'0000:99:00.0' is not a device", True),
+        ([[""]], "'' is not a device", True),
+        ([["x" * 10_000]], "x' is not a device", True),
+        ([["0000:08:00.4", "0000:08:00.4"]], "requested twice", True),
+        ([["0000:08:00.4"], ["0000:08:00.4"]], "requested twice", True),
         ([["0000:0a:00.0"]], "Xid 79", False),
         ([["0000:08:00.4"], ["0000:08:00.5"]], "another container of the pod gets", False),
         ([["0000:0b:00.0"]], "no IOMMU group", False),

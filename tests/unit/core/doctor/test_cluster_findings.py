@@ -117,9 +117,9 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         {"agents": part("DaemonSet", "laneway-agent", wanted=0, ready=0)},
         "Laneway",
         Level.PROBLEM,
-        "run nowhere",
+        "scheduled to no node",
     ),
-    ({"hooks": ()}, "Webhooks", Level.PROBLEM, "no webhook configurations"),
+    ({"hooks": ()}, "Webhooks", Level.PROBLEM, "webhook configurations are missing"),
     ({"hooks": (hook(trust="other"),)}, "Webhooks", Level.PROBLEM, "does not fit"),
     ({"hooks": (hook(trust="missing"),)}, "Webhooks", Level.PROBLEM, "has no CA"),
     (

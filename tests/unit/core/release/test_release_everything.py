@@ -53,7 +53,7 @@ def test_what_is_asked_back_but_still_there_is_waited_for() -> None:
     [obstacle] = decide([going]).obstacles
     assert obstacle.words == "VGPUDevice one: WriteFailed: busy"
     quiet = decide([replace(going, words="")], silent={"node1"})
-    assert "no agent answers on node node1" in quiet.obstacles[0].why
+    assert "no agent runs on node node1" in quiet.obstacles[0].why
     unanswered = thing("VGPUDevice", desired=False, present=False, answered=False)
     assert not decide([unanswered]).done
     assert decide([replace(unanswered, answered=True)]).done
