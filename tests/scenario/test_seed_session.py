@@ -102,7 +102,9 @@ async def test_the_session(session):
 
     await cluster.ask(left[0], eight)
     refused = await cluster.answer(left[0], "ProfileExhausted")
-    full = f"no room for another {eight} (an empty GPU has room for {most}): it has {most} x {eight}."
+    full = (
+        f"no room for another {eight} (an empty GPU has room for {most}): it has {most} x {eight}."
+    )
     assert full in cluster.message(refused)
     await cluster.disable(left[0])
 
@@ -141,7 +143,9 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
         await cluster.answer(name, "Configured")
     fifth = await cluster.answer(names[4], "ProfileExhausted")
 
-    words = "no room for another NVIDIA A2-4Q (an empty GPU has room for 4): it has 4 x NVIDIA A2-4Q."
+    words = (
+        "no room for another NVIDIA A2-4Q (an empty GPU has room for 4): it has 4 x NVIDIA A2-4Q."
+    )
     assert words in cluster.message(fifth)
     assert len(cluster.carried(host)) == 4
     await cluster.disable(names[1])

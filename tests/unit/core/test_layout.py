@@ -333,7 +333,7 @@ def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
 def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any() -> None:
     [alone] = refusals_of(plan_layout(desired(("NVIDIA A2-4Q", 5)), situation()))
     assert alone.words == (
-        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: 4 of them would. Ask for 4, or a smaller "
+        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: at most 4 fit. Request 4, or a smaller "
         "profile."
     )
     carried = situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})

@@ -146,5 +146,5 @@ class MigVgpusEnabled(Refusal, frozen=True, tag="VgpusEnabled"):
     def words(self) -> str:
         return (
             f"cannot disable MIGConfiguration {self.name} as vGPU {few(self.vgpus)} is enabled. "
-            f"First disable it: {set_enabled('vgpudevice', self.vgpus[0], False)}"
+            f"First disable it: {set_enabled('vgpudevice', next(iter(self.vgpus), 'NAME'), False)}"
         )

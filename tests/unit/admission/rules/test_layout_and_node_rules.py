@@ -61,7 +61,7 @@ def test_a_layout_that_fits(scene: Any) -> None:
 @pytest.mark.parametrize(
     ("vgpus", "spec", "why"),
     [
-        ([("NVIDIA A2-4Q", 5)], {}, "4 of them would"),
+        ([("NVIDIA A2-4Q", 5)], {}, "at most 4 fit"),
         ([("NVIDIA A2-4Q", 1), ("NVIDIA A2-2Q", 1)], {}, "differ in size"),
         ([("NVIDIA A40-4Q", 1)], {}, "NVIDIA A40-4Q"),
         ([("NVIDIA A2-2Q", 17)], {}, "virtual functions"),

@@ -224,4 +224,4 @@ def test_deletion_changes_nothing(scene: Any) -> None:
     scene.put("gpus", SRIOVGPUDevice, {"metadata": {"name": NAME}})
     verdict = scene.judge(RULES, "DELETE", old=mig({"1g.5gb": 1}, enabled=True))
     assert verdict.allowed
-    assert "anew" in verdict.warnings[0]
+    assert "creates the object again" in verdict.warnings[0]

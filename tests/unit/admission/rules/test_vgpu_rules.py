@@ -121,7 +121,7 @@ def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons
     assert update(scene, there, vgpu(Q4, enabled=True)).allowed
     verdict = update(scene, there, vgpu(Q2, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert f"The function already has a {Q4}." in words(verdict)
+    assert f"The function already has {Q4}." in words(verdict)
 
 
 BUSY = {"generation": 2}
