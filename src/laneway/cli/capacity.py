@@ -14,7 +14,7 @@ from laneway.cli import connection, table
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import natural
 from laneway.cli.output import output_option, print_json
-from laneway.controllers.ledger.looking import Look, look
+from laneway.controllers.ledger.snapshot import Snapshot, look
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
 from laneway.core.ledger.ledger import Ledger
@@ -158,7 +158,7 @@ def capacity(
     return 0 if answer.yes else NO
 
 
-async def _look(client: Client) -> Look:
+async def _look(client: Client) -> Snapshot:
     with connection.installed("PCIDeviceClaim"):
         return await look(client)
 

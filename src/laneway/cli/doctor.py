@@ -107,7 +107,7 @@ def cluster(output: str, kubeconfig: str | None) -> int:
     """
     # The client is slow to import, and a node needs none.
     from laneway.cli.connection import ask  # noqa: PLC0415 - slow to import
-    from laneway.controllers.doctor.looking import look  # noqa: PLC0415 - slow to import
+    from laneway.controllers.doctor.facts import look  # noqa: PLC0415 - slow to import
     from laneway.core.doctor.cluster import judge  # noqa: PLC0415 - slow to import
 
     return findings.told(judge(ask(look, kubeconfig)), output, "the cluster")

@@ -7,7 +7,7 @@ import click
 from laneway.cli import connection, findings
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.takeover import steps
-from laneway.controllers.takeover.looking import look
+from laneway.controllers.takeover.facts import look
 from laneway.core import takeover as rules
 from laneway.core.doctor.finding import healthy
 from laneway.core.takeover import TakeoverFacts

@@ -243,7 +243,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._unreadable.pop(name, None)
         if other := self.context.identity.other(stored):
             # A GPU has dozens of functions of which nothing is desired: those need no event each.
-            await self._answer(stored, (other,), told=not self.asks(stored))
+            await self._answer(stored, (other,), emitted=not self.asks(stored))
             return None
         return await self._reconcile(stored)
 
@@ -285,7 +285,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             desired if failure is None else self.desired(before, self._shown(name))
         )
         if failure is not None and settled is None:
-            await self._answer(stored, failure.refusals, told=True)
+            await self._answer(stored, failure.refusals, emitted=True)
             due = failure.due(self.retry_fingerprint(desired))
             if failure.processes:
                 due = min(due, _now() + HOLDER_SECONDS)
@@ -365,7 +365,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return failure
 
     async def _answer(
-        self, stored: T, refusals: tuple[Refusal, ...], *, told: bool = False
+        self, stored: T, refusals: tuple[Refusal, ...], *, emitted: bool = False
     ) -> None:
         """Write what is, and why it is not as desired; an event once per spec and reason."""
         name = stored.metadata.name
@@ -374,7 +374,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             await self.write_status(stored, self._family.status(stored, self._shown(name)))
             return
         self._refused.add(name)
-        if not told and not answered(stored, refusals):
+        if not emitted and not answered(stored, refusals):
             self._tell_refusals(stored, refusals)
         await self.write_status(stored, self._with(name, refused(refusals)))
 

@@ -26,6 +26,6 @@ class Use(NamedTuple):
     standing: Standing
 
 
-def told(uses: Iterable[Use]) -> str:
+def in_words(uses: Iterable[Use]) -> str:
     """`VM default/a (it is stopped; …)`, and so on."""
     return few(f"{who} ({standing})" for who, standing in uses)

@@ -9,11 +9,11 @@ import pytest
 
 from laneway.api import PCIDeviceClaim
 from laneway.cli import takeover as command
+from laneway.controllers.doctor.facts import look
 from laneway.controllers.doctor.harvester import DAEMON_SET, PARKED, RECORD
-from laneway.controllers.doctor.looking import look
 from laneway.controllers.doctor.objects import DAEMON_SETS
 from laneway.controllers.takeover import adopting, steps
-from laneway.controllers.takeover.looking import look as look_before
+from laneway.controllers.takeover.facts import look as look_before
 from laneway.core.doctor.cluster import judge
 from laneway.core.doctor.finding import Level
 from laneway.kube.client import Client

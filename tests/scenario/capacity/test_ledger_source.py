@@ -11,7 +11,7 @@ import pytest
 
 from laneway.api import CoreNode, PCIDeviceClaim, VGPUDevice
 from laneway.controllers.cluster.caches import Caches
-from laneway.controllers.ledger.looking import look
+from laneway.controllers.ledger.snapshot import look
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.core.ledger.build import build
 from laneway.core.ledger.ledger import Counts, Ledger

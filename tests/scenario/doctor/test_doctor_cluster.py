@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from laneway.api import CoreNode, PCIDeviceClaim, SRIOVGPUDevice
-from laneway.controllers.doctor.looking import look
+from laneway.controllers.doctor.facts import look
 from laneway.controllers.doctor.objects import (
     DAEMON_SETS,
     DEFINITIONS,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from laneway.controllers.ledger.looking import look
+from laneway.controllers.ledger.snapshot import look
 from laneway.core import keys
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build

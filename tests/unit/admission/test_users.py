@@ -12,7 +12,7 @@ from laneway.admission.users import Standing, Use, users_of
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice, decode
 from laneway.core.ledger.facts import Who, WhoKind
-from laneway.core.use import told
+from laneway.core.use import in_words
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Store
 
@@ -129,5 +129,5 @@ def test_what_the_kubelet_gave_out(world: World, store: str, kind: type[Any]) ->
 
 def test_the_words_of_many_are_few() -> None:
     uses = [Use(Who(WhoKind.VM, "default", f"vm-{n}"), Standing.STOPPED) for n in range(13)]
-    assert told(uses[:1]).startswith("VM default/vm-0 (")
-    assert told(uses).endswith("and 5 more")
+    assert in_words(uses[:1]).startswith("VM default/vm-0 (")
+    assert in_words(uses).endswith("and 5 more")

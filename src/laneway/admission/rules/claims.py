@@ -27,7 +27,7 @@ from laneway.core.refusals import (
     PciDeviceNotFound,
     ResourceNameInvalid,
 )
-from laneway.core.use import told
+from laneway.core.use import in_words
 
 KIND = "pcideviceclaim"
 RESOURCE = f"{KIND}s"
@@ -110,7 +110,7 @@ def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
     if resource and users:
         yield (
             f"The resource name of {case.name} changes from {resource} to another one: edit "
-            f"{told(users)}."
+            f"{in_words(users)}."
         )
     elif resource:
         yield (

@@ -299,12 +299,12 @@ class ClaimController(ActingController[C, W]):
         return self.informer.store.get(name) or self._blank
 
     async def _answer(
-        self, stored: C, refusals: tuple[Refusal, ...], *, told: bool = False
+        self, stored: C, refusals: tuple[Refusal, ...], *, emitted: bool = False
     ) -> None:
         name = stored.metadata.name
         if refusals:
             self._refused.add(name)
-            if not told and not answered(stored, refusals):
+            if not emitted and not answered(stored, refusals):
                 self._tell_refusals(stored, refusals)
             await self.write_status(stored, self.status(stored, refused(refusals)))
             return

@@ -97,13 +97,13 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         claimed = stored.metadata.deletion_timestamp is None
         other_claims: tuple[str, ...] = ()
         if not claimed:
-            standing = (
+            active = (
                 (one.metadata.name, PciAddress.parse(one.spec.address))
                 for one in self._of_node()
                 if one.metadata.deletion_timestamp is None and self.wrong_device(one) is None
             )
             other_claims = other_claims_in_group(
-                stored.metadata.name, address, self.inventory, standing, known.iommu_group
+                stored.metadata.name, address, self.inventory, active, known.iommu_group
             )
         return DesiredClaim(
             address=address,

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable
 
-from laneway.controllers.doctor.looking import answering
+from laneway.controllers.doctor.facts import answering
 from laneway.controllers.release.objects import KINDS, disabled, look
 from laneway.core.release.everything import Action, Look, Obstacle, decide
 from laneway.kube.client import Client

@@ -11,7 +11,7 @@ from typing import ClassVar
 from laneway.core.phrases import few, line, quoted, set_enabled, shown
 from laneway.core.refusals.base import Refusal
 from laneway.core.usability import needed_remedy
-from laneway.core.use import Use, told
+from laneway.core.use import Use, in_words
 
 
 class FieldImmutable(Refusal, frozen=True):
@@ -242,7 +242,7 @@ class ClaimInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"pcideviceclaim {self.name} is already in use with {told(self.users)}. {LET_GO}"
+        return f"pcideviceclaim {self.name} is already in use with {in_words(self.users)}. {LET_GO}"
 
 
 class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
@@ -253,7 +253,7 @@ class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
 
     @property
     def words(self) -> str:
-        return f"usbdeviceclaim {self.name} is still in use by {told(self.users)}. {LET_GO}"
+        return f"usbdeviceclaim {self.name} is still in use by {in_words(self.users)}. {LET_GO}"
 
 
 class UsbDeviceClaimed(Refusal, frozen=True, tag="DeviceClaimed"):
@@ -291,4 +291,4 @@ class DeviceInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"device {self.device} is in use with {told(self.users)}. {LET_GO}"
+        return f"device {self.device} is in use with {in_words(self.users)}. {LET_GO}"

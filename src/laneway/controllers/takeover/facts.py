@@ -15,7 +15,7 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers.cluster.caches import VGPUS, Vgpu
-from laneway.controllers.doctor.looking import look as look_at_cluster
+from laneway.controllers.doctor.facts import look as look_at_cluster
 from laneway.controllers.doctor.objects import Asking
 from laneway.controllers.takeover import adopting
 from laneway.core import allocation, keys

@@ -26,7 +26,7 @@ from laneway.kube.resource import Resource, served
 T = TypeVar("T", bound=Any)
 
 
-class Look(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True):
     """What was seen."""
 
     facts: Facts
@@ -34,7 +34,7 @@ class Look(msgspec.Struct, frozen=True):
     """What could not be seen, and what follows from that: a sentence each."""
 
 
-async def look(client: Client) -> Look:
+async def look(client: Client) -> Snapshot:
     """Ask for everything. Raises KubeError, NotFoundError when Laneway is not installed."""
     unknown: list[str] = []
     (claims, vgpus, usb_claims), (vms, instances, pods, found) = await asyncio.gather(
@@ -61,7 +61,7 @@ async def look(client: Client) -> Look:
         *_of_pods(pods or (), {device.resource for device in there}),
     )
     seen = None if found is None else tuple(map(nodes.of_node, found))
-    return Look(Facts(there, asking, seen), tuple(unknown))
+    return Snapshot(Facts(there, asking, seen), tuple(unknown))
 
 
 def _of_pods(pods: Iterable[Pod], resources: set[str]) -> Iterable[Demand]:
