@@ -20,39 +20,39 @@ from laneway.admission.world import DEVICE_NAME, World
 from laneway.api import Allocation
 from laneway.core import allocation, keys
 from laneway.core.ledger.facts import Who, WhoKind
-from laneway.core.use import Standing, Use
+from laneway.core.use import Use, VmState
 from laneway.kube.kubevirt import Devices, VirtualMachine, VirtualMachineInstance
 from laneway.kube.resource import key_of
 
-__all__ = ["Standing", "Use", "users_of"]
+__all__ = ["VmState", "Use", "users_of"]
 
 _ENDED = ("Succeeded", "Failed")
 
 
 def users_of(world: World, name: str) -> tuple[Use, ...]:
     """The users of the device of this name (PCIDevice, VGPUDevice or USBDevice), sorted."""
-    found: dict[Who, Standing] = {}
+    found: dict[Who, VmState] = {}
     for use in _uses(world, name):
-        if use.who not in found or _ORDER[use.standing] < _ORDER[found[use.who]]:
-            found[use.who] = use.standing
+        if use.who not in found or _ORDER[use.state] < _ORDER[found[use.who]]:
+            found[use.who] = use.state
     return tuple(Use(who, found[who]) for who in sorted(found))
 
 
-_ORDER = {standing: place for place, standing in enumerate(Standing)}
+_ORDER = {state: place for place, state in enumerate(VmState)}
 
 
 def _uses(world: World, name: str) -> Iterator[Use]:
     if not name:
         return
     for owner in _owners(world, name):
-        yield Use(owner, Standing.RUNS)
+        yield Use(owner, VmState.RUNS)
     for instance in world.instances.by(DEVICE_NAME, name):
         if instance.status.phase not in _ENDED:
-            yield Use(_vm(instance), Standing.RUNS)
+            yield Use(_vm(instance), VmState.RUNS)
     for vm in world.vms.by(DEVICE_NAME, name):
-        standing = _standing(world, vm, name)
-        if standing is not None:
-            yield Use(_vm(vm), standing)
+        state = _state(world, vm, name)
+        if state is not None:
+            yield Use(_vm(vm), state)
 
 
 def _owners(world: World, name: str) -> Iterator[Who]:
@@ -67,7 +67,7 @@ def _owners(world: World, name: str) -> Iterator[Who]:
             yield Who(WhoKind.POD, given.namespace, given.pod)
 
 
-def _standing(world: World, vm: VirtualMachine, name: str) -> Standing | None:
+def _state(world: World, vm: VirtualMachine, name: str) -> VmState | None:
     """How a VM that the index found stands to the device."""
     devices = vm.spec.template.spec.domain.devices
     named = any(one.name == name for one in (*devices.host_devices, *devices.gpus))
@@ -76,17 +76,17 @@ def _standing(world: World, vm: VirtualMachine, name: str) -> Standing | None:
     instance = world.instances.get(key.name, key.namespace)
     if instance is not None and instance.status.phase not in _ENDED:
         # What it runs with may differ from what it names, which counts once it is stopped.
-        return Standing.RUNS if any(one.name == name for one in recorded) else _pending(named)
+        return VmState.RUNS if any(one.name == name for one in recorded) else _pending(named)
     if vm.metadata.deletion_timestamp:
         return None
     left = allocation.still_asked_for(recorded, _requests(devices))
     if any(one.name == name for one in left):
-        return Standing.STOPPED
+        return VmState.STOPPED
     return _pending(named)
 
 
-def _pending(named: bool) -> Standing | None:
-    return Standing.NEVER_STARTED if named else None
+def _pending(named: bool) -> VmState | None:
+    return VmState.NEVER_STARTED if named else None
 
 
 def _recorded(vm: VirtualMachine) -> list[allocation.Held]:

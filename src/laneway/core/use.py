@@ -10,7 +10,7 @@ from laneway.core.ledger.facts import Who
 from laneway.core.phrases import few
 
 
-class Standing(StrEnum):
+class VmState(StrEnum):
     """How a user stands to a device. The first that fits is told."""
 
     RUNS = "it runs or is being started"
@@ -23,9 +23,9 @@ class Use(NamedTuple):
 
     who: Who
     """A VM, or a pod that runs none."""
-    standing: Standing
+    state: VmState
 
 
 def in_words(uses: Iterable[Use]) -> str:
     """`VM default/a (it is stopped; …)`, and so on."""
-    return few(f"{who} ({standing})" for who, standing in uses)
+    return few(f"{who} ({state})" for who, state in uses)

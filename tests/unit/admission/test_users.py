@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from laneway.admission.indexes import INDEXERS
-from laneway.admission.users import Standing, Use, users_of
+from laneway.admission.users import Use, VmState, users_of
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice, decode
 from laneway.core.ledger.facts import Who, WhoKind
@@ -63,13 +63,13 @@ def test_nobody(world: World) -> None:
 
 def test_one_that_names_it_and_never_ran(world: World) -> None:
     vm(world, names=DEVICE)
-    assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.NEVER_STARTED),)
 
 
 @pytest.mark.parametrize("part", ["gpus", "hostdevices"])
 def test_one_that_is_stopped_and_has_it_on_record(world: World, part: str) -> None:
     vm(world, record=record(part=part))
-    assert users_of(world, DEVICE) == (Use(VM, Standing.STOPPED),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.STOPPED),)
 
 
 def test_a_record_holds_for_what_is_still_asked_for(world: World) -> None:
@@ -80,37 +80,37 @@ def test_a_record_holds_for_what_is_still_asked_for(world: World) -> None:
 def test_one_that_runs(world: World) -> None:
     vm(world, record=record())
     instance(world, "Running")
-    assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.RUNS),)
 
 
 def test_one_that_has_ended_is_stopped(world: World) -> None:
     vm(world, record=record())
     instance(world, "Succeeded", names=DEVICE)
-    assert users_of(world, DEVICE) == (Use(VM, Standing.STOPPED),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.STOPPED),)
 
 
 def test_one_that_is_to_get_it_at_its_next_start(world: World) -> None:
     vm(world, names=DEVICE)
     instance(world, "Running")
-    assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.NEVER_STARTED),)
 
 
 def test_an_instance_without_a_vm(world: World) -> None:
     instance(world, "Scheduling", names=DEVICE)
-    assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.RUNS),)
 
 
 def test_a_stopped_one_that_is_being_deleted_uses_nothing(world: World) -> None:
     vm(world, names=DEVICE, record=record(), deletionTimestamp="2026-01-01T00:00:00Z")
     assert users_of(world, DEVICE) == ()
     instance(world, "Running")
-    assert users_of(world, DEVICE) == (Use(VM, Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.RUNS),)
 
 
 @pytest.mark.parametrize("spoilt", ["{", "[]", '{"hostdevices":{"r/X":"no list"}}'])
 def test_a_record_that_somebody_has_spoilt_says_nothing(world: World, spoilt: str) -> None:
     vm(world, names=DEVICE, record=spoilt)
-    assert users_of(world, DEVICE) == (Use(VM, Standing.NEVER_STARTED),)
+    assert users_of(world, DEVICE) == (Use(VM, VmState.NEVER_STARTED),)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_what_the_kubelet_gave_out(world: World, store: str, kind: type[Any]) ->
     given = {"namespace": "lab", "pod": "p-1"}
     raw = {"metadata": {"name": DEVICE}, "status": {"allocation": given}}
     put(getattr(world, store), kind, raw)
-    assert users_of(world, DEVICE) == (Use(Who(WhoKind.POD, "lab", "p-1"), Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(Who(WhoKind.POD, "lab", "p-1"), VmState.RUNS),)
     raw["status"]["allocation"] = {**given, "virtualMachine": "vm-b"}  # type: ignore[index]
     put(getattr(world, store), kind, raw)
-    assert users_of(world, DEVICE) == (Use(Who(WhoKind.VM, "lab", "vm-b"), Standing.RUNS),)
+    assert users_of(world, DEVICE) == (Use(Who(WhoKind.VM, "lab", "vm-b"), VmState.RUNS),)
 
 
 def test_the_words_of_many_are_few() -> None:
-    uses = [Use(Who(WhoKind.VM, "default", f"vm-{n}"), Standing.STOPPED) for n in range(13)]
+    uses = [Use(Who(WhoKind.VM, "default", f"vm-{n}"), VmState.STOPPED) for n in range(13)]
     assert in_words(uses[:1]).startswith("VM default/vm-0 (")
     assert in_words(uses).endswith("and 5 more")

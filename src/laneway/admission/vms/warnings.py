@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubebasics import quantity
-from laneway.admission.users import Standing, users_of
+from laneway.admission.users import VmState, users_of
 from laneway.admission.vms.devices import find, named
 from laneway.admission.world import World
 from laneway.core.ledger.facts import Who
@@ -36,9 +36,9 @@ def taken(requests: Sequence[DeviceRequest], world: World, itself: Sequence[Who]
         if found is None:
             continue
         for use in users_of(world, found.name):
-            if use.who in itself or use.standing is Standing.NEVER_STARTED:
+            if use.who in itself or use.state is VmState.NEVER_STARTED:
                 continue
-            has = "uses" if use.standing is Standing.RUNS else "is stopped and reserves"
+            has = "uses" if use.state is VmState.RUNS else "is stopped and reserves"
             yield (
                 f"{use.who} {has} {found.title}: the VM gets another {one.device_name}, if one is "
                 "free."
