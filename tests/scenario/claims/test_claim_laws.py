@@ -193,10 +193,10 @@ class Story:
     async def problems(self) -> list[str]:
         """What is not as the laws have it."""
         claims = await self.claims()
-        standing = [one for one in claims if not one.metadata.deletion_timestamp]
+        device_status = [one for one in claims if not one.metadata.deletion_timestamp]
         said = [f"{one.metadata.name} is not {why}" for one in claims if (why := self.missing(one))]
         taken = self.drivers() == ("vfio-pci", "vfio-pci")
-        if standing or (self.machine is not None):
+        if device_status or (self.machine is not None):
             return said if taken else [*said, f"claimed, and on {self.drivers()}"]
         if self.drivers() != self.before:
             said.append(f"not claimed, and on {self.drivers()}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.api import Condition, VGPUDevice, VGPUDeviceSpec, VGPUDeviceStatus
-from laneway.controllers.device_plugin.standing import NOT_READY
+from laneway.controllers.device_plugin.status import NOT_READY
 from laneway.controllers.devices.vgpu import on_its_way
 
 

@@ -8,7 +8,7 @@ a node without a kubelet nobody to advertise to: what can be done there is all d
 from __future__ import annotations
 
 from laneway.api import Condition
-from laneway.controllers.device_plugin.controller import Say, Standing
+from laneway.controllers.device_plugin.controller import DeviceStatus, Say
 from laneway.controllers.devices.family import ready
 from laneway.core.workload import Workload
 
@@ -18,23 +18,25 @@ RELEASING = "Releasing"
 """Reason of `Ready` while a claim that is being deleted goes its way back."""
 
 
-def conditions(bound: Condition, standing: Standing, answer: Condition | None) -> list[Condition]:
+def conditions(
+    bound: Condition, device_status: DeviceStatus, answer: Condition | None
+) -> list[Condition]:
     """All four. `answer`: what there is to say of the claim, other than how far it is."""
-    permitted, advertised = standing.permitted_why, standing.advertised_why
+    permitted, advertised = device_status.permitted_why, device_status.advertised_why
     said = [
         bound,
-        _condition("Permitted", permitted, holds=standing.permitted is True),
-        _condition("Advertised", advertised, holds=standing.advertised),
+        _condition("Permitted", permitted, holds=device_status.permitted is True),
+        _condition("Advertised", advertised, holds=device_status.advertised),
     ]
-    return [*said, answer or _summary(bound, standing)]
+    return [*said, answer or _summary(bound, device_status)]
 
 
-def is_passed(bound: Condition, standing: Standing) -> bool:
+def is_passed(bound: Condition, device_status: DeviceStatus) -> bool:
     """Whether VMs can use the device, as far as this node and its cluster are concerned."""
     return (
         bound.status == "True"
-        and standing.permitted is not False
-        and (standing.advertised or standing.advertised_why.reason == NO_KUBELET)
+        and device_status.permitted is not False
+        and (device_status.advertised or device_status.advertised_why.reason == NO_KUBELET)
     )
 
 
@@ -46,19 +48,19 @@ def bound_condition(answer: Condition | None, *, holds: bool, words: str) -> Con
     return Condition(type="Bound", status="False", reason=reason, message=message)
 
 
-def _summary(bound: Condition, standing: Standing) -> Condition:
+def _summary(bound: Condition, device_status: DeviceStatus) -> Condition:
     if bound.status != "True":
         return ready(bound.reason, bound.message, status=False)
-    if standing.permitted is False:
-        return _ready(standing.permitted_why, holds=False)
-    if not standing.advertised and standing.advertised_why.reason != NO_KUBELET:
-        return _ready(standing.advertised_why, holds=False)
-    if not standing.advertised:
-        return ready("Bound", f"{bound.message} {standing.advertised_why.message}")
-    if (owner := standing.owner) is not None:
+    if device_status.permitted is False:
+        return _ready(device_status.permitted_why, holds=False)
+    if not device_status.advertised and device_status.advertised_why.reason != NO_KUBELET:
+        return _ready(device_status.advertised_why, holds=False)
+    if not device_status.advertised:
+        return ready("Bound", f"{bound.message} {device_status.advertised_why.message}")
+    if (owner := device_status.owner) is not None:
         user = Workload(owner.namespace, owner.pod, owner.virtual_machine)
-        return ready("Allocated", f"Allocated to {user}, as {standing.resource}.")
-    return ready("Available", f"VMs can request it as {standing.resource}.")
+        return ready("Allocated", f"Allocated to {user}, as {device_status.resource}.")
+    return ready("Available", f"VMs can request it as {device_status.resource}.")
 
 
 def _condition(name: str, say: Say, *, holds: bool) -> Condition:
@@ -75,5 +77,5 @@ def _ready(say: Say, *, holds: bool) -> Condition:
 
 
 _NOT_BOUND = Say("NotBound", "The claim is not bound.")
-NOWHERE = Standing("", False, _NOT_BOUND, False, _NOT_BOUND, None)
+NOWHERE = DeviceStatus("", False, _NOT_BOUND, False, _NOT_BOUND, None)
 """Of what no device is."""

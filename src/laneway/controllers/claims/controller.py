@@ -26,7 +26,7 @@ from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_
 from laneway.controllers import acting
 from laneway.controllers.acting import ActingController, Context
 from laneway.controllers.claims.answers import RELEASING
-from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
+from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.outcome import answered, refused
 from laneway.core.plan import Satisfied
@@ -78,7 +78,7 @@ class ClaimController(ActingController[C, W]):
         """Since when each claim's device is with nobody, by the loop's clock."""
 
     async def run(self) -> None:
-        self.device_plugin.subscribe(self._standing_changed)
+        self.device_plugin.subscribe(self._status_changed)
         await super().run()
 
     # -------------------------------------------------------------------- what a kind of claim says
@@ -139,7 +139,7 @@ class ClaimController(ActingController[C, W]):
         if after is None and before is not None:
             self._withdrawn.pop(before.metadata.name, None)
 
-    def _standing_changed(self, kind: str, name: str) -> None:
+    def _status_changed(self, kind: str, name: str) -> None:
         stored = self.informer.store.get(name)
         if kind == self.device_kind and stored is not None and self.concerns(stored):
             self.queue.add(name)
@@ -246,9 +246,9 @@ class ClaimController(ActingController[C, W]):
         except (BusyError, StateError, OSError) as error:
             log.warning("%s: not remembered on the node: %s", self.resource.kind, error)
 
-    def standing(self, stored: C) -> Standing:
+    def device_status(self, stored: C) -> DeviceStatus:
         """How far the claimed device is on its way to VMs."""
-        return self.device_plugin.standing(self.device_kind, stored.metadata.name)
+        return self.device_plugin.device_status(self.device_kind, stored.metadata.name)
 
     async def _who_has(self, stored: C, desired: W) -> tuple[Refusal, ...]:
         """Everybody who has the device or one that goes back with it; nobody new gets them."""
@@ -258,21 +258,21 @@ class ClaimController(ActingController[C, W]):
 
     def _is_offered(self, stored: C) -> bool:
         """Whether the device is, or was when the claim was last looked at, on its way to VMs."""
-        standing = self.standing(stored)
-        return standing.advertised or standing.owner is not None or says(stored, "Bound")
+        device_status = self.device_status(stored)
+        return device_status.advertised or device_status.owner is not None or says(stored, "Bound")
 
     def _wait_for_permission(self, stored: C) -> float:
         """For how long KubeVirt's entry is still to be waited for."""
         name = stored.metadata.name
         now = asyncio.get_running_loop().time()
         since = self._withdrawn.setdefault(name, now)
-        standing = self.standing(stored)
-        if not standing.permitted or self.needed_by_others(standing.resource, stored):
+        device_status = self.device_status(stored)
+        if not device_status.permitted or self.needed_by_others(device_status.resource, stored):
             return 0.0
         if (left := since + UNPERMIT_SECONDS - now) > 0:
             return left
         text = (
-            f"KubeVirt still permits {standing.resource}, which no device has any more. The "
+            f"KubeVirt still permits {device_status.resource}, which no device has any more. The "
             "device is released anyway. Check that laneway manager runs."
         )
         self._say(stored, STILL_PERMITTED, text, warning=True)

@@ -19,7 +19,7 @@ from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditi
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.claims.whose import vgpu_of
 from laneway.controllers.device_plugin.controller import DevicePluginController
-from laneway.controllers.device_plugin.standing import NOT_READY, Standing
+from laneway.controllers.device_plugin.status import NOT_READY, DeviceStatus
 from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
 from laneway.core import keys, names
@@ -129,10 +129,12 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
     def retry_fingerprint(self, desired: DesiredClaim) -> RetryFingerprint:
         there = tuple(self.inventory.function(one) for one in self._places(desired))
         needed = tuple(self.inventory.critical.get(one, ()) for one in self._places(desired))
-        standing = self.device_plugin.standing(self.device_kind, self._name(desired.address))
+        device_status = self.device_plugin.device_status(
+            self.device_kind, self._name(desired.address)
+        )
         # What the claim has learnt of its device by the attempt changes nothing about it.
         asked = replace(desired, identity=Identity(), group="")
-        return asked, there, needed, standing.owner
+        return asked, there, needed, device_status.owner
 
     def settled(self, desired: DesiredClaim) -> Judgement:
         try:
@@ -203,11 +205,11 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
     def taken(self, desired: DesiredClaim) -> tuple[str, ...]:
         return tuple(sorted({str(one) for one in (desired.address, *self._places(desired))}))
 
-    def standing(self, stored: PCIDeviceClaim) -> Standing:
+    def device_status(self, stored: PCIDeviceClaim) -> DeviceStatus:
         vgpu = self.inventory.vgpu(PciAddress.parse(stored.spec.address))
         if vgpu is not None and vgpu.framework == "mdev":
             return NOT_READY  # Of this name is the mediated device, which no claim is about.
-        return super().standing(stored)
+        return super().device_status(stored)
 
     def forget(self, desired: DesiredClaim) -> None:
         if self.inventory.function(desired.address) is None:
@@ -222,19 +224,19 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         desired = replace(self.desired(stored, stored), claimed=True)
         function = self.inventory.function(desired.address)
         holds = isinstance(self.settled(desired), Satisfied)
-        standing = self.standing(stored)
+        device_status = self.device_status(stored)
         bound = bound_condition(answer, holds=holds, words=_words(function, desired))
         found = identity(desired.address, self.inventory)
         return PCIDeviceClaimStatus(
             kernel_driver_to_unbind=self._original(function),
-            passthrough_enabled=is_passed(bound, standing),
-            resource_name=standing.resource,
+            passthrough_enabled=is_passed(bound, device_status),
+            resource_name=device_status.resource,
             vendor_id=found.vendor,
             device_id=found.device,
             gpu_uuid=found.card,
             iommu_group=_group(function),
-            allocation=standing.owner,
-            conditions=conditions(bound, standing, answer),
+            allocation=device_status.owner,
+            conditions=conditions(bound, device_status, answer),
         )
 
     def remembering(

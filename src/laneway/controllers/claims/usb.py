@@ -107,7 +107,11 @@ class UsbClaimController(ClaimController[USBDeviceClaim, DesiredUsb]):
 
     def retry_fingerprint(self, desired: DesiredUsb) -> RetryFingerprint:
         reasons = () if desired.device is None else tuple(judge_usb(desired.device, self.inventory))
-        return desired, reasons, self.device_plugin.standing(self.device_kind, desired.name).owner
+        return (
+            desired,
+            reasons,
+            self.device_plugin.device_status(self.device_kind, desired.name).owner,
+        )
 
     def settled(self, desired: DesiredUsb) -> Judgement:
         host = self.context.hardware.host
@@ -165,24 +169,24 @@ class UsbClaimController(ClaimController[USBDeviceClaim, DesiredUsb]):
         desired = replace(self.desired(stored, stored), claimed=True)
         device = desired.device
         holds = device is not None and isinstance(self.settled(desired), Satisfied)
-        standing = self.device_plugin.standing(self.device_kind, desired.name)
+        device_status = self.device_plugin.device_status(self.device_kind, desired.name)
         words = f"QEMU may open {device.device_path}." if device else ""
         bound = bound_condition(answer, holds=holds, words=words)
-        found = conditions(bound, standing, answer)
+        found = conditions(bound, device_status, answer)
         if device is None:
             return USBDeviceClaimStatus(
-                node_name=self.node, allocation=standing.owner, conditions=found
+                node_name=self.node, allocation=device_status.owner, conditions=found
             )
         return USBDeviceClaimStatus(
             node_name=self.node,
             pci_address="" if device.controller is None else str(device.controller),
-            resource_name=standing.resource,
+            resource_name=device_status.resource,
             vendor_id=device.vendor,
             product_id=device.product,
             port=device.port,
             serial=device.serial,
             device_path=device.device_path,
-            allocation=standing.owner,
+            allocation=device_status.owner,
             conditions=found,
         )
 

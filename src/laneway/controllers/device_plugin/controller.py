@@ -23,14 +23,14 @@ from laneway.controllers.device_plugin.entries import Entries
 from laneway.controllers.device_plugin.gate import Gate
 from laneway.controllers.device_plugin.permission import Permission, Permitted, Say
 from laneway.controllers.device_plugin.polling import Looking
-from laneway.controllers.device_plugin.standing import (
+from laneway.controllers.device_plugin.status import (
     NO_KUBELET,
     NOT_READY,
     WAITING,
     WITHDRAWN,
-    Standing,
+    DeviceStatus,
+    device_status,
     misnamed,
-    standing,
 )
 from laneway.controllers.device_plugin.withheld import Withheld
 from laneway.controllers.metrics import AllocationCounts
@@ -45,7 +45,7 @@ from laneway.kube.client import Client
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.plugins import Plugins
 
-__all__ = ["Caches", "DevicePluginController", "Listener", "Say", "Standing"]
+__all__ = ["Caches", "DevicePluginController", "Listener", "Say", "DeviceStatus"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""
@@ -55,7 +55,7 @@ NOT_REGISTERED = "NotRegistered"
 """Reason of `Advertised` while the kubelet does not know of a device's resource."""
 
 Listener = Callable[[str, str], None]
-"""Called with kind and name of the object whose device's standing changed."""
+"""Called with kind and name of the object whose device's status changed."""
 
 
 class CapvVms(Protocol):
@@ -94,7 +94,7 @@ class DevicePluginController:
         self._asked = Asked(node, hardware.host, caches)
         self._inventory: Inventory | None = None
         self._ready: dict[tuple[str, str], _Ready] = {}
-        self._standings: dict[tuple[str, str], Standing] = {}
+        self._statuses: dict[tuple[str, str], DeviceStatus] = {}
         self._resources: frozenset[str] = frozenset()
         self._withheld = Withheld()
         self._listeners: list[Listener] = []
@@ -117,12 +117,12 @@ class DevicePluginController:
 
     # ------------------------------------------------------------------------- what others ask
 
-    def standing(self, kind: str, name: str) -> Standing:
+    def device_status(self, kind: str, name: str) -> DeviceStatus:
         """How far the device is for which an object of this name stands.
 
         `kind`: PCIDevice, VGPUDevice or USBDevice; the first two mean the same function.
         """
-        return self._standings.get(_key(kind, name), NOT_READY)
+        return self._statuses.get(_key(kind, name), NOT_READY)
 
     async def withdrawn(self, kind: str, name: str) -> tuple[Refusal, ...]:
         """Make sure that nobody gets the device any more, and tell who has it already.
@@ -144,7 +144,7 @@ class DevicePluginController:
         else:
             self._refresh()
             ready = self._ready.get(key)
-            owner = self.standing(kind, name).owner
+            owner = self.device_status(kind, name).owner
             if owner is not None:
                 refusal = DeviceAllocated(name, owner.namespace, owner.pod, owner.virtual_machine)
             elif ready and device_of(ready.offer) in fresh:
@@ -164,7 +164,7 @@ class DevicePluginController:
         return (refusal,)
 
     def subscribe(self, listener: Listener) -> None:
-        """Have a call for every device whose standing changes."""
+        """Have a call for every device whose status changes."""
         self._listeners.append(listener)
 
     def publish(self, beside: CapvVms) -> None:
@@ -175,7 +175,7 @@ class DevicePluginController:
         """What there is for pods, and how it went, by resource."""
         refused = self._plugins.refused if self._plugins is not None else {}
         devices = [
-            (offer.resource, leaving, self._standings[key])
+            (offer.resource, leaving, self._statuses[key])
             for key, (offer, leaving) in self._ready.items()
         ]
         return counted(devices, self._registrations.counts, refused)
@@ -234,8 +234,8 @@ class DevicePluginController:
 
     def _being_told(self) -> bool:
         """Whether something could be advertised in a moment."""
-        standings = self._standings.values()
-        return any(one.advertised_why.reason == NOT_REGISTERED for one in standings)
+        statuses = self._statuses.values()
+        return any(one.advertised_why.reason == NOT_REGISTERED for one in statuses)
 
     def _kubelet_changed(self) -> None:
         if self._plugins is not None:
@@ -303,7 +303,7 @@ class DevicePluginController:
         if self._beside and self._begun and (owners is not None or self._plugins is None):
             self._publish(self._beside, healthy, inventory, owners or {})
         taken = with_group_members(every, owners or {})
-        standings = {
+        statuses = {
             _key("PCIDevice", name): misnamed(refusal) for name, refusal in found.refused.items()
         }
         for key, one in self._ready.items():
@@ -311,10 +311,10 @@ class DevicePluginController:
             has: Allocation | None = (
                 self._allocations.allocation(owner) if owner and self._allocations else None
             )
-            standings[key] = standing(
+            statuses[key] = device_status(
                 one.offer, allowed[key], self._kept(key, one, allowed[key]), has
             )
-        self._tell(standings)
+        self._tell(statuses)
         self._moved.set()
 
     def _publish(
@@ -348,10 +348,10 @@ class DevicePluginController:
     def _is_kept(self, key: tuple[str, str], one: _Ready) -> bool:
         return one.leaving or key in self._withheld
 
-    def _tell(self, standings: dict[tuple[str, str], Standing]) -> None:
-        before, self._standings = self._standings, standings
-        for key in sorted(before.keys() | standings.keys()):
-            if before.get(key) != standings.get(key):
+    def _tell(self, statuses: dict[tuple[str, str], DeviceStatus]) -> None:
+        before, self._statuses = self._statuses, statuses
+        for key in sorted(before.keys() | statuses.keys()):
+            if before.get(key) != statuses.get(key):
                 family, name = key
                 for kind in ("PCIDevice", "VGPUDevice") if family == _FUNCTION else (family,):
                     for listener in self._listeners:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from laneway.controllers.device_plugin.standing import Standing
+from laneway.controllers.device_plugin.status import DeviceStatus
 from laneway.controllers.metrics import AllocationCounts
 from laneway.kubelet.plugins import Plugins
 
@@ -25,16 +25,16 @@ class Registrations:
 
 
 def counted(
-    devices: Iterable[tuple[str, bool, Standing]],
+    devices: Iterable[tuple[str, bool, DeviceStatus]],
     registrations: Mapping[str, int],
     refused: Mapping[str, int],
 ) -> dict[str, AllocationCounts]:
     """By resource. `devices`: each with its resource, and whether it was given up."""
-    there: dict[str, list[tuple[bool, Standing]]] = {
+    there: dict[str, list[tuple[bool, DeviceStatus]]] = {
         name: [] for name in (*registrations, *refused)
     }
-    for resource, leaving, standing in devices:
-        there.setdefault(resource, []).append((leaving, standing))
+    for resource, leaving, device_status in devices:
+        there.setdefault(resource, []).append((leaving, device_status))
     return {
         name: AllocationCounts(
             offered=sum(not leaving for leaving, _ in found),

@@ -16,7 +16,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.device_plugin.permission import Say
-from laneway.controllers.device_plugin.standing import NOT_CONFIGURED, NOT_READY, Standing
+from laneway.controllers.device_plugin.status import NOT_CONFIGURED, NOT_READY, DeviceStatus
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
@@ -141,22 +141,22 @@ def status(_stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
 
 
 def on_its_way(
-    stored: VGPUDevice, status: VGPUDeviceStatus, standing: Standing
+    stored: VGPUDevice, status: VGPUDeviceStatus, device_status: DeviceStatus
 ) -> VGPUDeviceStatus:
     """A status with how far the vGPU is on its way to VMs, if it is there or was."""
     said = find_condition(stored.status.conditions, "Advertised") is not None
     if not (status.configure_vgpu_type_name or said):
         return status
-    if standing == NOT_READY and not (stored.spec.enabled or status.configure_vgpu_type_name):
-        standing = NOT_CONFIGURED
+    if device_status == NOT_READY and not (stored.spec.enabled or status.configure_vgpu_type_name):
+        device_status = NOT_CONFIGURED
     return msgspec.structs.replace(
         status,
-        resource_name=standing.resource,
-        allocation=standing.owner,
+        resource_name=device_status.resource,
+        allocation=device_status.owner,
         conditions=[
             *status.conditions,
-            _said("Permitted", standing.permitted_why, holds=standing.permitted is True),
-            _said("Advertised", standing.advertised_why, holds=standing.advertised),
+            _said("Permitted", device_status.permitted_why, holds=device_status.permitted is True),
+            _said("Advertised", device_status.advertised_why, holds=device_status.advertised),
         ],
     )
 

@@ -31,8 +31,8 @@ from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, RETRY_SECONDS, Con
 from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.layouts.current import stands, terms
 from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
-from laneway.controllers.layouts.standing import stands, terms
 from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
 from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes

@@ -31,7 +31,7 @@ from laneway.controllers.acting import (
     Pending,
     RetryFingerprint,
 )
-from laneway.controllers.device_plugin.controller import DevicePluginController, Standing
+from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
 from laneway.controllers.layouts.owners import Owners
@@ -96,7 +96,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
 
     async def run(self) -> None:
         self._gpus.subscribe(self.gpu_changed)
-        self._device_plugin.subscribe(self._standing_changed)
+        self._device_plugin.subscribe(self._status_changed)
         self._owners.subscribe(self._owner_changed)
         await super().run()
 
@@ -134,7 +134,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
             if name in self.wanted and gpu in ("", projection.parent_name(stored, self.node)):
                 self.queue.add(name)
 
-    def _standing_changed(self, kind: str, name: str) -> None:
+    def _status_changed(self, kind: str, name: str) -> None:
         if kind == "VGPUDevice" and name in self.wanted:
             self.queue.add(name)
 
@@ -355,8 +355,8 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self.node, address)
 
-    def _standing(self, address: PciAddress) -> Standing:
-        return self._device_plugin.standing("VGPUDevice", self._name(address))
+    def _standing(self, address: PciAddress) -> DeviceStatus:
+        return self._device_plugin.device_status("VGPUDevice", self._name(address))
 
     def _object(self, address: PciAddress) -> VGPUDevice | None:
         return self.informer.store.get(self._name(address))
@@ -387,8 +387,10 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
     ) -> VGPUDevice:
         """Send what is different, and what is to be remembered."""
         if isinstance(status, VGPUDeviceStatus):
-            standing = self._device_plugin.standing("VGPUDevice", stored.metadata.name)
-            status = projection.on_its_way(stored, projection.remembering(stored, status), standing)
+            device_status = self._device_plugin.device_status("VGPUDevice", stored.metadata.name)
+            status = projection.on_its_way(
+                stored, projection.remembering(stored, status), device_status
+            )
             gpu, single = projection.parent_name(stored, self.node), stored.spec.enabled
             owner = self._owners.words(gpu, single=single, stored=stored.status.owner)
             status = msgspec.structs.replace(status, owner=owner)

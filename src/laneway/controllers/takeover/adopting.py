@@ -38,7 +38,7 @@ STANDING: tuple[Resource[Any], ...] = (
 """What tells which entries stand for something."""
 
 
-async def standing(asking: Asking) -> set[Key]:
+async def device_status(asking: Asking) -> set[Key]:
     """What the entries of everything that is claimed or configured look like to KubeVirt."""
     claims, devices, sticks, usb, vgpus = await asyncio.gather(*map(asking.all, STANDING))
     claimed = {one.metadata.name: one for one in claims}
@@ -78,7 +78,7 @@ def adoptable(kubevirt: KubeVirt, wanted: set[Key]) -> set[Key]:
 
 async def adopt(client: Client) -> int:
     """Note whose they are from now on; how many are new. Raises KubeError."""
-    wanted = await standing(Asking(client, insisting=True))
+    wanted = await device_status(Asking(client, insisting=True))
     return sum([await _noted(client, one, wanted) for one in await _kubevirts(client)])
 
 

@@ -41,7 +41,7 @@ async def look(client: Client) -> TakeoverFacts:
         asking.all(served(MigConfiguration)),
         asking.all(served(VGPULayout)),
     )
-    standing = await adopting.standing(asking)
+    device_status = await adopting.device_status(asking)
     return TakeoverFacts(
         cluster=cluster,
         claims=tuple(map(_claim, claims)),
@@ -53,7 +53,7 @@ async def look(client: Client) -> TakeoverFacts:
             for items in lists_of(kubevirt).values()
             for item in items
         ),
-        adopted=sum(len(adopting.adoptable(one, standing)) for one in kubevirts),
+        adopted=sum(len(adopting.adoptable(one, device_status)) for one in kubevirts),
         mediated=tuple(
             one.metadata.name
             for one in vgpus

@@ -10,7 +10,7 @@ from laneway.core.device_plugin.offer import Offer
 from laneway.core.refusals import ResourceNameInvalid
 
 
-class Standing(NamedTuple):
+class DeviceStatus(NamedTuple):
     """How far a device is on its way to VMs."""
 
     resource: str
@@ -31,7 +31,7 @@ NOT_TO_BE_PERMITTED = Permitted(
 )
 WAITING = Say("NotPermitted", "The device is advertised once KubeVirt permits it.")
 
-NOT_READY = Standing(
+NOT_READY = DeviceStatus(
     resource="",
     permitted=False,
     permitted_why=Say("NotReady", "The device itself is not ready yet."),
@@ -44,22 +44,22 @@ _IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to
 NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 
-def misnamed(refusal: ResourceNameInvalid) -> Standing:
+def misnamed(refusal: ResourceNameInvalid) -> DeviceStatus:
     """Of a device that nobody could ask for."""
     why = Say(refusal.reason, refusal.words)
     return NOT_READY._replace(permitted_why=why, advertised_why=why)
 
 
-def standing(
+def device_status(
     offer: Offer, permitted: Permitted, kept_back: Say | None, owner: Allocation | None
-) -> Standing:
+) -> DeviceStatus:
     """Of a device that is ready. `kept_back`: why the kubelet could not hand it out at all."""
     if kept_back is WITHDRAWN and permitted.allowed is False:
         permitted = NOT_TO_BE_PERMITTED
     why = kept_back
     if why is None and offer.unhealthy:
         why = Say("Unhealthy", f"{offer.unhealthy[0].upper()}{offer.unhealthy[1:]}.")
-    return Standing(
+    return DeviceStatus(
         resource=offer.resource,
         permitted=permitted.allowed,
         permitted_why=permitted.why,
