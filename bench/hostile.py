@@ -343,15 +343,15 @@ async def measure(site: Site, name: str, attack: Attack, seconds: float) -> list
     return [
         name,
         *(ms(percentile(waits, percent)) for percent in (50, 100)),
-        told(free),
-        told(taken),
-        f"{told(probes)} {ms(max(wait for _, wait in probes))}",
+        reported(free),
+        reported(taken),
+        f"{reported(probes)} {ms(max(wait for _, wait in probes))}",
         f"{kilobytes(site.log) - logged:,.1f}",
         outcome,
     ]
 
 
-def told(answers: list[tuple[str, float]]) -> str:
+def reported(answers: list[tuple[str, float]]) -> str:
     return " ".join(
         f"{what}:{number}" for what, number in Counter(one for one, _ in answers).items()
     )

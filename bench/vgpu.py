@@ -87,7 +87,7 @@ class Times:
 
     def __init__(self) -> None:
         self.answered: list[float] = []
-        self.told: list[float] = []
+        self.reported: list[float] = []
         self.siblings = 0
         """Lists that changed, the vGPU's own apart."""
 
@@ -113,7 +113,7 @@ async def desired(node: Node, address: str, profile: str, times: Times) -> None:
     await watcher.until_offered(await agent.ask("offered", gpu))
     moments = [moment for moment in watcher.moments.values() if moment > began]
     times.answered.append(answered - began - driver)
-    times.told.append(max([answered, *moments]) - began - driver)
+    times.reported.append(max([answered, *moments]) - began - driver)
     times.siblings += sum(
         moment > began for one, moment in watcher.moments.items() if one != address
     )
@@ -167,8 +167,12 @@ async def measure(host: str, desired_states: int, seconds: float) -> list[list[s
     return [
         [
             title,
-            *(ms(percentile(times, at)) for times in (on.answered, on.told) for at in (50, 99)),
-            *(ms(percentile(times, at)) for times in (off.answered, off.told) for at in (50, 99)),
+            *(ms(percentile(times, at)) for times in (on.answered, on.reported) for at in (50, 99)),
+            *(
+                ms(percentile(times, at))
+                for times in (off.answered, off.reported)
+                for at in (50, 99)
+            ),
         ],
         [
             title,

@@ -73,9 +73,9 @@ def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
 
 def _once(stores: dict[str, Any]) -> Any:
     asking = tuple(demands.of_machines(stores["machines"], (), ()))
-    told = tuple(fact for vgpu in stores["vgpus"] if (fact := devices.of_vgpu(vgpu)))
+    reported = tuple(fact for vgpu in stores["vgpus"] if (fact := devices.of_vgpu(vgpu)))
     facts = tuple(NodeFact(one.metadata.name, one.metadata.labels) for one in stores["nodes"])
-    ledger = build(Facts(told, asking, facts))
+    ledger = build(Facts(reported, asking, facts))
 
     def known() -> Ledger:
         return ledger

@@ -67,7 +67,7 @@ class Machine:
             "default",
         )
         self._uid = pod.metadata.uid
-        told = await self.guest.kubelet(
+        reported = await self.guest.kubelet(
             admit={
                 "uid": self._uid,
                 "namespace": "default",
@@ -75,8 +75,8 @@ class Machine:
                 "containers": {"compute": limits},
             }
         )
-        assert "compute" in told, told
-        environment: dict[str, str] = told["compute"]
+        assert "compute" in reported, reported
+        environment: dict[str, str] = reported["compute"]
         await self.guest.start_machine(self.name, [*map(in_qemu, environment.items())], model)
         return environment
 

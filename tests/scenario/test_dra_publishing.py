@@ -182,9 +182,9 @@ async def test_a_server_without_the_api_is_told_of_once(
         publisher.offered([offer(0, 7)], Inventory(), {})
         async with asyncio.timeout(60):
             await often.wait()
-    told = [one.message for one in caplog.records if one.name == dra.__name__]
-    assert len(told) == 1
-    assert "does not serve resource.k8s.io/v1" in told[0]
+    reported = [one.message for one in caplog.records if one.name == dra.__name__]
+    assert len(reported) == 1
+    assert "does not serve resource.k8s.io/v1" in reported[0]
 
 
 class Forgetful(Client):

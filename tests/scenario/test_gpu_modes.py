@@ -87,12 +87,12 @@ async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
     await in_mode(cluster, named(A2), "SameSize")
     await cluster.quiet(agent)
 
-    told = dict(await events(cluster, named(A2)))
+    reported = dict(await events(cluster, named(A2)))
 
-    assert told.keys() == {"Enabled", "ModeChanged"}
-    assert "enable the 16 virtual functions" in told["Enabled"]
-    assert "allow vGPUs of mixed sizes" in told["Enabled"]
-    assert "forbid vGPUs of mixed sizes" in told["ModeChanged"]
+    assert reported.keys() == {"Enabled", "ModeChanged"}
+    assert "enable the 16 virtual functions" in reported["Enabled"]
+    assert "allow vGPUs of mixed sizes" in reported["Enabled"]
+    assert "forbid vGPUs of mixed sizes" in reported["ModeChanged"]
 
 
 # ------------------------------------------------------------------------------ what is published

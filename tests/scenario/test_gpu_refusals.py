@@ -39,9 +39,9 @@ async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, 
 
     await desired(cluster, named(A2), "MixedSize")
 
-    told = await refused(cluster, named(A2), "VgpusEnabled")
-    assert vgpu in told
-    assert "in use" not in told  # once is enough, and in the words of the one who asked
+    reported = await refused(cluster, named(A2), "VgpusEnabled")
+    assert vgpu in reported
+    assert "in use" not in reported  # once is enough, and in the words of the one who asked
     assert await found(host, A2) is Mode.SAME_SIZE
     assert set(cluster.carried(host).values()) == {"NVIDIA A2-4Q"}
     await cluster.disable(vgpu)

@@ -98,7 +98,7 @@ def news(monkeypatch: pytest.MonkeyPatch) -> News:
                 await found.let_through.wait()
             yield event
 
-    async def told(
+    async def reported(
         self: Client, method: str, path: str, params: Any = None, body: Any = None, *args: Any
     ) -> bytes:
         answer = await call(self, method, path, params, body, *args)
@@ -109,7 +109,7 @@ def news(monkeypatch: pytest.MonkeyPatch) -> News:
         return answer
 
     monkeypatch.setattr(Client, "watch", slow)
-    monkeypatch.setattr(Client, "_call", told)
+    monkeypatch.setattr(Client, "_call", reported)
     return found
 
 

@@ -56,10 +56,10 @@ async def test_sixteen_vgpus_are_one_desired_state(cluster: Any, simulated: Any)
     assert layout.status.summary == "1 of 1"
     assert layout.status.gpus[0].fits[Q1] == 0
     await cluster.quiet(agent)
-    told = await events(cluster, "all")
-    assert [reason for reason, _ in told] == ["Done"]
-    assert "by laneway agent in" in told[0][1]
-    assert A2 in told[0][1]
+    reported = await events(cluster, "all")
+    assert [reason for reason, _ in reported] == ["Done"]
+    assert "by laneway agent in" in reported[0][1]
+    assert A2 in reported[0][1]
     assert "Reverted" not in [reason for reason, _ in await events(cluster, VGPUS[0])]
     gpu = await cluster.get(SRIOVGPUDevice, A2)
     assert (gpu.spec.enabled, gpu.spec.mode) == (True, "")

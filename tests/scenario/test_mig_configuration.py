@@ -55,9 +55,9 @@ async def test_from_nothing_to_one_set_after_the_other_and_back(cluster, divided
         assert stored.status.status == "synced"
         assert not stored.status.message
         assert await gpu.counts() == counts
-        told = {one.name[4:]: one for one in stored.status.profile_status}
-        assert {name: len(one.vgpu_ids) for name, one in told.items() if one.vgpu_ids} == counts
-        assert all(one.available == 0 for one in told.values() if one.name[4:] in counts)
+        reported = {one.name[4:]: one for one in stored.status.profile_status}
+        assert {name: len(one.vgpu_ids) for name, one in reported.items() if one.vgpu_ids} == counts
+        assert all(one.available == 0 for one in reported.values() if one.name[4:] in counts)
 
     await gpu.enable(False)
     stored = await gpu.answer("Disabled")

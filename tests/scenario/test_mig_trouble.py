@@ -125,7 +125,7 @@ async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(c
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2})
-    told = (await gpu.answer("Synced")).status.profile_status
+    reported = (await gpu.answer("Synced")).status.profile_status
     before = await gpu.spots()
 
     gpu.host.faults.fail_command(SMI, 18, "Driver/library version mismatch", times=1000)
@@ -136,7 +136,7 @@ async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(c
     await cluster.quiet(agent)
     gpu.host.faults.clear()
 
-    assert list(stored.status.profile_status) == list(told)
+    assert list(stored.status.profile_status) == list(reported)
     assert await gpu.spots() == before
     await gpu.look(agent)
     await gpu.answer("Disabled")

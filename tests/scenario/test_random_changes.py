@@ -76,7 +76,7 @@ class Life:
         self.nodes = nodes
         self.network = network
         self.random = random.Random(seed)
-        self.told: list[str] = []
+        self.reported: list[str] = []
         """What was desired, for who must understand a failure."""
 
     async def desired(self) -> None:
@@ -101,7 +101,7 @@ class Life:
         # An object that is not there, and one that changed meanwhile, are a user's bad luck.
         with contextlib.suppress(KubeError):
             try:
-                self.told.append(f"{node.name}: {await chosen(node)}")
+                self.reported.append(f"{node.name}: {await chosen(node)}")
             except Killed:
                 await self.revive()
 
@@ -112,7 +112,7 @@ class Life:
                 node.gpus()
             except Killed:
                 await node.restart()
-                self.told.append(f"{node.name}: its agent starts again")
+                self.reported.append(f"{node.name}: its agent starts again")
 
     def profile(self, node: Node) -> str:
         offered = sorted({kind.name for one in node.vgpus() for kind in one.creatable})
@@ -262,7 +262,7 @@ class Life:
                     self.last = wrong
                     await asyncio.sleep(0.05)  # Rest is what nothing announces.
         except TimeoutError:
-            story = "\n".join(self.told[-2 * BETWEEN_RESTS :])
+            story = "\n".join(self.reported[-2 * BETWEEN_RESTS :])
             raise AssertionError(f"seed {SEED}, after\n{story}\n{self.last}") from None
 
     async def wrong(self) -> list[str]:
@@ -314,10 +314,10 @@ class Life:
         found = []
         modes = await read_modes(node.host, gpu.address)
         card = await self.cluster.get(SRIOVGPUDevice, node.object(gpu.address))
-        told = (card.status.mode, dict(card.status.configured))
+        reported = (card.status.mode, dict(card.status.configured))
         there = (str(mode_of(gpu, modes)), dict(node.carried(gpu.address)))
-        if told != there:
-            found.append(f"{gpu.address} tells {told}, and is {there}")
+        if reported != there:
+            found.append(f"{gpu.address} tells {reported}, and is {there}")
         if list(card.status.vf_addresses) != [str(one) for one in gpu.vfs]:
             found.append(f"{gpu.address} tells other functions than it has")
         found += _answer(card, met=None)
@@ -407,5 +407,5 @@ async def test_any_series_of_desired_states_ends_as_asked_or_says_why_not(
                 node.check_machines()
         if number % BETWEEN_RESTS == 0:
             await life.rest()
-    assert len(life.told) > DESIRED_STATES // 2
+    assert len(life.reported) > DESIRED_STATES // 2
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

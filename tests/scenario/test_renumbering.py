@@ -337,10 +337,12 @@ class Unasked:
         return getattr(self.host, attribute)
 
     def read(self, path: str) -> bytes:
-        told = self.host.read(path)
+        reported = self.host.read(path)
         if path.startswith("/proc/driver/nvidia/gpus/") and path.split("/")[5] not in self.asked:
-            told = re.sub(rb"GPU-[0-9a-f-]+", b"GPU-????????-????-????-????-????????????", told)
-        return told
+            reported = re.sub(
+                rb"GPU-[0-9a-f-]+", b"GPU-????????-????-????-????-????????????", reported
+            )
+        return reported
 
     async def run(self, argv: Sequence[str], seconds: float) -> Any:
         done = await self.host.run(argv, seconds)
@@ -363,8 +365,8 @@ async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_told(cl
     assert await uuids(cluster, NEXT, 0) == before
     assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4}
     assert await desired(cluster) == {name(vf(NEXT, 0)): Q4}
-    told = await events(cluster, agent, name(NEXT))
-    assert f"The configuration of {gone}, which is gone, is dropped." in told["Renumbered"]
+    reported = await events(cluster, agent, name(NEXT))
+    assert f"The configuration of {gone}, which is gone, is dropped." in reported["Renumbered"]
 
 
 async def test_a_reboot_without_a_move_writes_no_desired_state(cluster: Any) -> None:

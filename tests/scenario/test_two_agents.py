@@ -14,28 +14,28 @@ from laneway.sim.spec import Spec, build
 VGPU = "node1-000008004"
 
 
-class Told(logging.Handler):
+class Reported(logging.Handler):
     """What the agent says of another one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = asyncio.Event()
+        self.reported = asyncio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
         if "node1 already has an agent: laneway agent (process" in record.getMessage():
-            self.told.set()
+            self.reported.set()
 
 
 async def test_a_second_agent_waits_until_the_first_has_ended(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(role, "ALONE_SECONDS", 0.01)
-    host, log = build(Spec("a2"), "node1"), Told()
+    host, log = build(Spec("a2"), "node1"), Reported()
     role.log.addHandler(log)
     first = await cluster.start_agent("node1", host)
     second = asyncio.create_task(cluster.start_agent("node1", host))
     async with asyncio.timeout(20):
-        await log.told.wait()
+        await log.reported.wait()
     await cluster.ask(VGPU, "NVIDIA A2-4Q")
     await cluster.answer(VGPU, "Configured")
     assert not second.done()

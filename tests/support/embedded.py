@@ -59,7 +59,7 @@ class Embedded:
 
     def _doing(self) -> str:
         """What its tasks wait for."""
-        told = io.StringIO()
+        reported = io.StringIO()
         for task in asyncio.all_tasks(self._loop):
-            task.print_stack(file=told)
-        return told.getvalue()
+            task.print_stack(file=reported)
+        return reported.getvalue()

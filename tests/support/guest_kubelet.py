@@ -42,7 +42,7 @@ async def main(folder: str) -> None:
     for path in paths:
         os.mkfifo(path)
     # Both ends of each are kept open, so that no end of a client is the end of a pipe.
-    asks, told = (os.open(path, os.O_RDWR | os.O_NONBLOCK) for path in paths)
+    asks, reported = (os.open(path, os.O_RDWR | os.O_NONBLOCK) for path in paths)
     lines = asyncio.StreamReader(limit=1 << 20)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(
@@ -50,7 +50,7 @@ async def main(folder: str) -> None:
     )
     while line := await lines.readline():
         answered = await answer(kubelet, msgspec.json.decode(line))
-        os.write(told, msgspec.json.encode(answered) + b"\n")
+        os.write(reported, msgspec.json.encode(answered) + b"\n")
 
 
 if __name__ == "__main__":

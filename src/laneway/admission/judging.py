@@ -73,7 +73,7 @@ class Kind:
     """Whether it is somebody else's, and passes where Laneway cannot judge it (`unjudged`)."""
     asks_for_devices: bool = False
     """Whether its objects ask for devices, in a number that is limited."""
-    told_as: str = ""
+    reported_as: str = ""
     """A group, if refusals of this kind are told as its own controller tells them."""
 
 
@@ -172,7 +172,7 @@ class Judging:
             verdict = kind.rules.judge(request, self._world, rights.granted)
         if not verdict.refusals:
             return Answer(warnings=(*verdict.warnings, *rights.warnings))
-        about = About(request.name, kind.told_as, kind.name) if kind.told_as else None
+        about = About(request.name, kind.reported_as, kind.name) if kind.reported_as else None
         # What a write would bring about is not told of one that is refused.
         return Answer(denial(verdict.refusals, about), rights.warnings)
 

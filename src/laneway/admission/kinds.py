@@ -141,7 +141,9 @@ def _foreign(cls: type[Any], rules: Rules, mutate: Mutate | None = None) -> Kind
 
 def _clustered(where: objects.Where, rules: Rules) -> Kind:
     group = infrastructure.GROUP
-    return Kind(where.kind, objects.Written, rules, mutation(where), foreign=True, told_as=group)
+    return Kind(
+        where.kind, objects.Written, rules, mutation(where), foreign=True, reported_as=group
+    )
 
 
 def _set(resource: Resource[Any], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
@@ -149,9 +151,9 @@ def _set(resource: Resource[Any], judge: Judge, scale: Judge) -> dict[tuple[str,
     group, plural, cls = resource.group, resource.plural, resource.type
     rules = Rules(judge, knows=sets.knows)
     return {
-        (group, plural): Kind(cls.__name__, cls, rules, foreign=True, told_as=group),
+        (group, plural): Kind(cls.__name__, cls, rules, foreign=True, reported_as=group),
         (group, f"{plural}/scale"): Kind(
-            cls.__name__, sets.Scale, Rules(scale), foreign=True, told_as=group
+            cls.__name__, sets.Scale, Rules(scale), foreign=True, reported_as=group
         ),
     }
 

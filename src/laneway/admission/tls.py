@@ -73,7 +73,7 @@ class TlsFiles:
         self._metrics = metrics
         self._clock = clock
         self._served: _Pair | None = None
-        self._told = ""
+        self._reported = ""
         """What was said of the files as they are."""
 
     async def run(self) -> None:
@@ -91,7 +91,7 @@ class TlsFiles:
         except _BadPairError as error:
             self._say(str(error))
         else:
-            self._told = ""
+            self._reported = ""
 
     def _take(self, pair: _Pair) -> None:
         expiry = _expiry(pair.certificate, self._cert_file)
@@ -114,9 +114,9 @@ class TlsFiles:
         log.info("serving with the certificate in %s, good until %s", self._cert_file, expiry)
 
     def _say(self, why: str) -> None:
-        if why == self._told:
+        if why == self._reported:
             return
-        self._told = why
+        self._reported = why
         if self._served is None:
             log.warning("waiting for a certificate: %s", why)
             return

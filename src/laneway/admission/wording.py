@@ -79,8 +79,8 @@ def _invalid(about: About, causes: Iterable[Cause], left: int) -> str:
     words = [f"{cause.field}: {cause.message}" for cause in causes]
     if left:
         words.append(f"and {left} more errors")
-    told = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
-    return f'{about.kind}.{about.group} "{about.name}" is invalid: {told}'
+    reported = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+    return f'{about.kind}.{about.group} "{about.name}" is invalid: {reported}'
 
 
 def within_limits(warnings: Iterable[str]) -> list[str]:

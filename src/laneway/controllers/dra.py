@@ -125,18 +125,18 @@ class Slices:
 
     async def _served(self) -> None:
         """Wait until the server has the API."""
-        told = False
+        reported = False
         while True:
             try:
                 async for _ in self._client.list(SLICES, limit=1):
                     return
             except NotFoundError:
-                if not told:
+                if not reported:
                     log.warning(
                         "the API server does not serve resource.k8s.io/v1, which needs Kubernetes "
                         "1.34: devices are not published for claims; device plugins continue"
                     )
-                told = True
+                reported = True
                 self.known.set()
                 await self._sleep(MISSING_SECONDS)
             except KubeError as error:

@@ -82,11 +82,11 @@ class Carried(NamedTuple):
 def moves(
     desired: Iterable[DesiredOn],
     identities: Mapping[PciAddress, str],
-    untold: Collection[PciAddress],
+    unreported: Collection[PciAddress],
 ) -> tuple[Move, ...]:
     """The cards whose desired states can follow them now.
 
-    `untold`: GPUs that are there, of which nobody knows which cards they are.
+    `unreported`: GPUs that are there, of which nobody knows which cards they are.
     """
     here = {one.address: one for one in desired}
     times = Counter(one.card for one in here.values())
@@ -102,7 +102,7 @@ def moves(
         if address not in here or address in found:
             return True
         card = here[address].card
-        return card != "" and card not in places and not untold
+        return card != "" and card not in places and not unreported
 
     while blocked := [move.before for move in found.values() if not is_free(move.after)]:
         for address in blocked:

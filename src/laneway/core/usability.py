@@ -311,11 +311,11 @@ def remedy(reason: Reason) -> str:
 
 def needed_remedy(details: Iterable[str]) -> str:
     """How to free a device that is critical to its node for these reasons, in whole sentences."""
-    told = tuple(details)
-    network = any(SERVES_NETWORK in one for one in told)
+    reported = tuple(details)
+    network = any(SERVES_NETWORK in one for one in reported)
     if network:
         return _FREE_INTERFACE
-    if any(part in one for one in told for part in _OF_THE_NODE):
+    if any(part in one for one in reported for part in _OF_THE_NODE):
         return "It is a part of the node itself; choose another device."
     return "Have the node use another device for that first."
 

@@ -36,6 +36,6 @@ async def run(executor: Executor, argv: Sequence[str], seconds: float) -> Ended:
         completed = await executor.run(argv, seconds)
     except TimeoutError as error:
         # An executor knows whether the program was stopped; a simulated one just runs out of time.
-        told = error.strerror or f"{program} did not end within {seconds:g} s"
-        raise OSError(errno.ETIMEDOUT, told) from None
+        reported = error.strerror or f"{program} did not end within {seconds:g} s"
+        raise OSError(errno.ETIMEDOUT, reported) from None
     return Ended(program, completed.status, completed.output)

@@ -74,8 +74,8 @@ def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None
     uevent: dict[str, str] = {}
     if not (vendor and device and class_code):
         uevent = attributes.properties()
-        told = _id_pair(uevent.get("PCI_ID", ""))
-        vendor, device = vendor or told[0], device or told[1]
+        reported = _id_pair(uevent.get("PCI_ID", ""))
+        vendor, device = vendor or reported[0], device or reported[1]
         class_code = class_code or hex_id(uevent.get("PCI_CLASS", ""), 6)
     if not (vendor and device and class_code):
         attributes.fail("left out: vendor, device or class cannot be read")

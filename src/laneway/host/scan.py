@@ -54,9 +54,9 @@ def identify(host: Host, inventory: Inventory) -> Inventory:
 
     It knows that of a GPU only once somebody has asked it something.
     """
-    told = read_identities(host, inventory.functions)
-    vgpus = (replace(vgpu, card=told.get(vgpu.parent, "")) for vgpu in inventory.vgpus)
-    return replace(inventory, identities=told, vgpus=tuple(vgpus))
+    reported = read_identities(host, inventory.functions)
+    vgpus = (replace(vgpu, card=reported.get(vgpu.parent, "")) for vgpu in inventory.vgpus)
+    return replace(inventory, identities=reported, vgpus=tuple(vgpus))
 
 
 def _devices(host: Host, errors: list[DeviceError]) -> list[PciDevice]:

@@ -56,7 +56,7 @@ class Plugin:
         resource: str,
         endpoint: str,
         recent: RecentAllocations,
-        told: Callable[[], None],
+        reported: Callable[[], None],
         *,
         gate: Gate | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class Plugin:
         self.endpoint = endpoint
         self.state = PluginState(registered=False, problem="the plugin is starting")
         self._folder = folder
-        self._told = told
+        self._reported = reported
         self._signal = Signal()
         self._service = Service(resource, recent, self._signal, gate)
         self._kubelet = self._kubelet_now()
@@ -152,4 +152,4 @@ class Plugin:
                 self.resource,
                 problem or "offered to the kubelet",
             )
-            self._told()
+            self._reported()

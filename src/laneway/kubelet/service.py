@@ -83,7 +83,7 @@ class Service(DevicePluginBase):
         self._signal = signal
         self._offers: Mapping[str, Offer] = {}
         self._list = pb.ListAndWatchResponse()
-        self._told: dict[object, pb.ListAndWatchResponse | None] = {}
+        self._reported: dict[object, pb.ListAndWatchResponse | None] = {}
         """By stream, what it was sent last."""
 
     def offer(self, offers: Sequence[Offer]) -> None:
@@ -101,12 +101,12 @@ class Service(DevicePluginBase):
     @property
     def heard(self) -> bool:
         """Whether somebody listens, and has been sent a list."""
-        return any(told is not None for told in self._told.values())
+        return any(reported is not None for reported in self._reported.values())
 
     @property
     def sent(self) -> bool:
         """Whether everybody who listens has been sent the present list."""
-        return all(told is self._list for told in self._told.values())
+        return all(reported is self._list for reported in self._reported.values())
 
     async def GetDevicePluginOptions(
         self, stream: Stream[pb.Empty, pb.DevicePluginOptions]
@@ -116,16 +116,16 @@ class Service(DevicePluginBase):
 
     async def ListAndWatch(self, stream: Stream[pb.Empty, pb.ListAndWatchResponse]) -> None:
         await received(stream)
-        self._told[stream] = None
+        self._reported[stream] = None
         try:
             while True:
                 present = self._list
                 await stream.send_message(present)
-                self._told[stream] = present
+                self._reported[stream] = present
                 self._signal.give()
-                await self._signal.until(lambda: self._told[stream] is not self._list)
+                await self._signal.until(lambda: self._reported[stream] is not self._list)
         finally:
-            del self._told[stream]
+            del self._reported[stream]
             self._signal.give()
 
     async def GetPreferredAllocation(
@@ -199,11 +199,11 @@ def _device(offer: Offer) -> pb.Device:
     return pb.Device(ID=offer.id, health=health, topology=pb.TopologyInfo(nodes=[node]))
 
 
-def _container(told: Answer) -> pb.ContainerAllocateResponse:
+def _container(reported: Answer) -> pb.ContainerAllocateResponse:
     return pb.ContainerAllocateResponse(
-        envs=told.environment,
+        envs=reported.environment,
         devices=[
             pb.DeviceSpec(container_path=node, host_path=node, permissions="mrw")
-            for node in told.nodes
+            for node in reported.nodes
         ],
     )

@@ -91,7 +91,7 @@ class Manager:
         self.registry = registry
         self.ledger = LedgerSource(self.caches)
         self._metrics = ManagerMetrics(registry)
-        registry.register(LedgerCollector(self._told, lambda: self.ledger.build_seconds))
+        registry.register(LedgerCollector(self._reported, lambda: self.ledger.build_seconds))
         registry.register(UncheckedCollector(self.caches.vms, lambda: self.leading))
         self._recorder = EventRecorder(client, MANAGER)
         self._election = Election(
@@ -125,7 +125,7 @@ class Manager:
         """Whether this manager leads now."""
         return self._election.leading
 
-    def _told(self) -> Ledger | None:
+    def _reported(self) -> Ledger | None:
         """The ledger, where it is for this manager to tell it."""
         return self.ledger.ledger if self.leading else None
 

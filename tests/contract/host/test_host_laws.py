@@ -140,6 +140,6 @@ def uuid_of(step: Any) -> str:
 )
 @given(stories)
 def test_the_laws_hold_in_every_life(story: tuple[str, list[Turn]]) -> None:
-    model, told = story
+    model, reported = story
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(lived(model, told, folder))
+        asyncio.run(lived(model, reported, folder))

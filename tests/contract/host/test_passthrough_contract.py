@@ -116,9 +116,9 @@ async def test_a_group_that_a_vm_has_is_not_taken_away(pair: Scene) -> None:
     await pair.have(bind)
     vm = pair.device.machine.hold(*group_node(pair))
     for function in pair.functions:
-        told = await pair.refusal(release, function)
-        assert f"process {vm.pid} (" in told
-        assert f"has {pair.device.group_node()} open" in told
+        reported = await pair.refusal(release, function)
+        assert f"process {vm.pid} (" in reported
+        assert f"has {pair.device.group_node()} open" in reported
         # To be given again changes nothing for who has it already.
         assert await pair.decide(bind, function) == Satisfied()
     vm.release()
@@ -283,8 +283,8 @@ async def test_looking_never_waits_while_a_held_vf_is_being_removed(disk: Scene)
     removal = disk.device.machine.write(disk.device.path("sriov_numvfs"), "0")
     assert removal.waits()
     # The links between card and VF are gone, and both are locked.
-    told = await disk.refusal(bind)
-    assert f"it is losing {first}, but process {vm.pid} (" in told
+    reported = await disk.refusal(bind)
+    assert f"it is losing {first}, but process {vm.pid} (" in reported
     assert f"process {vm.pid} (" in await disk.refusal(release, first)
     vm.release()
     removal.finish()

@@ -80,10 +80,10 @@ async def test_where_a_vgpu_lies_is_told_while_there_is_one(gpu: Any) -> None:
         assert [one.configured.placement for one in gpu.functions()[:2]] == [None, None]
         for function in (first, second):  # an mdev has a place while a VM has it
             gpu.machine.hold(*gpu.vgpu_node(function))
-    told = [one.configured for one in gpu.functions()[:2]]
-    assert told[0].placement == 0
-    assert told[1].placement >= 4
-    assert [one.gpu_instance for one in told] == [None, None]
+    reported = [one.configured for one in gpu.functions()[:2]]
+    assert reported[0].placement == 0
+    assert reported[1].placement >= 4
+    assert [one.gpu_instance for one in reported] == [None, None]
 
 
 def test_the_siblings_of_a_vgpu_offer_its_size_only(gpu: Any) -> None:

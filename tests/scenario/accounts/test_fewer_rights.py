@@ -78,9 +78,9 @@ async def test_the_doctor_takes_nothing_for_missing_that_it_may_not_see(confined
     # The real server of the tests is older than Laneway needs, which is told of course.
     wrong = {one.check for one in found if one.level is not Level.OK}
     assert wrong - {"Kubernetes"} == {"Rights"}
-    told = {one.what for one in found if one.check == "Rights"}
-    assert "you may not list daemonsets.apps" in told
-    assert "you may not list kubevirts.kubevirt.io" in told
+    reported = {one.what for one in found if one.check == "Rights"}
+    assert "you may not list daemonsets.apps" in reported
+    assert "you may not list kubevirts.kubevirt.io" in reported
     assert not [one for one in found if one.check in ("Definitions", "Webhooks", "Nodes")]
 
 
@@ -95,9 +95,9 @@ async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_t
     try:
         facts = await look_before(confined)
         assert await command._back(confined, facts, dry_run=False) == 3
-        told = capsys.readouterr().out
-        assert "Rights: you may not list pcideviceclaims.devices.harvesterhci.io" in told
-        assert "no DaemonSet" not in told
+        reported = capsys.readouterr().out
+        assert "Rights: you may not list pcideviceclaims.devices.harvesterhci.io" in reported
+        assert "no DaemonSet" not in reported
         assert await command._there(confined, facts, dry_run=False, seconds=1) == 3
         assert "which of KubeVirt's entries stand" in capsys.readouterr().out
         with pytest.raises(ForbiddenError):  # And without having looked before.

@@ -91,10 +91,10 @@ async def test_a_vcenter_whose_secret_is_elsewhere_says_so_and_others_are_asked(
                 await made(chart.client, served(VCenter), body)
             async with leading(account):
                 assert "127.0.0.1" in await _words(chart, "inside", "Unreachable")
-                told = await _words(chart, "outside", "NoCredentials")
-                assert f"Secret {attic}/lab cannot be read" in told
-                assert "forbidden" in told
-                assert "s3cr3t" not in told
+                reported = await _words(chart, "outside", "NoCredentials")
+                assert f"Secret {attic}/lab cannot be read" in reported
+                assert "forbidden" in reported
+                assert "s3cr3t" not in reported
                 assert {one for one in seen if f"/{attic}/secrets/lab" not in one} == set()
 
                 for obj in rendered(values(vault, attic)):
@@ -104,12 +104,12 @@ async def test_a_vcenter_whose_secret_is_elsewhere_says_so_and_others_are_asked(
 
 
 async def _words(chart: Installed, vcenter: str, reason: str) -> str:
-    async def told() -> str:
+    async def reported() -> str:
         found = await chart.client.get(served(VCenter), vcenter)
         ready = find_condition(found.status.conditions, "Ready")
         return ready.message if ready is not None and ready.reason == reason else ""
 
-    return str(await until(told))
+    return str(await until(reported))
 
 
 async def test_a_workload_cluster_whose_kubeconfig_is_elsewhere_is_said_not_to_be_looked_into(
@@ -132,7 +132,7 @@ async def test_a_workload_cluster_whose_kubeconfig_is_elsewhere_is_said_not_to_b
     await made(chart.client, machines, {"metadata": meta, "spec": spec}, attic)
     await chart.client.patch(machines, "one", {"status": status}, attic, subresource="status")
 
-    async def told() -> str:
+    async def reported() -> str:
         found = await chart.client.get(machines, "one", attic)
         said = find_condition(found.status.conditions, "GPUNodeReady")
         return said.message if said is not None and said.reason == "KubeconfigForbidden" else ""
@@ -140,4 +140,4 @@ async def test_a_workload_cluster_whose_kubeconfig_is_elsewhere_is_said_not_to_b
     async with await chart.acting(MANAGER) as account:
         await chart.granted(account, right(f"get secrets {vault}/lab"))
         async with leading(account):
-            assert f"Secret {attic}/lab-kubeconfig cannot be read" in await until(told)
+            assert f"Secret {attic}/lab-kubeconfig cannot be read" in await until(reported)

@@ -63,8 +63,8 @@ async def test_a_claim_is_its_users(world: World, admin: Kubectl, make_claim: An
     await world.add("node1", "a2")
     said = await bob.not_applied(make_claim(NIC, "0000:04:00.1", userName="alice"))
     assert f"spec.userName of pcideviceclaim {NIC} is 'alice', and you are 'bob'" in said
-    told = await bob.not_applied(make_claim(GPU, "0000:08:00.0", userName="alice"))
-    first, second = told.splitlines()
+    reported = await bob.not_applied(make_claim(GPU, "0000:08:00.0", userName="alice"))
+    first, second = reported.splitlines()
     assert f"spec.userName of pcideviceclaim {GPU} is 'alice'" in first
     assert second.startswith(f"pcidevice {GPU} has the vGPU devices")
     await alice.apply(make_claim(NIC, "0000:04:00.1"))

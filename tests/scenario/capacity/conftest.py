@@ -72,13 +72,13 @@ class Objects:
 
     async def claim(self, node: str, name: str, **status: Any) -> None:
         """A card that is claimed."""
-        told = {"resourceName": CARD, "conditions": [READY], **status}
+        reported = {"resourceName": CARD, "conditions": [READY], **status}
         spec = {"address": "0000:17:00.0", "nodeName": node, "userName": "admin"}
-        await self.put(served(PCIDeviceClaim), f"{node}-{name}", spec=spec, status=told)
+        await self.put(served(PCIDeviceClaim), f"{node}-{name}", spec=spec, status=reported)
 
     async def usb_claim(self, node: str, name: str) -> None:
-        told = {"nodeName": node, "resourceName": f"kubevirt.io/{name}", "conditions": [READY]}
-        await self.put(served(USBDeviceClaim), name, spec={"userName": "admin"}, status=told)
+        reported = {"nodeName": node, "resourceName": f"kubevirt.io/{name}", "conditions": [READY]}
+        await self.put(served(USBDeviceClaim), name, spec={"userName": "admin"}, status=reported)
 
     async def vm(
         self, name: str, resources: Sequence[str], *, running: bool = False, **meta: Any

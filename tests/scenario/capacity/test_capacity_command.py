@@ -63,8 +63,8 @@ async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> 
     await objects.node("n1")
     await objects.vgpus("n1", 1, "runs")
     await objects.vm("waits", [objects.small], running=True)
-    told = json.loads((await laneway("capacity", "-o", "json", "--devices")).out)
-    [stock] = told["resources"]
+    reported = json.loads((await laneway("capacity", "-o", "json", "--devices")).out)
+    [stock] = reported["resources"]
     runs = {"kind": "VirtualMachine", "namespace": "default", "name": "runs"}
     assert (stock["node"], stock["resource"], stock["held"], stock["free"]) == (
         "n1",
@@ -75,7 +75,7 @@ async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> 
     assert stock["holders"] == [{**runs, "state": "held", "devices": 1}]
     [device] = stock["devices"]
     assert (device["name"], device["holder"]) == ("n1-000008000", runs)
-    [short] = told["short"]
+    [short] = reported["short"]
     assert (short["name"], short["missing"]) == ("waits", {objects.small: 1})
 
 
@@ -116,9 +116,9 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     await laneway("capacity", "A2-2Q=2", *pool, "--machines", "1")
     done = await laneway("capacity", "A2-2Q=2", *pool, "--surge", "1", status=3)
     assert "RolloutBlocked" in done.out
-    told = json.loads((await laneway("capacity", "A2-2Q=9", "-o", "json", status=3)).out)
-    assert told["answer"] is False
-    assert told["refusals"][0]["reason"] == "InsufficientDevices"
+    reported = json.loads((await laneway("capacity", "A2-2Q=9", "-o", "json", status=3)).out)
+    assert reported["answer"] is False
+    assert reported["refusals"][0]["reason"] == "InsufficientDevices"
 
 
 async def test_without_kubevirt_there_are_pods_only(bare: Any, laneway: Laneway) -> None:

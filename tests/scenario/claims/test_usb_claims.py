@@ -224,9 +224,12 @@ async def test_a_device_that_cannot_be_read_stays_claimed_until_it_can(
     host.failing = True
     await agent._observer.rescan()
     await cluster.client.delete(served(USBDeviceClaim), STICK)
-    told = await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
-    assert "serial: cannot be read" in cluster.message(told)
-    assert (told.status.port, told.status.serial) == (claimed.status.port, claimed.status.serial)
+    reported = await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
+    assert "serial: cannot be read" in cluster.message(reported)
+    assert (reported.status.port, reported.status.serial) == (
+        claimed.status.port,
+        claimed.status.serial,
+    )
     assert host.owner(NODE) == QEMU
     host.failing = False
     await gone(cluster, USBDeviceClaim, STICK)

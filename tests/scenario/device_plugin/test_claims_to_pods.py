@@ -75,10 +75,10 @@ async def test_a_claim_is_enabled_once_the_kubelet_knows_the_device(
         found = find_condition(one.status.conditions, "Advertised")
         return found is not None and "takes no requests now" in found.message
 
-    told = await cluster.until(PCIDeviceClaim, NAMES[NIC], refused)
-    assert find_condition(told.status.conditions, "Bound").status == "True"
-    assert find_condition(told.status.conditions, "Ready").status == "False"
-    assert not told.status.passthrough_enabled
+    reported = await cluster.until(PCIDeviceClaim, NAMES[NIC], refused)
+    assert find_condition(reported.status.conditions, "Bound").status == "True"
+    assert find_condition(reported.status.conditions, "Ready").status == "False"
+    assert not reported.status.passthrough_enabled
     node.kubelet.faults.register = "answer"
     await cluster.until(PCIDeviceClaim, NAMES[NIC], lambda one: one.status.passthrough_enabled)
 
@@ -117,8 +117,8 @@ async def test_a_claim_that_waits_for_a_pod_says_that_it_goes(
     uid, _ = await node.pod("launcher", vm="vm1", **{name: 1})
     await cluster.client.delete(served(PCIDeviceClaim), NAMES[NIC])
     await kubevirt.permit()
-    told = await node.said(NAMES[NIC], "Permitted", "Withdrawn", PCIDeviceClaim)
-    assert find_condition(told.status.conditions, "Advertised").reason == "Withdrawn"
+    reported = await node.said(NAMES[NIC], "Permitted", "Withdrawn", PCIDeviceClaim)
+    assert find_condition(reported.status.conditions, "Advertised").reason == "Withdrawn"
     await node.end("launcher", uid)
     await cluster.until(PCIDeviceClaim, NAMES[NIC], lambda one: one is None)
 

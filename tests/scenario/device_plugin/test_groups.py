@@ -83,8 +83,8 @@ async def test_what_a_pod_has_of_a_group_outlasts_the_claim_of_a_device_that_was
     await node.said(NAMES[GPU], "Ready", "DeviceNotFound", PCIDeviceClaim)
     for address in (AUDIO, GPU):
         await cluster.client.delete(served(PCIDeviceClaim), NAMES[address])
-        told = await node.said(NAMES[address], "Ready", "DeviceAllocated", PCIDeviceClaim)
-        assert "vm1" in cluster.message(told)
+        reported = await node.said(NAMES[address], "Ready", "DeviceAllocated", PCIDeviceClaim)
+        assert "vm1" in cluster.message(reported)
     assert host.readlink(f"/sys/bus/pci/devices/{AUDIO}/driver").endswith("/vfio-pci")
     await node.end("launcher", uid)
     for name in NAMES.values():

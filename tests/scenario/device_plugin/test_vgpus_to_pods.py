@@ -44,7 +44,7 @@ async def make(cluster: Any, framework: str, address: str) -> None:
             await cluster.client.create(served(PCIDeviceClaim), body)
 
 
-def told(grant: Any, framework: str) -> list[str]:
+def reported(grant: Any, framework: str) -> list[str]:
     prefix = "PCI" if framework == "a2-vfio" else "MDEV_PCI"
     return grant.envs[f"{prefix}_RESOURCE_NVIDIA_COM_NVIDIA_A2-4Q"].split(",")
 
@@ -59,7 +59,7 @@ async def test_a_configured_vgpu_is_handed_to_a_pod(cluster, node, simulated, fr
 
     _, granted = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
     expected = FIRST if framework == "a2-vfio" else vgpu.status.uuid
-    assert told(granted["compute"], framework) == [expected]
+    assert reported(granted["compute"], framework) == [expected]
     held = await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
     has = held.status.allocation
     assert (has.namespace, has.pod, has.virtual_machine) == (
@@ -142,7 +142,7 @@ async def test_an_agent_that_was_killed_offers_the_same_again(
     assert cluster.metric("laneway_api_writes_total") == written
     assert await node.kubelet_says() == had
     _, granted = await node.pod("another", **{RESOURCE: 1})
-    assert not set(told(granted["compute"], framework)) & {one for _, one in had}
+    assert not set(reported(granted["compute"], framework)) & {one for _, one in had}
 
 
 async def test_a_faulty_card_is_for_nobody_from_the_start(

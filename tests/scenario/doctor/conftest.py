@@ -190,8 +190,8 @@ class Harvester:
                 },
             )
             if vgpu.status.framework == "vendor-vfio":  # Others never had a claim.
-                told = {"kernelDriverToUnbind": "nvidia", "passthroughEnabled": True}
-                await self._only(PCIDeviceClaim, name, told)
+                reported = {"kernelDriverToUnbind": "nvidia", "passthroughEnabled": True}
+                await self._only(PCIDeviceClaim, name, reported)
         annotations = {"annotations": {keys.ANNOTATION_PERMITTED: None}}
         await self.client.patch(KUBEVIRTS, "kubevirt", {"metadata": annotations}, NAMESPACE)
 

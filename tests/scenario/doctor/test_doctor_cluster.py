@@ -138,7 +138,7 @@ def parts(cluster: Any) -> Installed:
     return Installed(cluster.client)
 
 
-async def told(client: Any, *levels: Level) -> dict[str, list[str]]:
+async def reported(client: Any, *levels: Level) -> dict[str, list[str]]:
     """What is found, by check."""
     found: dict[str, list[str]] = {}
     for one in judge(await look(client)):
@@ -149,7 +149,7 @@ async def told(client: Any, *levels: Level) -> dict[str, list[str]]:
 
 async def test_a_cluster_at_work_is_well(world: World, laneway: Laneway) -> None:
     await world.add("node1", "a2")
-    found = await told(world.client, Level.PROBLEM)
+    found = await reported(world.client, Level.PROBLEM)
     assert found == {}
     done = await laneway("doctor", "cluster", "-o", "json")
     answer = json.loads(done.out)
@@ -166,7 +166,7 @@ async def test_the_webhook_is_examined_with_its_certificate(cluster: Any, parts:
     await parts.all()
     await parts.secret(leaf)
     await parts.hooks(pem(ca[0]))
-    found = await told(cluster.client, Level.ADVICE, Level.PROBLEM)
+    found = await reported(cluster.client, Level.ADVICE, Level.PROBLEM)
     assert "expires on" in found["Certificate"][0]
     assert "Webhooks" not in found
 
@@ -192,7 +192,7 @@ async def test_two_controllers_side_by_side_are_a_problem(
 ) -> None:
     await harvester.start()
     await parts.all()
-    found = await told(cluster.client, Level.PROBLEM)
+    found = await reported(cluster.client, Level.PROBLEM)
     [words] = found["HarvesterController"]
     assert "v1.8.1" in words
     assert "side by side" in words
@@ -203,14 +203,14 @@ async def test_webhooks_that_outlived_their_controller_are_a_problem(
 ) -> None:
     for kind, name in ((MUTATING, "pcidevices-mutator"),):
         await cluster.client.create(kind, harvester.configuration(kind.kind, name))
-    found = await told(cluster.client, Level.PROBLEM)
+    found = await reported(cluster.client, Level.PROBLEM)
     assert "pcidevices-mutator" in found["HarvesterWebhooks"][0]
 
 
 async def test_parts_that_lack_or_fail_are_told(cluster: Any, parts: Installed) -> None:
     await parts.workload(DAEMON_SETS, "laneway-agent", 1, 2)
     await parts.workload(DEPLOYMENTS, "laneway-manager", 1, 1, tag="1.2.2")
-    found = await told(cluster.client, Level.PROBLEM, Level.ADVICE)
+    found = await reported(cluster.client, Level.PROBLEM, Level.ADVICE)
     assert found["Laneway"] == [
         "there is no webhook of Laneway's",
         "DaemonSet harvester-system/laneway-agent (1.2.3): 1 of 2 ready",
@@ -228,7 +228,7 @@ async def test_definitions_that_are_older_or_newer_are_told_by_field(cluster: An
     status["gpuAddresses"] = {"type": "array", "items": {"type": "string"}}
     body = {"spec": {"versions": [version]}}
     await cluster.client.patch(DEFINITIONS, name, body)
-    found = (await told(cluster.client))["Definitions"]
+    found = (await reported(cluster.client))["Definitions"]
     assert f"{name} lacks .status.conditions" in found
     assert f"{name} has .status.gpuAddresses, which this Laneway does not know" in found
 
@@ -247,7 +247,7 @@ async def test_kubevirt_without_its_gate_and_with_entries_of_its_own(world: Worl
     }
     body = {"spec": {"configuration": configuration}}
     await world.client.patch(KUBEVIRTS, "kubevirt", body, NAMESPACE)
-    found = await told(world.client, Level.PROBLEM)
+    found = await reported(world.client, Level.PROBLEM)
     assert "lacks the feature gate HostDevices" in found["KubeVirt"][0]
     assert entry["resourceName"] in found["PermittedDevices"][0]
     await world.start_manager()
@@ -273,7 +273,7 @@ async def test_gpus_without_an_agent_and_deletions_without_an_end(
     await cluster.client.create(claim, head | {"metadata": meta, "spec": spec})
     await cluster.client.delete(gpu, "node2-000008000")
     await cluster.client.delete(claim, "node1-000008000")
-    assert "Deletion" not in await told(cluster.client)  # A moment is not long.
+    assert "Deletion" not in await reported(cluster.client)  # A moment is not long.
     later = datetime.now(UTC) + timedelta(minutes=5)
     found = [one.what for one in judge(await look(cluster.client, later))]
     assert "nodes with GPUs and no agent: node1, node2" in found

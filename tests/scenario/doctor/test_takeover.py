@@ -77,9 +77,9 @@ async def test_a_running_machine_never_notices(
     opened = await world.opened("vm1")
     writes = recorded(node.host)
 
-    told = (await laneway("takeover", "--dry-run")).out
-    assert "default/vm1 runs and has node1-000004001: not touched" in told
-    assert "1. save the changed objects" in told
+    reported = (await laneway("takeover", "--dry-run")).out
+    assert "default/vm1 runs and has node1-000004001: not touched" in reported
+    assert "1. save the changed objects" in reported
     assert not (await harvester.daemon_set()).spec.template.spec.node_selector
 
     done = await laneway("takeover")

@@ -158,11 +158,11 @@ async def test_a_gpu_is_disabled_and_enabled_again(
     host.held = "sriov-manage"  # else it may be done before the command looks for the first time
     running = await started("gpu", "disable", "node1/08:00.0", kubeconfig=kubeconfig)
     assert running.stdout is not None
-    told = ""
+    reported = ""
     async with asyncio.timeout(SECONDS):
-        while not re.match(r" +\d+\.\d s  InProgress: In progress: disable the 16 ", told):
-            told = (await running.stdout.readline()).decode()
-            assert told, "it ended without this line"
+        while not re.match(r" +\d+\.\d s  InProgress: In progress: disable the 16 ", reported):
+            reported = (await running.stdout.readline()).decode()
+            assert reported, "it ended without this line"
     host.open.set()
     off = await ended(running)
 

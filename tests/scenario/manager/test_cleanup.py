@@ -254,7 +254,7 @@ async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stu
     """Somebody else counts from then on, and it counts anew when its turn comes again."""
     manager = await furnished.manager()
 
-    def told() -> list[float | None]:
+    def reported() -> list[float | None]:
         sample = manager.registry.get_sample_value
         return [
             sample("laneway_cleanup_left"),
@@ -267,17 +267,17 @@ async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stu
     await furnished.until(lambda lists: len(lists.get("pciHostDevices", ())) == 2)
     await furnished.client.delete(served(CoreNode), "node1")
     await furnished.rest(manager)
-    assert told() == [1, 1, 2]
+    assert reported() == [1, 1, 2]
     await _give_lease(furnished, "another", seconds=3600)
     async with asyncio.timeout(SECONDS):
         while furnished.metric(manager, "laneway_manager_leading"):  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.01)
-    assert told() == [0, 0, None]
+    assert reported() == [0, 0, None]
     await furnished.make(CoreNode, "node1")
     await _give_lease(furnished, "", seconds=1)
     await furnished.leads(manager)
     await furnished.rest(manager)
-    assert told() == [0, 1, 2]
+    assert reported() == [0, 1, 2]
 
 
 async def _give_lease(world: Any, holder: str, *, seconds: int) -> None:

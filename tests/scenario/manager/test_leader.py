@@ -241,8 +241,10 @@ async def test_without_the_namespace_nobody_leads_and_that_is_told_once(
     task = asyncio.create_task(lost.run(lambda: asyncio.sleep(0)))
     await lines.seconds(20)
     assert not lost.leading
-    (told,) = [record for record in caplog.records if "no-such-namespace" in record.getMessage()]
-    assert "lease" in told.getMessage()
+    (reported,) = [
+        record for record in caplog.records if "no-such-namespace" in record.getMessage()
+    ]
+    assert "lease" in reported.getMessage()
     task.cancel()
 
 

@@ -57,10 +57,10 @@ def _start(data: Path, *arguments: str) -> tuple[Laneway, str]:
     kubeconfig = str(data / "kubeconfig")
     options = ("--kubeconfig", kubeconfig, "--health-address", "127.0.0.1:0", *arguments)
     manager = Laneway("manager", *options)
-    told = SERVING.search(manager.until("serving health"))
-    assert told is not None
+    reported = SERVING.search(manager.until("serving health"))
+    assert reported is not None
     manager.until("the manager knows its cluster")
-    return manager, f"http://127.0.0.1:{told[1]}"
+    return manager, f"http://127.0.0.1:{reported[1]}"
 
 
 def test_a_manager_leads_tells_of_itself_and_stops_cleanly(data: Path) -> None:

@@ -92,8 +92,8 @@ async def test_a_vgpu_that_is_to_go_is_permitted_until_the_kubelet_knows(
     world: Any, agent_says: Any
 ) -> None:
     await world.manager()
-    told = {"conditions": agent_says(Advertised=True)}
-    await world.vgpu("node1-000041000", status=told)
+    reported = {"conditions": agent_says(Advertised=True)}
+    await world.vgpu("node1-000041000", status=reported)
     await world.until(lambda lists: lists == {"mediatedDevices": [VGPU]})
     body = {"spec": {"vGPUTypeName": "NVIDIA A2-4Q"}}
     await world.client.patch(served(VGPUDevice), "node1-000041000", body)
@@ -175,9 +175,9 @@ async def test_two_kinds_of_device_under_one_name_are_both_permitted_and_told(wo
     lists = await world.until(lambda lists: len(lists.get("pciHostDevices", ())) == 2)
     assert sorted(lists["pciHostDevices"], key=str) == [A2, twin]
     await world.rest(manager)
-    told = [message for reason, message in await world.events() if "Collision" in reason]
-    assert len(told) == 1
-    assert "10de:25b6, 10de:25b7" in told[0]
+    reported = [message for reason, message in await world.events() if "Collision" in reason]
+    assert len(reported) == 1
+    assert "10de:25b6, 10de:25b7" in reported[0]
     assert world.metric(manager, "laneway_resource_collisions") == 1
     assert world.metric(manager, "laneway_permitted_entries", list="pciHostDevices") == 2
 

@@ -145,11 +145,11 @@ async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
             key = (before["kind"], before["metadata"]["name"])
             assert now[key]["metadata"]["uid"] == before["metadata"]["uid"]
             assert now[key].get("spec") == before.get("spec")
-            wrong = lost(told(before), told(now[key]))
+            wrong = lost(reported(before), reported(now[key]))
             if key[0] == "USBDevice":
                 wrong.pop("description", None)  # Harvester's form, which earlier versions had not
             assert not wrong, (key, wrong)
-            ready = told(now[key]).get("condition Ready")
+            ready = reported(now[key]).get("condition Ready")
             assert ready == ("True" if key not in REFUSED else "False"), (key, ready)
     finally:
         status = up.end(signal.SIGTERM)
@@ -157,7 +157,7 @@ async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
     assert {path.name: path.read_bytes() for path in (data / "hosts").iterdir()} == hosts
 
 
-def told(obj: Json) -> Json:
+def reported(obj: Json) -> Json:
     """What a status tells, but for words, which may get better."""
     status = obj.get("status") or {}
     conditions = status.get("conditions") or []

@@ -51,7 +51,7 @@ def counts(ledger: Ledger) -> Counts:
     return stock.counts if stock is not None else Counts()
 
 
-def told(ledger: Ledger, who: Who) -> bool:
+def reported(ledger: Ledger, who: Who) -> bool:
     """Whether an agent has said which vGPU somebody has."""
     stock = ledger.stocks.get((NODE, VGPU))
     return stock is not None and any(device.owner == who for device in stock.devices)
@@ -85,7 +85,7 @@ async def test_a_device_of_a_stopped_vm_is_kept_for_it(world: World) -> None:
     await vgpus(world, 2)
     await world.make_vm("one", gpus=[VGPU])
     await world.running("one")
-    ledger = await until(world, lambda ledger: told(ledger, vm("one")))
+    ledger = await until(world, lambda ledger: reported(ledger, vm("one")))
     assert counts(ledger) == Counts(2, held=1, free=1)
     [share] = ledger.shares[vm("one")]
     record = keys.ANNOTATION_ALLOCATION
@@ -107,7 +107,7 @@ async def test_a_vm_whose_hostname_is_anothers_name_is_counted_as_itself(world: 
     await world.make_vm("one", gpus=[VGPU])
     await world.make_vm("two.office", gpus=[VGPU], hostname="one")
     vms = (vm("one"), vm("two.office"))
-    ledger = await until(world, lambda ledger: all(told(ledger, one) for one in vms))
+    ledger = await until(world, lambda ledger: all(reported(ledger, one) for one in vms))
     assert counts(ledger) == Counts(2, held=2)
 
 
@@ -116,7 +116,7 @@ async def test_a_command_and_the_manager_agree(world: World) -> None:
     await world.claim(f"{NODE}-000004001")
     await world.make_vm("one", gpus=[VGPU])
     await world.running("one")
-    await until(world, lambda ledger: told(ledger, vm("one")) and len(ledger.stocks) == 2)
+    await until(world, lambda ledger: reported(ledger, vm("one")) and len(ledger.stocks) == 2)
     assert world.manager is not None
     # A last word of the agents may come yet, which one of both sees before the other.
     async with asyncio.timeout(SECONDS):

@@ -136,10 +136,10 @@ async def test_what_a_guest_calls_itself_makes_nobody_else_the_owner(world: Worl
         owners.add((pod.metadata.name, pod.metadata.annotations["kubevirt.io/domain"]))
     assert {vm for _, vm in owners} == vms.keys()
     for name in vgpus:
-        told = await world.until(
+        reported = await world.until(
             served(VGPUDevice), name, lambda one: one.status.allocation is not None
         )
-        vm = told.status.allocation.virtual_machine
-        owners.remove((told.status.allocation.pod, vm))
+        vm = reported.status.allocation.virtual_machine
+        owners.remove((reported.status.allocation.pod, vm))
         kept = await world.until(VMS, vm, given, NAMESPACE)
         assert given(kept) == {"hostdevices": {VGPU: [name]}}

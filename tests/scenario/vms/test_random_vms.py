@@ -67,7 +67,7 @@ class Story:
     def __init__(self, world: World, luck: random.Random) -> None:
         self.world = world
         self.luck = luck
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self._made = 0
 
     async def step(self) -> None:
@@ -156,7 +156,7 @@ class Story:
         return self.luck.choice(sorted(self.world.nodes.values(), key=lambda one: one.name))
 
     def _tell(self, what: str, whom: str) -> str:
-        self.told.append(f"{what} {whom}")
+        self.reported.append(f"{what} {whom}")
         return whom
 
 
@@ -245,7 +245,9 @@ async def test_devices_come_back_from_everything_that_befalls_them(
             assert drivers(node) == before[name]
             assert not any(one.configured for one in scan(node.host).vgpus)
     except BaseException as failure:
-        failure.add_note(f"LANEWAY_SEED={SEED} LANEWAY_WISHES={STEPS}: " + "; ".join(story.told))
+        failure.add_note(
+            f"LANEWAY_SEED={SEED} LANEWAY_WISHES={STEPS}: " + "; ".join(story.reported)
+        )
         raise
 
 

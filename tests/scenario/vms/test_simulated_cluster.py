@@ -115,10 +115,10 @@ async def test_vms_with_devices_that_are_not_permitted_wait_for_permission(
         "configuration"
     )
 
-    def told(vm: object) -> bool:
+    def reported(vm: object) -> bool:
         return any(one.message == text for one in vm.status.conditions)  # type: ignore[attr-defined]
 
-    await world.until(VMS, "one", told, NAMESPACE)
+    await world.until(VMS, "one", reported, NAMESPACE)
 
 
 async def test_what_runs_goes_on_while_the_kubelet_is_away(world: World, node: SimNode) -> None:

@@ -81,9 +81,9 @@ async def test_an_instance_that_is_refused_stands_on_its_vm_until_it_is_made(
     failed = await world.until(
         VMS, "vm", lambda one: find_condition(one.status.conditions, "Failure"), NAMESPACE
     )
-    told = find_condition(failed.status.conditions, "Failure")
-    assert (told.status, told.reason) == ("True", "FailedCreate")
-    assert "no label" in told.message
+    reported = find_condition(failed.status.conditions, "Failure")
+    assert (reported.status, reported.reason) == ("True", "FailedCreate")
+    assert "no label" in reported.message
     right = {"spec": {"template": {"metadata": {"labels": {"app": "label"}}}}}
     await world.client.patch(VMS, "vm", right, NAMESPACE)
     await world.running("vm")

@@ -136,8 +136,8 @@ async def test_what_cannot_be_asked_is_not_granted_and_told_and_not_kept(stage: 
     (warning,) = rights.warnings
     assert "use pcideviceclaims node1-000001000" in warning
     assert "no reviews for you" in warning
-    told = stage.registry.get_sample_value("laneway_admission_access_failures_total")
-    assert told == 1
+    reported = stage.registry.get_sample_value("laneway_admission_access_failures_total")
+    assert reported == 1
     stage.server.allows = True
     assert await stage.has()
 

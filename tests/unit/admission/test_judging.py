@@ -127,9 +127,9 @@ async def test_a_refusal_tells_reason_words_and_field(
     causes = status["details"]["causes"]
     assert causes == [cause | ({"field": field} if field else {}) for field in fields]
     assert "warnings" not in response  # of what a write would bring about that does not happen
-    told = stage.registry.get_sample_value
-    assert told("laneway_admission_refusals_total", {"reason": "FieldImmutable"}) == 2
-    assert told("laneway_admission_warnings_total") == 0
+    reported = stage.registry.get_sample_value
+    assert reported("laneway_admission_refusals_total", {"reason": "FieldImmutable"}) == 2
+    assert reported("laneway_admission_warnings_total") == 0
 
 
 @pytest.mark.parametrize("mutates", [False, True])

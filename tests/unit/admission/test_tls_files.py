@@ -137,8 +137,8 @@ def test_a_bad_pair_is_told_once_and_what_was_served_stays(
         served.files.look()
     assert served.shows(good)
     assert served.metric("failures_total") == 1
-    told = [one for one in caplog.records if "still served" in one.getMessage()]
-    assert len(told) == 1
+    reported = [one for one in caplog.records if "still served" in one.getMessage()]
+    assert len(reported) == 1
     assert "PRIVATE" not in caplog.text
     assert key.decode("latin-1") not in caplog.text or not key
     better = pair()

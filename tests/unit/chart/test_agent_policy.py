@@ -330,8 +330,8 @@ def test_of_a_layout_an_agent_writes_its_own_entries(
 
 def says(*conditions: tuple[str, str], state: str = "Done") -> Any:
     """A layout with conditions; the other node's GPU is in this state."""
-    told = [{"type": kind, "status": status} for kind, status in conditions]
-    found = layout(MINE, THEIRS, conditions=told)
+    reported = [{"type": kind, "status": status} for kind, status in conditions]
+    found = layout(MINE, THEIRS, conditions=reported)
     for entry, one in zip(found["status"]["gpus"], ("Done", state), strict=True):
         entry["state"] = one
     return found

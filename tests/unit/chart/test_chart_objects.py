@@ -157,14 +157,14 @@ def test_whoever_examines_a_node_in_its_agents_pod_looks_where_the_agent_does(
     rendered: list[Object],
 ) -> None:
     [agent] = [one for component, _, one in containers(rendered) if component == "agent"]
-    told = dict(one.split("=", 1) for one in agent["args"] if "=" in one)
+    reported = dict(one.split("=", 1) for one in agent["args"] if "=" in one)
     env = {one["name"]: one.get("value") for one in agent["env"]}
     command = cli.get_command(click.Context(cli), "doctor")
     assert isinstance(command, click.Group)
 
     for option in command.commands["node"].params:
         if option.envvar is not None:
-            assert env.get(str(option.envvar)) == told.get(option.opts[0]), option.name
+            assert env.get(str(option.envvar)) == reported.get(option.opts[0]), option.name
 
 
 def selected(objects: list[Object], labels: dict[str, str]) -> list[Object]:

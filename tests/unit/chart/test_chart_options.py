@@ -262,16 +262,16 @@ def test_without_vsphere_no_secret_is_read_that_is_not_known_by_name() -> None:
 
 
 def test_what_adds_vectors_in_workload_clusters_can_be_of_a_registry_of_ones_own() -> None:
-    def told(**vsphere: Any) -> set[str]:
+    def reported(**vsphere: Any) -> set[str]:
         given = {"vectorAddImage": "r.example/add:1", "secretNamespaces": ["a"]}
         objects = render({"manager": {"vsphere": given | vsphere}})
         return set(pod(objects, "Deployment", "laneway-manager")["containers"][0]["args"])
 
     flag = "--vsphere-check-image=r.example/add:1"
-    assert {flag, "--vsphere-check-nodes"} <= told(mode="alongside", checkNodes=True)
+    assert {flag, "--vsphere-check-nodes"} <= reported(mode="alongside", checkNodes=True)
     for otherwise in ({"mode": "alongside"}, {"checkNodes": True}):
-        assert flag not in told(**otherwise), "the program would refuse it"
-    plain = told(mode="alongside", checkNodes=True, vectorAddImage="")
+        assert flag not in reported(**otherwise), "the program would refuse it"
+    plain = reported(mode="alongside", checkNodes=True, vectorAddImage="")
     assert not [one for one in plain if one.startswith("--vsphere-check-image")]
 
 

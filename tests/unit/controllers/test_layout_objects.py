@@ -41,7 +41,7 @@ def layout(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> VGPULayout:
     )
 
 
-def told(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> tuple[str, str, str]:
+def reported(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> tuple[str, str, str]:
     condition, summary = summed(layout(*entries, names=names))
     return condition.reason, condition.status, summary
 
@@ -50,16 +50,16 @@ def told(*entries: LayoutGpu, names: tuple[str, ...] = ()) -> tuple[str, str, st
 
 
 def test_all_done_is_ready() -> None:
-    assert told(entry("a", "Done"), entry("b", "Done")) == ("Done", "True", "2 of 2")
+    assert reported(entry("a", "Done"), entry("b", "Done")) == ("Done", "True", "2 of 2")
 
 
 def test_the_worst_that_was_answered_is_told() -> None:
     done, busy = entry("a", "Done"), entry("b", "InProgress", "Waiting.")
     refused, planned = entry("c", "Refused", "No room."), entry("d", "Planned")
-    assert told(done, busy) == ("InProgress", "False", "1 of 2")
-    assert told(done, busy, refused) == ("Refused", "False", "1 of 3")
-    assert told(planned) == ("DryRun", "False", "0 of 1")
-    assert told() == ("NoGpuSelected", "False", "0 of 0")
+    assert reported(done, busy) == ("InProgress", "False", "1 of 2")
+    assert reported(done, busy, refused) == ("Refused", "False", "1 of 3")
+    assert reported(planned) == ("DryRun", "False", "0 of 1")
+    assert reported() == ("NoGpuSelected", "False", "0 of 0")
     assert "c: No room." in summed(layout(done, busy, refused))[0].message
 
 
@@ -74,7 +74,7 @@ def test_a_gpu_without_instances_waits_for_them() -> None:
 
 
 def test_an_answer_to_an_earlier_desired_state_is_none() -> None:
-    assert told(entry("a", "Done"), entry("b", "Done", generation=2)) == (
+    assert reported(entry("a", "Done"), entry("b", "Done", generation=2)) == (
         "AgentNotReporting",
         "False",
         "1 of 2",
@@ -82,7 +82,11 @@ def test_an_answer_to_an_earlier_desired_state_is_none() -> None:
 
 
 def test_a_named_gpu_without_an_entry_is_missed() -> None:
-    assert told(entry("a", "Done"), names=("a", "b")) == ("AgentNotReporting", "False", "1 of 2")
+    assert reported(entry("a", "Done"), names=("a", "b")) == (
+        "AgentNotReporting",
+        "False",
+        "1 of 2",
+    )
     assert "b" in summed(layout(entry("a", "Done"), names=("a", "b")))[0].message
 
 

@@ -33,7 +33,7 @@ def claim(**status: Any) -> PCIDeviceClaim:
 
 
 def vgpu(**status: Any) -> Vgpu:
-    told = {
+    reported = {
         "vGPUStatus": "vGPUConfigured",
         "configureVGPUTypeName": "NVIDIA A2-2Q",
         "framework": "mdev",
@@ -44,7 +44,7 @@ def vgpu(**status: Any) -> Vgpu:
         {
             "metadata": {"name": "n1-000008004"},
             "spec": {"nodeName": "n1"},
-            "status": {**told, **status},
+            "status": {**reported, **status},
         },
     )
 

@@ -32,7 +32,7 @@ class Node:
         metrics = AgentMetrics(MetricFamilies(), "node1")
         hardware = Hardware(self.host, self, None)  # type: ignore[arg-type]
         self.observer = Observer(hardware, self.locks, metrics)
-        self.told: list[Inventory] = []
+        self.reported: list[Inventory] = []
         self.observer.subscribe(self._hear)
         self.asked: list[PciAddress] = []
         self.failing: set[PciAddress] = set()
@@ -41,7 +41,7 @@ class Node:
         self._heard = asyncio.Event()
 
     def _hear(self, inventory: Inventory) -> None:
-        self.told.append(inventory)
+        self.reported.append(inventory)
         self._heard.set()
 
     async def run(self, argv: Sequence[str], seconds: float) -> Completed:
@@ -69,8 +69,8 @@ class Node:
 
     async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
         """Wait until an inventory is told that is as a test expects."""
-        await self._until(lambda: bool(self.told) and holds(self.told[-1]))
-        return self.told[-1]
+        await self._until(lambda: bool(self.reported) and holds(self.reported[-1]))
+        return self.reported[-1]
 
     async def until_asked(self, count: int) -> None:
         await self._until(lambda: len(self.asked) >= count)
@@ -103,7 +103,7 @@ async def test_the_first_inventory_waits_for_all_gpus_which_are_asked_side_by_si
     node.open.clear()
     async with observing(node):
         await node.until_asked(2)
-        told_before_the_answers = list(node.told)
+        told_before_the_answers = list(node.reported)
         node.open.set()
         inventory = await node.until(lambda _: True)
 
@@ -190,7 +190,7 @@ async def test_after_a_plan_its_card_is_asked_before_anything_is_told(node):
 
     assert without.modes[FIRST].mixed_size is False  # no file tells
     assert inventory.modes[FIRST].mixed_size is True
-    assert node.told[-1] == inventory
+    assert node.reported[-1] == inventory
     assert node.asked.count(SECOND) == 1
 
 

@@ -60,21 +60,21 @@ class Running:
         hardware = Hardware(host, host, None)  # type: ignore[arg-type]
         self.locks = GpuLocks()
         self.observer = Observer(hardware, self.locks, AgentMetrics(MetricFamilies(), "node1"))
-        self.told: list[Inventory] = []
+        self.reported: list[Inventory] = []
         self._heard = asyncio.Event()
         self.observer.subscribe(self._hear)
 
     def _hear(self, inventory: Inventory) -> None:
-        self.told.append(inventory)
+        self.reported.append(inventory)
         self._heard.set()
 
     async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
         """Wait until an inventory is told that is as a test expects."""
         async with asyncio.timeout(30):
-            while not holds(self.told[-1]):
+            while not holds(self.reported[-1]):
                 self._heard.clear()
                 await self._heard.wait()
-        return self.told[-1]
+        return self.reported[-1]
 
     async def send(self, *events: Uevent) -> None:
         """Have events received."""
@@ -126,11 +126,11 @@ async def test_an_event_about_a_vgpu_costs_a_look_at_its_gpu_alone() -> None:
 async def test_what_a_plan_does_to_its_card_is_told_when_it_has_ended() -> None:
     host = Watched("a2")
     async with observing(host) as running:
-        card = running.told[-1].vgpus[0].parent
+        card = running.reported[-1].vgpus[0].parent
         with running.locks.on(card, ("VGPUDevice", "one"), lambda: None):
             await running.send(make_vgpu(host, running))
             await running.observer._look()
-            meanwhile = running.told[-1]
+            meanwhile = running.reported[-1]
         await running.until(_carries)
 
     assert not _carries(meanwhile)
@@ -139,7 +139,7 @@ async def test_what_a_plan_does_to_its_card_is_told_when_it_has_ended() -> None:
 
 def make_vgpu(host: Watched, running: Running) -> Uevent:
     """Make a vGPU; the event that tells of it."""
-    vgpu = running.told[0].vgpus[0]
+    vgpu = running.reported[0].vgpus[0]
     path = f"/sys/bus/pci/devices/{vgpu.address}"
     kind, uuid = vgpu.creatable[0].id, "6f1a1b7c-2f0e-4f0c-9f3f-0d9b1b1c1d1e"
     host._host.write(f"{path}/mdev_supported_types/{kind}/create", uuid)
@@ -190,7 +190,7 @@ async def test_listeners_hear_only_of_changes() -> None:
         await scans_reach(running.host, 2)
         await running.observer.rescan()
 
-        assert len(running.told) == 1
+        assert len(running.reported) == 1
 
 
 async def test_without_events_it_says_why() -> None:

@@ -18,9 +18,9 @@ def test_of_thousands_the_first_are_told_and_the_others_counted() -> None:
     text = in_words(refusals)
 
     assert text.startswith(refusals[0].words)
-    told = sum(one.words in text for one in refusals)
-    assert told > 10
-    assert text.endswith(f" Further reasons: {4000 - told}.")
+    reported = sum(one.words in text for one in refusals)
+    assert reported > 10
+    assert text.endswith(f" Further reasons: {4000 - reported}.")
     assert len(text) < LONGEST_TEXT + 100
 
 

@@ -185,7 +185,7 @@ async def test_what_no_scan_explains_is_scanned_for_more_and_more_seldom(
 
     scans = 0
     async with asyncio.timeout(20):
-        while node.silent._told.get(first.parent, (0, 0.0))[1] < 0.1:
+        while node.silent._reported.get(first.parent, (0, 0.0))[1] < 0.1:
             scans += await node.wanted()
 
     assert scans == 8

@@ -46,8 +46,8 @@ def test_each_state_of_a_gpu_and_of_its_functions() -> None:
 def test_gpus_are_counted_by_mode_and_one_that_was_not_asked_too() -> None:
     inventory = scene(gpu=True, existing=16).situation.inventory
 
-    def modes(told: GpuModes | None = None) -> list[str]:
-        found = msgspec.structs.replace(inventory, modes={CARD: told} if told else {})
+    def modes(reported: GpuModes | None = None) -> list[str]:
+        found = msgspec.structs.replace(inventory, modes={CARD: reported} if reported else {})
         return [mode for mode, count in census.modes(found).items() if count]
 
     assert modes() == ["unknown"]

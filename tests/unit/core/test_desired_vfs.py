@@ -69,12 +69,12 @@ def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
 
 
 def test_a_gpu_with_a_part_of_its_functions_is_told() -> None:
-    def told(existing: int) -> str:
+    def reported(existing: int) -> str:
         wrong = incomplete(CARD, scene(gpu=True, existing=existing).situation.inventory)
         return wrong.words if wrong else ""
 
-    assert "7 of its 16 virtual functions" in told(7)
-    assert told(0) == told(16) == ""
+    assert "7 of its 16 virtual functions" in reported(7)
+    assert reported(0) == reported(16) == ""
 
 
 def test_a_link_that_changes_its_speed_is_no_other_situation() -> None:

@@ -23,7 +23,7 @@ def functions(**fields: Any) -> tuple[VgpuFunction, ...]:
     return tuple(replace(one, **nothing) for one in SHARED.situation.inventory.vgpus)
 
 
-def told(
+def reported(
     listed: tuple[VgpuFunction, ...], modes: GpuModes | None, one: Scene = SHARED, driver: str = ""
 ) -> Any:
     return lacking(one.function(CARD), listed, modes, driver)
@@ -33,47 +33,47 @@ def told(
 def test_a_gpu_that_lists_or_carries_something_lacks_nothing(modes: GpuModes | None) -> None:
     kind = TYPES[0]
     carrying = functions(configured=ConfiguredVgpu(kind.id, kind.name))
-    assert told(SHARED.situation.inventory.vgpus, modes) is None
-    assert told(functions(creatable=(kind,)), modes) is None
-    assert told((carrying[0], *functions()[1:]), modes) is None
+    assert reported(SHARED.situation.inventory.vgpus, modes) is None
+    assert reported(functions(creatable=(kind,)), modes) is None
+    assert reported((carrying[0], *functions()[1:]), modes) is None
 
 
 def test_a_gpu_without_functions_is_asked_for_nothing() -> None:
-    assert told((), GpuModes(mig=True), scene(gpu=True)) is None
+    assert reported((), GpuModes(mig=True), scene(gpu=True)) is None
 
 
 def test_mig_mode_without_instances_asks_for_the_configuration() -> None:
-    found = told(functions(), GpuModes(mig=True))
+    found = reported(functions(), GpuModes(mig=True))
     assert found == NoGpuInstances(DEVICE)
     assert "MigConfiguration" in found.words
     some = (GpuInstance(1, "1g.5gb", 19, 0, 1),)
-    assert told(functions(), GpuModes(mig=True, instances=some)) is None
+    assert reported(functions(), GpuModes(mig=True, instances=some)) is None
 
 
 def test_types_that_are_listed_though_none_can_be_made_hide_no_cause() -> None:
     listed = functions(supported=TYPES)
-    assert told(listed, GpuModes(mig=True)) == NoGpuInstances(DEVICE)
-    assert told(listed, GpuModes(mig=False)) is None
-    assert told(listed, GpuModes()) is None
+    assert reported(listed, GpuModes(mig=True)) == NoGpuInstances(DEVICE)
+    assert reported(listed, GpuModes(mig=False)) is None
+    assert reported(listed, GpuModes()) is None
     backed = functions(supported=(VgpuType("nvidia-700", "GRID A100-1-5C"),))
-    assert told(backed, GpuModes(mig=False)) == MigOnly(DEVICE)
+    assert reported(backed, GpuModes(mig=False)) == MigOnly(DEVICE)
 
 
 def test_a_card_that_can_mig_and_lists_nothing_without_it_is_told_to() -> None:
-    found = told(functions(), GpuModes(mig=False))
+    found = reported(functions(), GpuModes(mig=False))
     assert found == MigOnly(DEVICE)
     assert "MIGBacked" in found.words
 
 
 @pytest.mark.parametrize("modes", [None, GpuModes()])
 def test_a_driver_that_does_not_know_the_model_is_named(modes: GpuModes | None) -> None:
-    found = told(functions(), modes, driver="550.127.06")
+    found = reported(functions(), modes, driver="550.127.06")
     assert found == NoProfiles(DEVICE, "550.127.06")
     assert "550.127.06" in found.words
 
 
 def test_a_driver_that_serves_no_vgpus_at_all_is_no_question_of_mig() -> None:
-    assert told((), GpuModes(mig=False)) == NoProfiles(DEVICE, "")
+    assert reported((), GpuModes(mig=False)) == NoProfiles(DEVICE, "")
 
 
 @pytest.mark.parametrize(

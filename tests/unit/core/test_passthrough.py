@@ -174,11 +174,11 @@ def test_everything_that_speaks_against_is_told_at_once() -> None:
     situation = workstation(
         holders={GPU: (VM,)}, vfio_pci="missing", inventory={"critical": {GPU: ("is needed",)}}
     )
-    told = words(bind(GPU, situation))
-    assert "critical to the node: is needed" in told
-    assert "Have the node use another device" in told
-    assert "qemu-system-x86" in told
-    assert "no vfio-pci" in told
+    reported = words(bind(GPU, situation))
+    assert "critical to the node: is needed" in reported
+    assert "Have the node use another device" in reported
+    assert "qemu-system-x86" in reported
+    assert "no vfio-pci" in reported
 
 
 def test_how_the_node_uses_what_it_needs_is_told_once() -> None:
@@ -186,16 +186,16 @@ def test_how_the_node_uses_what_it_needs_is_told_once() -> None:
     situation = workstation(
         holders={GPU: (VM, use)}, inventory={"critical": {GPU: ("is mounted on /",)}}
     )
-    told = words(bind(GPU, situation))
-    assert told.count("mounted on /") == 1
-    assert "qemu-system-x86" in told
+    reported = words(bind(GPU, situation))
+    assert reported.count("mounted on /") == 1
+    assert "qemu-system-x86" in reported
     assert "mounted on /" in words(bind(GPU, workstation(holders={GPU: (use,)})))
 
 
 def test_a_device_without_iommu_group_or_with_vfs_or_vgpus_is_refused_with_the_remedy() -> None:
     lone = function(GPU, driver="nvidia", iommu_group=None)
-    [told] = words(bind(GPU, of(lone))).splitlines()
-    assert "intel_iommu=on" in told
+    [reported] = words(bind(GPU, of(lone))).splitlines()
+    assert "intel_iommu=on" in reported
     vf = PciAddress.parse("0000:08:00.4")
     card = function(GPU, driver="nvidia", vfs=(vf,), num_vfs=1, total_vfs=16, sriov_gpu=True)
     vgpu = VgpuFunction(

@@ -177,11 +177,13 @@ def test_a_card_takes_32_vgpus_also_where_there_are_more_places() -> None:
 
 def test_a_vgpu_whose_place_is_not_told_is_taken_to_be_at_the_lowest() -> None:
     card = card_of(A40)
-    told = [Carried(named(card, "24Q"), 0)]
-    untold = [Carried(named(card, "24Q"))]
-    assert creatable(card, told, mixed=True) == creatable(card, untold, mixed=True)
+    reported = [Carried(named(card, "24Q"), 0)]
+    unreported = [Carried(named(card, "24Q"))]
+    assert creatable(card, reported, mixed=True) == creatable(card, unreported, mixed=True)
     for name in card.kinds:
-        assert capacity(card, told, name, mixed=True) == capacity(card, untold, name, mixed=True)
+        assert capacity(card, reported, name, mixed=True) == capacity(
+            card, unreported, name, mixed=True
+        )
 
 
 def test_what_does_not_fit_is_named_with_what_would() -> None:

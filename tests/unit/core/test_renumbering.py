@@ -97,7 +97,7 @@ def test_no_desired_state_is_lost_or_given_to_a_card_that_it_was_not_made_for(
     before: dict[str, PciAddress],
     after: dict[str, PciAddress],
     gone: set[str],
-    untold: set[str],
+    unreported: set[str],
     unclaimed: set[str],
 ) -> None:
     """Whatever the scan shows of the cards, and whoever's desired states nobody recorded."""
@@ -107,8 +107,8 @@ def test_no_desired_state_is_lost_or_given_to_a_card_that_it_was_not_made_for(
         for desired in desired_states_of(before[card], "" if card in unclaimed else card, {1: card})
     ]
     present = {address: card for card, address in after.items() if card not in gone}
-    identities = {address: card for address, card in present.items() if card not in untold}
-    unknown = [address for address, card in present.items() if card in untold]
+    identities = {address: card for address, card in present.items() if card not in unreported}
+    unknown = [address for address, card in present.items() if card in unreported]
 
     moved = moves(claims(stored), identities, unknown)
     now = applied(stored, moved)

@@ -164,12 +164,12 @@ def test_only_what_decides_about_the_way_back_must_be_readable(
     odd = Unreadable(resource=resource, name=name, problem="Expected `int`, got `str`")
     found = before_going_back(facts(unreadable=(odd,)))
     assert healthy(found) != blocks
-    [told] = [one for one in found if one.check == "Unreadable"]
-    assert told.what == f"{resource} {name} cannot be read: Expected `int`, got `str`"
-    assert told.remedy == "Correct or delete it."
+    [reported] = [one for one in found if one.check == "Unreadable"]
+    assert reported.what == f"{resource} {name} cannot be read: Expected `int`, got `str`"
+    assert reported.remedy == "Correct or delete it."
     there = before(facts(unreadable=(odd,)))
     assert healthy(there)
-    assert of(there, "Unreadable") == [told.what]
+    assert of(there, "Unreadable") == [reported.what]
 
 
 def test_what_could_not_be_seen_is_told_before_a_takeover() -> None:

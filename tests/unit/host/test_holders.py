@@ -46,7 +46,7 @@ def process(pid: int, name: str, *opened: str) -> dict[str, str]:
     return {f"{place}/comm": f"{name}\n", **descriptors}
 
 
-def told(host: Host, address: PciAddress) -> list[str]:
+def reported(host: Host, address: PciAddress) -> list[str]:
     return [holder.text for holder in read_holders(host, [address]).get(address, ())]
 
 
@@ -122,7 +122,7 @@ def test_every_node_of_a_device_counts(files: Files, address: Address, opened: s
         )
     )
     name = opened.removesuffix(" (deleted)").removeprefix("/host")
-    assert told(host, address("08:00.0")) == [f"process 7 (user) has {name} open"]
+    assert reported(host, address("08:00.0")) == [f"process 7 (user) has {name} open"]
 
 
 def test_the_uevent_of_a_function_is_not_read(files: Files, address: Address) -> None:
@@ -133,7 +133,7 @@ def test_the_uevent_of_a_function_is_not_read(files: Files, address: Address) ->
             return super().read(path)
 
     host = Waiting(files({**on_bus(GPU), f"{GPU}/uevent": "", **process(7, "vm", "/dev/vfio/8")}))
-    assert told(host, address("08:00.0")) == ["process 7 (vm) has /dev/vfio/8 open"]
+    assert reported(host, address("08:00.0")) == ["process 7 (vm) has /dev/vfio/8 open"]
 
 
 def test_a_process_with_everything_open_is_one_user(files: Files, address: Address) -> None:
@@ -142,7 +142,7 @@ def test_a_process_with_everything_open_is_one_user(files: Files, address: Addre
         nodes |= node(f"{GPU}/sound/card0/pcm{n}", f"snd/pcm{n}")
     opened = [f"/dev/snd/pcm{n}" for n in range(5)]
     host = RealHost(files({**on_bus(GPU), **nodes, **process(7, "pipewire", *opened)}))
-    assert told(host, address("08:00.0")) == [
+    assert reported(host, address("08:00.0")) == [
         "process 7 (pipewire) has /dev/snd/pcm0, /dev/snd/pcm1, /dev/snd/pcm2 and 2 more open"
     ]
 
@@ -151,7 +151,7 @@ def test_what_another_function_carries_is_not_counted(files: Files, address: Add
     port = f"{BUS}/0000:01:00.0"
     below = node(f"{port}/0000:02:00.0/drm/card0", "dri/card0")
     host = RealHost(files({**on_bus(port), **below, **process(7, "x", "/dev/dri/card0")}))
-    assert told(host, address("01:00.0")) == []
+    assert reported(host, address("01:00.0")) == []
 
 
 def test_a_vgpu_is_held_through_a_group_of_its_own(files: Files, address: Address) -> None:
@@ -166,7 +166,7 @@ def test_a_vgpu_is_held_through_a_group_of_its_own(files: Files, address: Addres
             }
         )
     )
-    assert told(host, address("08:00.0")) == ["process 9 (qemu-kvm) has /dev/vfio/77 open"]
+    assert reported(host, address("08:00.0")) == ["process 9 (qemu-kvm) has /dev/vfio/77 open"]
 
 
 DISK_FILES = {
@@ -216,7 +216,7 @@ def test_volumes_on_a_disk_hold_it_and_are_held_themselves(files: Files, address
             }
         )
     )
-    assert told(host, address("03:00.0")) == [
+    assert reported(host, address("03:00.0")) == [
         "process 8 (qemu-kvm) has /dev/dm-2 open",
         "its nvme0n1p1 is part of md0",
         "its nvme0n1p1 is part of dm-2 (vg-images)",
@@ -242,7 +242,7 @@ def test_a_namespace_that_two_controllers_carry_is_found_from_each(
         )
     )
     for function in ("03:00.0", "05:00.0"):
-        assert told(host, address(function)) == ["process 8 (ceph-osd) has /dev/nvme0n1 open"]
+        assert reported(host, address(function)) == ["process 8 (ceph-osd) has /dev/nvme0n1 open"]
 
 
 def network(**content: str) -> dict[str, str]:
@@ -269,22 +269,22 @@ def test_an_interface_is_used_by_what_is_configured_on_it(
     files: Files, address: Address, content: dict[str, str], words: list[str]
 ) -> None:
     host = RealHost(files(network(**content)))
-    assert told(host, address("04:00.0")) == [f"its interface eth0 {word}" for word in words]
+    assert reported(host, address("04:00.0")) == [f"its interface eth0 {word}" for word in words]
 
 
 def test_an_interface_is_used_by_what_is_built_on_it(files: Files, address: Address) -> None:
     links = {f"{NIC}/net/eth0/upper_bond0": "-> ../../../../virtual/net/bond0"}
     host = RealHost(files({**network(), **links}))
-    assert told(host, address("04:00.0")) == ["its interface eth0 is part of bond0"]
+    assert reported(host, address("04:00.0")) == ["its interface eth0 is part of bond0"]
 
 
 def test_the_kernels_own_answer_about_addresses_counts() -> None:
     host = build(parse_spec("plain"), "node")
     card = PciAddress.parse("0000:17:00.0")
     host.network(lambda net: net.give("ens1f0", "fe80::1/64"))
-    assert told(host, card) == []
+    assert reported(host, card) == []
     host.network(lambda net: net.give("ens1f0", "198.51.100.7/32"))  # which no route tells of
-    assert told(host, card) == ["its interface ens1f0 has the address 198.51.100.7/32"]
+    assert reported(host, card) == ["its interface ens1f0 has the address 198.51.100.7/32"]
 
 
 def test_an_interface_that_was_given_to_a_container_is_used(
@@ -292,7 +292,7 @@ def test_an_interface_that_was_given_to_a_container_is_used(
 ) -> None:
     host = RealHost(files(on_bus(NIC)))
     (tmp_path / f"{NIC}/net".lstrip("/")).mkdir()
-    assert told(host, address("04:00.0")) == [
+    assert reported(host, address("04:00.0")) == [
         "its network interface is in another network namespace"
     ]
 
@@ -342,7 +342,9 @@ def test_processes_come_and_go_during_the_look(files: Files, address: Address) -
     }
     del content["/proc/9/comm"]
     host = Vanishing(files(content))
-    assert told(host, address("08:00.0")) == ["process 9 (ended meanwhile) has /dev/vfio/8 open"]
+    assert reported(host, address("08:00.0")) == [
+        "process 9 (ended meanwhile) has /dev/vfio/8 open"
+    ]
 
 
 def test_all_processes_are_seen_from_the_first_namespace(files: Files) -> None:

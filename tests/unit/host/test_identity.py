@@ -17,7 +17,7 @@ FIRST, SECOND = PciAddress.parse("0000:17:00.0"), PciAddress.parse("0000:98:00.0
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 
 
-class Told:
+class Reported:
     """Two L40S of which the driver says something else than the simulation."""
 
     def __init__(self, **texts: Any) -> None:
@@ -34,7 +34,7 @@ class Told:
 
 def identities(**texts: Any) -> dict[PciAddress, str]:
     functions = scan(build(parse_spec("l40s"), "node1")).functions
-    return read_identities(Told(**texts), functions)  # type: ignore[arg-type]
+    return read_identities(Reported(**texts), functions)  # type: ignore[arg-type]
 
 
 def row(uuid: str) -> bytes:

@@ -358,17 +358,17 @@ async def test_what_a_failed_step_left_half_done_is_undone_too(a2: Hardware) -> 
 async def test_progress_is_told_step_by_step(a2: Hardware) -> None:
     create = creation(a2, "NVIDIA A2-4Q")
     impossible = CreateMdev(scan(a2.host).vgpus[1].address, "nvidia-9999", "NVIDIA A2-99Q", "x")
-    told: list[tuple[int, str]] = []
+    reported: list[tuple[int, str]] = []
 
     with pytest.raises(StepError):
         await execute(
             a2,
             Plan((create, impossible)),
             **WHO,
-            progress=lambda progress: told.append((progress.number, progress.phase)),
+            progress=lambda progress: reported.append((progress.number, progress.phase)),
         )
 
-    assert told == [
+    assert reported == [
         (1, "doing"),
         (1, "done"),
         (2, "doing"),

@@ -70,14 +70,14 @@ async def test_a_plan_is_finished_and_told(host: SimulatedHost, tmp_path: Path) 
     plan = Plan(creations(host))
     await interrupted(host, tmp_path, plan, 2)
     hardware = hardware_of(host, tmp_path)
-    told: list[tuple[int, str]] = []
+    reported: list[tuple[int, str]] = []
 
     [recovery] = await recovered(
-        hardware, progress=lambda step: told.append((step.number, step.phase))
+        hardware, progress=lambda step: reported.append((step.number, step.phase))
     )
 
     assert recovery == (plan, "killed", "because", "finished", None)
-    assert told == [(2, "doing"), (2, "done")]
+    assert reported == [(2, "doing"), (2, "done")]
     assert len(carried(host)) == 2
     assert [entry.outcome for entry in audited(hardware)] == ["planned", "done", "done", "finished"]
     assert {entry.actor for entry in audited(hardware)} == {"killed"}

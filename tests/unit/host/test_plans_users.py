@@ -155,20 +155,20 @@ async def test_what_a_vm_has_taken_is_left_alone_by_undoing(hardware: Hardware) 
 
 async def test_a_device_that_no_driver_takes_back_is_told(hardware: Hardware) -> None:
     watched(hardware).faults.fail_probe(1, errno.EIO)
-    told: list[Progress] = []
+    reported: list[Progress] = []
     plan = release(NVME, await observe(hardware, "node", [NVME]))
     assert isinstance(plan, Plan)
 
-    await execute(hardware, plan, **WHO, limits=BRIEF, progress=told.append)
+    await execute(hardware, plan, **WHO, limits=BRIEF, progress=reported.append)
 
     note = f"no driver has taken {NVME}, which nvme had before"
-    assert [one.note for one in told if one.note] == [note]
+    assert [one.note for one in reported if one.note] == [note]
     assert [one.error for one in audited(hardware) if one.error] == [note]
 
 
 async def test_a_driver_that_takes_its_time_is_waited_for(hardware: Hardware) -> None:
     watched(hardware).faults.asynchronous_probing = True
-    told: list[Progress] = []
+    reported: list[Progress] = []
     limits = BRIEF._replace(settle_seconds=60.0)
 
     await execute(
@@ -176,10 +176,10 @@ async def test_a_driver_that_takes_its_time_is_waited_for(hardware: Hardware) ->
         Plan((TAKEN[0], ResetFunction(NVME), *TAKEN[1:])),
         **WHO,
         limits=limits,
-        progress=told.append,
+        progress=reported.append,
     )
 
-    assert not any(one.note for one in told)
+    assert not any(one.note for one in reported)
     assert watched(hardware).exists(f"{HOME}/driver")
 
 

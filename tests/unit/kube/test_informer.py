@@ -368,8 +368,8 @@ async def test_a_line_that_is_no_event_ends_in_a_new_list(plain, until) -> None:
 
 async def test_a_server_that_says_when_to_come_back_is_obeyed(plain, until) -> None:
     plain.replies.append(plain.items(100))
-    told = plain.failure(500, "InternalError", details={"retryAfterSeconds": 17})
-    plain.watches.append(plain.body(500, told))
+    reported = plain.failure(500, "InternalError", details={"retryAfterSeconds": 17})
+    plain.watches.append(plain.body(500, reported))
 
     async with plain.informer():
         await until(lambda: len(plain.watched) == 2)

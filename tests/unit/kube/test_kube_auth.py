@@ -211,10 +211,10 @@ async def test_what_a_plugin_is_told(tmp_path: Path) -> None:
     await run_plugin(program, CLUSTER)
 
     args, mode, info, stdin = json.loads((tmp_path / "told").read_text())
-    told = json.loads(info)
+    reported = json.loads(info)
     assert (args, mode, stdin) == (["--x", "a b"], "m", "")
-    assert (told["apiVersion"], told["kind"]) == (V1, "ExecCredential")
-    assert told["spec"] == {
+    assert (reported["apiVersion"], reported["kind"]) == (V1, "ExecCredential")
+    assert reported["spec"] == {
         "interactive": False,
         "cluster": {
             "server": "https://api.test:6443",

@@ -178,15 +178,15 @@ async def test_what_is_no_longer_offered_is_refused_before_anybody_was_told(
 async def test_what_was_handed_out_is_known_until_the_kubelet_says_whose_it_is(
     plugins: Plugins, plugin: DevicePluginStub, until: Until
 ) -> None:
-    told = []
-    plugins.subscribe(lambda: told.append({*plugins.recent_allocations()}))
+    reported = []
+    plugins.subscribe(lambda: reported.append({*plugins.recent_allocations()}))
     await allocate(plugin, [ONE], [TWO])
-    assert told[-1] == {(GPU, ONE), (GPU, TWO)}
+    assert reported[-1] == {(GPU, ONE), (GPU, TWO)}
     plugins.confirm({(GPU, ONE): "somebody", (GPU, "something else"): "somebody"})
-    assert {*plugins.recent_allocations()} == told[-1] == {(GPU, TWO)}
-    count = len(told)
+    assert {*plugins.recent_allocations()} == reported[-1] == {(GPU, TWO)}
+    count = len(reported)
     plugins.confirm([])
-    assert len(told) == count
+    assert len(reported) == count
 
 
 async def test_what_nobody_confirms_is_forgotten(

@@ -86,12 +86,12 @@ def test_who_ends_by_itself_closes_its_devices_and_is_told_of(
     host: SimulatedHost, tmp_path: Path
 ) -> None:
     runtime = Runtime(host, str(tmp_path / "containers.json"))
-    told: list[str] = []
-    runtime.subscribe(told.append)
+    reported: list[str] = []
+    runtime.subscribe(reported.append)
     runtime.start("u1", ENVIRONMENT)
     runtime.open("u1", [NIC])
     runtime.exit("u1", 3)
-    assert (qemus(host), told) == (0, ["u1"])
+    assert (qemus(host), reported) == (0, ["u1"])
     workload = runtime.get("u1")
     assert workload is not None
     assert workload.exit_code == 3

@@ -66,10 +66,10 @@ def _unclaimable(device: PCIDevice, members: Sequence[PCIDevice], *, shared: boo
         )
         yield GroupMemberInUse(name, status.iommu_group, "; ".join(texts))
     elif refused or status.claimable is False:
-        told = (reason == ReasonKind.VFS_ENABLED and shared) or (
+        reported = (reason == ReasonKind.VFS_ENABLED and shared) or (
             reason == ReasonKind.NO_IOMMU_GROUP and not status.iommu_group
         )
-        if not told:
+        if not reported:
             advice = remedy(Reason(kind=ReasonKind(reason))) if reason in set(ReasonKind) else ""
             yield NotClaimable("pcidevice", name, why or "its agent says so", advice)
 

@@ -138,8 +138,8 @@ def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:
 def vgpus_of(world: World, name: str, old: SRIOVGPUDevice | None = None) -> list[str]:
     """The names of a GPU's VGPUDevices."""
     known = world.gpus.get(name) or old
-    told = known.status.vgpu_devices if known is not None else ()
-    return sorted({*told, *(one.metadata.name for one in world.vgpus.by(PARENT, name))})
+    reported = known.status.vgpu_devices if known is not None else ()
+    return sorted({*reported, *(one.metadata.name for one in world.vgpus.by(PARENT, name))})
 
 
 def enabled_vgpus(world: World, name: str) -> tuple[str, ...]:

@@ -79,8 +79,8 @@ def _known(gpus: Selected) -> tuple[set[str], set[str]]:
     catalogue: set[str] = set()
     # GPUs of one model that carry the same offer the same.
     for gpu, device in {_offer(gpu, device): (gpu, device) for gpu, device in gpus}.values():
-        told, listed = profile_names(gpu, device.status)
-        driver |= told
+        reported, listed = profile_names(gpu, device.status)
+        driver |= reported
         catalogue |= listed
     return driver, catalogue
 

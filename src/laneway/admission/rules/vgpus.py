@@ -216,9 +216,9 @@ def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None)
     """Why no more of a profile fit that the GPU has."""
     known, status = named(profile), gpu.status
     if known is not None and known.mig_backed and instances is not None:
-        told = instances.status.profile_status
-        offered = [GpuInstanceProfile(bare_name(p.name), p.id, p.total, (), 0) for p in told]
-        there = [(bare_name(p.name), len(p.vgpu_ids)) for p in told if p.vgpu_ids]
+        reported = instances.status.profile_status
+        offered = [GpuInstanceProfile(bare_name(p.name), p.id, p.total, (), 0) for p in reported]
+        there = [(bare_name(p.name), len(p.vgpu_ids)) for p in reported if p.vgpu_ids]
         found = serving(profile, offered)
         if found and found[1].name not in dict(there):
             return (

@@ -52,19 +52,19 @@ class Found:
     @property
     def node(self) -> str:
         """Empty where nobody says it."""
-        told = (
+        reported = (
             self.pci.status.node_name if self.pci else "",
             self.claim.spec.node_name if self.claim else "",
             self.vgpu.spec.node_name if self.vgpu else "",
             self.usb.status.node_name if self.usb else "",
             self.usb_claim.status.node_name if self.usb_claim else "",
         )
-        return next(filter(None, told), "")
+        return next(filter(None, reported), "")
 
     @property
     def resources(self) -> tuple[str, ...]:
         """The names that it goes by, the one in effect first, what a vGPU is to be last."""
-        told = (
+        reported = (
             self.claim.status.resource_name if self.claim else "",
             resource_of(self.vgpu) if self.vgpu else "",
             self.pci.status.resource_name if self.pci else "",
@@ -72,7 +72,7 @@ class Found:
             self.usb.status.resource_name if self.usb else "",
             _desired(self.vgpu) if self.vgpu else "",
         )
-        return tuple(dict.fromkeys(filter(None, told)))
+        return tuple(dict.fromkeys(filter(None, reported)))
 
 
 def find(world: World, name: str) -> Found | None:

@@ -23,20 +23,23 @@ _NONE = {"enabled": False}
 
 def with_displays(entries: Sequence[Any], world: World) -> list[Any]:
     """The entries of `gpus`, each mediated device saying whether it has the display."""
-    told = list(entries)
-    mediated = [place for place, one in enumerate(told) if frameworks(one, world) == {MEDIATED}]
-    if len(mediated) < 2 and not any(_display(one) is not None for one in told):
-        return told
-    shown = any(has_ramfb(_display(one)) for one in told)
+    reported = list(entries)
+    mediated = [place for place, one in enumerate(reported) if frameworks(one, world) == {MEDIATED}]
+    if len(mediated) < 2 and not any(_display(one) is not None for one in reported):
+        return reported
+    shown = any(has_ramfb(_display(one)) for one in reported)
     for place in mediated:
-        if _display(told[place]) is not None:
+        if _display(reported[place]) is not None:
             continue
-        options = told[place].get("virtualGPUOptions")
+        options = reported[place].get("virtualGPUOptions")
         said = options if isinstance(options, Mapping) else {}
         display = _NONE if shown else _PRIMARY
-        told[place] = {**told[place], "virtualGPUOptions": {**said, "display": dict(display)}}
+        reported[place] = {
+            **reported[place],
+            "virtualGPUOptions": {**said, "display": dict(display)},
+        }
         shown = True
-    return told
+    return reported
 
 
 def has_ramfb(display: Mapping[str, Any] | None) -> bool:

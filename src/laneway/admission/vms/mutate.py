@@ -89,8 +89,8 @@ def mutate(
         *(_reserve(raw, _quantity(final, world), ours) if features.reserved_overhead else ()),
         *_put_mark(raw, mark_of(final) if is_seen(final, old_asking) else ""),
     ]
-    told = (*_staying(members, had), *_warnings(members, final, world, features))
-    return Mutation(tuple(operations), told)
+    reported = (*_staying(members, had), *_warnings(members, final, world, features))
+    return Mutation(tuple(operations), reported)
 
 
 def as_stored(spec: VirtualMachineSpec, world: World) -> Devices:

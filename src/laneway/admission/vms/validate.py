@@ -208,12 +208,12 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
         # Warnings beside them would tell of a VM that is not made.
         return Verdict(tuple(refusals[:_MOST]))
     begins = _WAITS if case.starts else _COMING if case.runs else _STOPPED
-    told = [f"{begins}{one.words}" for one in (*undone, *waiting)]
+    reported = [f"{begins}{one.words}" for one in (*undone, *waiting)]
     if not case.starts:
-        told += _advice(case, world)
+        reported += _advice(case, world)
         if askers is not None:
-            told += _shared(counts, askers, granted, world)
-    return Verdict((), tuple(told[:_MOST]))
+            reported += _shared(counts, askers, granted, world)
+    return Verdict((), tuple(reported[:_MOST]))
 
 
 def _not_granted(

@@ -50,7 +50,7 @@ class OrphanKeeper:
         self._claims = claims
         self._usb = usb
         self._wanted = asyncio.Event()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     async def run(self) -> None:
         """Look at the start, whenever a claim has gone, and again while something waits."""
@@ -157,6 +157,6 @@ class OrphanKeeper:
             log.debug("%s", error.refusal.words)
 
     def _tell(self, device: str, words: str) -> None:
-        if (text := f"{device}: {words}") not in self._told:
-            self._told.add(text)
+        if (text := f"{device}: {words}") not in self._reported:
+            self._reported.add(text)
             log.warning("%s", text)

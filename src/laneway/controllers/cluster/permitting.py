@@ -65,7 +65,7 @@ class Permitting(Leading[Key]):
         self._metrics = metrics
         self._recorder = recorder
         self._clock = clock
-        self._told: dict[Key, frozenset[Collision]] = {}
+        self._reported: dict[Key, frozenset[Collision]] = {}
         self._repairs: dict[Key, deque[float]] = {}
         self._needs: Counter[Entry] = Counter()
         """How many objects need an entry: a cluster has too many to ask each of them every time."""
@@ -110,7 +110,7 @@ class Permitting(Leading[Key]):
         if after is not None:
             self.ask([key_of(after)])
         elif before is not None:
-            self._told.pop(key_of(before), None)
+            self._reported.pop(key_of(before), None)
             self._repairs.pop(key_of(before), None)
 
     async def reconcile(self, key: Key) -> Retry | None:
@@ -183,11 +183,11 @@ class Permitting(Leading[Key]):
         self._metrics.permitted({name: counts[name] for name in List}, len(found))
         key = key_of(stored)
         for collision in found:
-            if collision not in self._told.get(key, ()):
+            if collision not in self._reported.get(key, ()):
                 log.warning("KubeVirt %s: %s", key, collision.words)
                 about = KUBEVIRTS.ref(stored)
                 self._recorder.record(about, COLLISION, collision.words, warning=True)
-        self._told[key] = frozenset(found)
+        self._reported[key] = frozenset(found)
 
 
 def _record(stored: KubeVirt) -> Record:

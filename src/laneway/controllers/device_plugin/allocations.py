@@ -119,13 +119,13 @@ class Allocations:
     def _take(self, said: Mapping[Device, Owner], *, fresh: bool) -> None:
         owners = {device: owner for device, owner in said.items() if not self._has_ended(owner)}
         has = _counted(owners)
-        untold = {
+        unreported = {
             device: owner
             for device, owner in (self.owners or {}).items()
             if device not in said and self._still_there(device, owner, has)
         }
-        self._soon = fresh or bool(untold) or len(owners) < len(said)
-        owners |= untold
+        self._soon = fresh or bool(unreported) or len(owners) < len(said)
+        owners |= unreported
         wanting = self._still_wanting(owners)
         self.lacking = self._found_lacking(owners)
         self._soon = self._soon or bool(wanting) or bool(self.lacking)

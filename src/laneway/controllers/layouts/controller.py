@@ -141,7 +141,7 @@ class LayoutController:
         """The processes that speak against a desired state, as the look that goes on finds them."""
         self._began: dict[Key, float] = {}
         self._put_back: dict[Key, float] = {}
-        self._told: dict[Key, float] = {}
+        self._reported: dict[Key, float] = {}
         """When progress was written last."""
 
     # ------------------------------------------------------------------------- what triggers
@@ -195,7 +195,7 @@ class LayoutController:
 
     def _forget(self, layout: str) -> None:
         self._status.forget(layout)
-        for known in (self._looks, self._began, self._put_back, self._told):
+        for known in (self._looks, self._began, self._put_back, self._reported):
             for key in [key for key in known if key.layout == layout]:
                 known.pop(key)
 
@@ -263,10 +263,10 @@ class LayoutController:
         if entry is None:
             return again
         if entry.state == LAYOUT_IN_PROGRESS:
-            told = self._told.get(key, -PROGRESS_SECONDS)
-            if _judgement(known) == _judgement(entry) and told + PROGRESS_SECONDS > _now():
-                return Retry(told + PROGRESS_SECONDS - _now())
-            self._told[key] = _now()
+            reported = self._reported.get(key, -PROGRESS_SECONDS)
+            if _judgement(known) == _judgement(entry) and reported + PROGRESS_SECONDS > _now():
+                return Retry(reported + PROGRESS_SECONDS - _now())
+            self._reported[key] = _now()
         else:
             self._began.pop(key, None)
             if _judgement(known) != _judgement(entry):

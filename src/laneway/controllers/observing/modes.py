@@ -85,8 +85,12 @@ class ModeReader:
         answers |= inventory.untold_gpus()
         return msgspec.structs.replace(
             inventory,
-            modes={gpu: told for gpu, told in answers.items() if isinstance(told, GpuModes)},
-            unasked={gpu: told for gpu, told in answers.items() if isinstance(told, str)},
+            modes={
+                gpu: reported for gpu, reported in answers.items() if isinstance(reported, GpuModes)
+            },
+            unasked={
+                gpu: reported for gpu, reported in answers.items() if isinstance(reported, str)
+            },
         )
 
     def ask_again(self) -> None:

@@ -41,7 +41,7 @@ LONGEST_SECONDS = 300.0
 Functions = tuple[VgpuFunction, ...]
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     """A difference for which a scan was wanted."""
 
     difference: tuple[Functions, Functions]
@@ -60,7 +60,7 @@ class SilentChanges:
         self._locks = locks
         self._waiting: set[PciAddress] = set()
         """GPUs whose driver has not answered for long, until it does."""
-        self._told: dict[PciAddress, _Told] = {}
+        self._reported: dict[PciAddress, _Reported] = {}
 
     async def run(self) -> None:
         """Look for ever; the first scan must be complete."""
@@ -85,20 +85,20 @@ class SilentChanges:
             return  # What was read may be older than what is known by now.
         for gpu, vgpus in seen.items():
             if vgpus == known[gpu]:
-                self._told.pop(gpu, None)
+                self._reported.pop(gpu, None)
             elif not self._locks.busy(gpu) and self._is_news(gpu, (known[gpu], vgpus)):
                 log.debug("the vGPUs of %s have changed without an event", gpu)
                 self._observer.want(gpu)
 
     def _is_news(self, gpu: PciAddress, difference: tuple[Functions, Functions]) -> bool:
         """Whether a difference is to be scanned for now; remembers that it was."""
-        now, told = asyncio.get_running_loop().time(), self._told.get(gpu)
+        now, reported = asyncio.get_running_loop().time(), self._reported.get(gpu)
         pause = UNEXPLAINED_SECONDS
-        if told is not None and told.difference == difference:
-            if now < told.again:
+        if reported is not None and reported.difference == difference:
+            if now < reported.again:
                 return False
-            pause = min(told.pause * 2, LONGEST_SECONDS)
-        self._told[gpu] = _Told(difference, pause, now + pause)
+            pause = min(reported.pause * 2, LONGEST_SECONDS)
+        self._reported[gpu] = _Reported(difference, pause, now + pause)
         return True
 
     async def _read(self, known: Mapping[PciAddress, Functions]) -> dict[PciAddress, Functions]:

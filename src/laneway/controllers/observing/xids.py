@@ -27,7 +27,7 @@ class Xids:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._faults: dict[PciAddress, Fault] = {}
-        self._told: dict[PciAddress, Fault] = {}
+        self._reported: dict[PciAddress, Fault] = {}
         self._listeners: list[Callable[[], None]] = []
         self.caught_up = asyncio.Event()
         """Set once all that was in the log has been read, or when it cannot be read."""
@@ -71,13 +71,13 @@ class Xids:
             self._faults.pop(function, None)
 
     def _tell(self) -> None:
-        if self._faults == self._told:
+        if self._faults == self._reported:
             return
         for card, fault in self._faults.items():
-            if self._told.get(card) != fault:
+            if self._reported.get(card) != fault:
                 log.warning("%s; it is not allocated until then", words(card, fault))
-        for card in self._told.keys() - self._faults:
+        for card in self._reported.keys() - self._faults:
             log.info("%s has recovered", card)
-        self._told = dict(self._faults)
+        self._reported = dict(self._faults)
         for call in self._listeners:
             call()

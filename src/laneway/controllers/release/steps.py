@@ -26,11 +26,11 @@ async def release(
     silent = await _silent(client, nodes)
     left = decide(await look(client, nodes), silent)
     refused: dict[str, str] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def tell_once(words: str) -> None:
-        if words not in told:
-            told.add(words)
+        if words not in reported:
+            reported.add(words)
             tell(words)
 
     with contextlib.suppress(TimeoutError):

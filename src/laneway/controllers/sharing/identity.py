@@ -172,8 +172,8 @@ def gpu_of(stored: Any) -> PciAddress | None:
 def _meant(stored: SRIOVGPUDevice) -> str:
     """The card that the specs were made for; empty where they are for whichever is there."""
     answer = find_condition(stored.status.conditions, "Ready")
-    told = answer is not None and renamed(answer.reason) == reason_of(CardReplaced)
-    if told and stored.status.observed_generation != stored.metadata.generation:
+    reported = answer is not None and renamed(answer.reason) == reason_of(CardReplaced)
+    if reported and stored.status.observed_generation != stored.metadata.generation:
         return ""  # Told that there is another card, somebody has changed the desired state.
     return stored.status.gpu_uuid
 

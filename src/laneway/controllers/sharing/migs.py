@@ -97,7 +97,9 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     # ------------------------------------------------------------------------ what there is to be
 
     def _wanted(self, inventory: Inventory, node: str) -> Mapping[str, MigConfiguration]:
-        modes = {names.pci_object_name(node, gpu): told for gpu, told in inventory.modes.items()}
+        modes = {
+            names.pci_object_name(node, gpu): reported for gpu, reported in inventory.modes.items()
+        }
         wanted = {}
         for name, shown in mig.shown(inventory, node).items():
             gpu, stored = self._gpus.store.get(name), self.informer.store.get(name)
@@ -161,8 +163,8 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
         vgpus = tuple((one.address, one.configured) for one in inventory.vgpus_of(gpu))
         function = inventory.function(gpu)
         driver = function.driver if function else None
-        told = inventory.modes.get(gpu), inventory.unasked.get(gpu)
-        return desired.enabled, desired.requested, driver, told, vgpus, self._preparing(gpu)
+        reported = inventory.modes.get(gpu), inventory.unasked.get(gpu)
+        return desired.enabled, desired.requested, driver, reported, vgpus, self._preparing(gpu)
 
     def settled(self, desired: DesiredMig) -> Satisfied | tuple[Refusal, ...] | None:
         return judge(desired, self.inventory, preparing=self._preparing(desired.address))

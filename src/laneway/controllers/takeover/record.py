@@ -84,8 +84,8 @@ def of_daemon_set(daemon_set: WorkloadObject) -> dict[str, str]:
     """What is changed of the DaemonSet, as it was without a takeover."""
     selector = dict(daemon_set.spec.template.spec.node_selector or {})
     selector.pop(PARKED, None)
-    told = {"nodeSelector": selector, "images": [*_images(daemon_set)]}
-    return {_DAEMON_SET: msgspec.json.encode(told).decode()}
+    reported = {"nodeSelector": selector, "images": [*_images(daemon_set)]}
+    return {_DAEMON_SET: msgspec.json.encode(reported).decode()}
 
 
 def _images(daemon_set: WorkloadObject) -> list[str]:

@@ -110,17 +110,17 @@ async def _select(client: Client, change: dict[str, str | None]) -> None:
 
 
 async def _until_gone(client: Client, tell: Tell, seconds: float) -> None:
-    told = ""
+    reported = ""
     try:
         async with asyncio.timeout(seconds):
             while left := await _left(client):
-                if left != told:
+                if left != reported:
                     tell(f"waiting for {left}")
-                told = left
+                reported = left
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise StillRunningError(
-            f"after {seconds:.0f} s there is still {told}. Its webhook configurations are left. "
+            f"after {seconds:.0f} s there is still {reported}. Its webhook configurations are left. "
             "See why with: kubectl -n harvester-system get pods -o wide; then run laneway takeover "
             "again, or laneway takeover --back"
         ) from None

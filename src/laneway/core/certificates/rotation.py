@@ -103,12 +103,12 @@ def decide(seen: Seen, names: Sequence[str], now: datetime) -> Decision:
 def _change(
     seen: Seen, held: Held, trusted: Authorities, names: Sequence[str], now: datetime
 ) -> tuple[Change | None, datetime]:
-    told = all(one == bundle(held.authorities) for one in seen.bundles)
+    reported = all(one == bundle(held.authorities) for one in seen.bundles)
     current = held.current
     if held.next is not None:
         due = seen.since + SETTLE
         refused = isinstance(current, UnusableError) and current.refused
-        if refused or (told and now >= due):
+        if refused or (reported and now >= due):
             return _replaced(held.next), now
         return None, due
     if isinstance(current, UnusableError):
@@ -120,7 +120,7 @@ def _change(
         return _prepared(held.authorities, names, now, f"The certificate {words}"), now
     if held.authorities != (current.authority,):
         drop = seen.since + DROP
-        if told and now >= drop:
+        if reported and now >= drop:
             return _dropped(current), now
         return None, min(drop, due)
     if seen.data is not None and seen.data.get(AUTHORITIES) != bundle(held.authorities):

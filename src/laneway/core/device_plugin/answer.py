@@ -67,16 +67,16 @@ def answer(
     asked = [one for request in requests for one in request]
     if twice := _repeated(asked):
         return Denied(f"{twice[:80]!r} is requested twice", senseless=True)
-    answers, told = [], set[str]()
+    answers, reported = [], set[str]()
     for request in requests:
         for one in request:
             if why := _obstacle(resource, offers, one):
                 return why
         devices = with_group_members(offers, request)
-        if why := _member_obstacle(offers, devices, {*request}, told, given):
+        if why := _member_obstacle(offers, devices, {*request}, reported, given):
             return why
-        told.update(devices)
-        answers.append(_told(resource, [offers[one] for one in sorted(devices)]))
+        reported.update(devices)
+        answers.append(_reported(resource, [offers[one] for one in sorted(devices)]))
     return tuple(answers)
 
 
@@ -97,13 +97,13 @@ def _member_obstacle(
     offers: Mapping[str, Offer],
     devices: set[str],
     asked: set[str],
-    told: set[str],
+    reported: set[str],
     given: Collection[str],
 ) -> Denied | None:
     again = {offers[one].group for one in asked if one in given}
     for one in sorted(devices):
         group = offers[one].group
-        if one in told:
+        if one in reported:
             return Denied(
                 f"{one} is in IOMMU group {group}, which another container of the pod gets"
             )
@@ -131,7 +131,7 @@ def with_group_members(offers: Mapping[str, Offer], request: Collection[str]) ->
     }
 
 
-def _told(resource: str, devices: Sequence[Offer]) -> Answer:
+def _reported(resource: str, devices: Sequence[Offer]) -> Answer:
     environment: dict[str, str] = {}
     for form in Form:
         if values := [_value(offer) for offer in devices if offer.form is form]:

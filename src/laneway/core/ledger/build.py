@@ -258,10 +258,10 @@ def _merged(one: DeviceFact, other: DeviceFact) -> DeviceFact:
     )
 
 
-def _nodes(told: Sequence[NodeFact] | None, groups: _Groups) -> dict[str, NodeFact]:
+def _nodes(reported: Sequence[NodeFact] | None, groups: _Groups) -> dict[str, NodeFact]:
     """Every node that there is, and every one that a device says it is on."""
-    nodes = {node.name: node for node in sorted(told or (), key=_name)}
-    closed = "" if told is None else "the cluster has no such node"
+    nodes = {node.name: node for node in sorted(reported or (), key=_name)}
+    closed = "" if reported is None else "the cluster has no such node"
     for name in sorted({node for node, _ in groups} - nodes.keys()):
         nodes[name] = NodeFact(name, {LABEL_HOSTNAME: name}, closed)
     return nodes

@@ -185,8 +185,8 @@ def _all_slices(profiles: Mapping[str, GpuInstanceProfile]) -> int:
 
 def _short_of(profiles: Mapping[str, GpuInstanceProfile], counts: Mapping[str, int]) -> str:
     """Which media engines are too few, as the rest of a sentence; the whole card has all."""
-    told = (one.engines for one in profiles.values() if one.engines)
-    whole = [max(column) for column in zip(*told, strict=False)]
+    reported = (one.engines for one in profiles.values() if one.engines)
+    whole = [max(column) for column in zip(*reported, strict=False)]
     for kind, (name, most) in enumerate(zip(_ENGINES, whole, strict=False)):
         need = sum(
             profiles[one].engines[kind] * count
@@ -209,9 +209,9 @@ def _obstacle(
             return f"the card has room for {profiles[name].total} x {name}, not {count}"
     if _slices(wanted) > _all_slices(profiles):
         return f"they need {_slices(wanted)} of {_all_slices(profiles)} compute slices"
-    untold = [name for name, count in wanted.items() if count and not profiles[name].starts]
-    if untold:
-        return f"the driver does not report where {', '.join(untold)} can be"
+    unreported = [name for name, count in wanted.items() if count and not profiles[name].starts]
+    if unreported:
+        return f"the driver does not report where {', '.join(unreported)} can be"
     memory = sum(profiles[name].size * count for name, count in wanted.items())
     most = max(max(one.starts, default=0) + one.size for one in profiles.values())
     if memory > most:

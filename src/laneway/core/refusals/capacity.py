@@ -48,10 +48,10 @@ def _taken(how: str, names: tuple[tuple[str, int], ...]) -> str:
     if not names:
         return ""
     several = len(names) > 1
-    told = [f"{name} ({count})" if several else name for name, count in names[:_NAMED]]
+    reported = [f"{name} ({count})" if several else name for name, count in names[:_NAMED]]
     if len(names) > _NAMED:
-        told.append(f"{len(names) - _NAMED} more")
-    return f"{sum(count for _, count in names)} {how} {listed(told)}"
+        reported.append(f"{len(names) - _NAMED} more")
+    return f"{sum(count for _, count in names)} {how} {listed(reported)}"
 
 
 def _sites(nodes: Iterable[NodeDevices]) -> str:
@@ -153,14 +153,14 @@ class NoNodeFits(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        told = listed(
+        reported = listed(
             f"node {node} has {free} free of the {count} x {resource}"
             for node, resource, count, free in self.lacks
         )
         more = f"; {_nodes(self.others)} not all of it either" if self.others else ""
         return (
             "A VM needs all of its devices on one node, and there is room for "
-            f"{self.possible} of {self.vms}: {told}{more}. Free what is missing, or request "
+            f"{self.possible} of {self.vms}: {reported}{more}. Free what is missing, or request "
             "fewer."
         )
 

@@ -24,14 +24,14 @@ _DRIVER = "nvidia"
 
 def read_identities(host: Host, functions: Iterable[PciFunction]) -> dict[PciAddress, str]:
     """UUIDs of the GPUs that the driver has, in the order of the functions."""
-    told = {
+    reported = {
         function.address: uuid
         for function in functions
         if function.is_gpu and function.physfn is None and function.driver == _DRIVER
         if (uuid := _read(host, function.address))
     }
-    times = Counter(told.values())
-    return {address: uuid for address, uuid in told.items() if times[uuid] == 1}
+    times = Counter(reported.values())
+    return {address: uuid for address, uuid in reported.items() if times[uuid] == 1}
 
 
 def _read(host: Host, address: PciAddress) -> str:

@@ -63,7 +63,7 @@ class Kubelet:
         self._grace = grace
         self._luck = luck or Random()  # noqa: S311 - it guards nothing
         self._listeners: list[Callable[[], None]] = []
-        self._told: tuple[dict[str, int], dict[str, int]] = {}, {}
+        self._reported: tuple[dict[str, int], dict[str, int]] = {}, {}
         self._admitting = asyncio.Lock()
         self._pods: dict[str, AdmittedPod] = {}
         self._running = False
@@ -180,8 +180,8 @@ class Kubelet:
 
     def _tell(self) -> None:
         counts = self.capacity, self.allocatable
-        if counts != self._told:
-            self._told = counts
+        if counts != self._reported:
+            self._reported = counts
             for call in self._listeners:
                 call()
 

@@ -173,17 +173,17 @@ class VmController:
     async def _show(self, vm: Vm, instance: Instance | None) -> None:
         meta = vm.metadata
         now = timestamp(datetime.now(UTC))
-        told = [_NOT_READY] if instance is None else [*instance.status.conditions]
+        reported = [_NOT_READY] if instance is None else [*instance.status.conditions]
         if action(vm, instance) is not Action.START:
             self._refused.pop(meta.uid, None)
         elif refused := self._refused.get(meta.uid):
-            told.append(
+            reported.append(
                 Condition(type="Failure", status="True", reason="FailedCreate", message=refused.why)
             )
         conditions: Sequence[Condition] = [
-            one for one in vm.status.conditions if one.type in {other.type for other in told}
+            one for one in vm.status.conditions if one.type in {other.type for other in reported}
         ]
-        for one in told:
+        for one in reported:
             conditions = set_condition(conditions, one, now)
         status = VmStatus(
             created=instance is not None,

@@ -249,9 +249,9 @@ def test_what_is_written_as_it_is_is_allowed(kind: type[Any], odd: Odd) -> None:
 def test_objects_of_a_node_that_is_gone_may_go(kind: type[Any], odd: Odd) -> None:
     known, obj = odd.world(), odd.named(kind)
     for part in ("spec", "status"):
-        told = getattr(obj, part, None)
-        if hasattr(told, "node_name"):
-            placed = msgspec.structs.replace(told, node_name="node2")
+        reported = getattr(obj, part, None)
+        if hasattr(reported, "node_name"):
+            placed = msgspec.structs.replace(reported, node_name="node2")
             obj = msgspec.structs.replace(obj, **{part: placed})
     assert judged(kind, obj, None, world_of(known)).allowed
 

@@ -80,11 +80,11 @@ KINDS = {
 def _ready(ready: Condition | bool) -> list[Condition]:
     if isinstance(ready, Condition):
         return [ready, Condition(type="Advertised", status="False", message=ready.message)]
-    told = "True" if ready else "False"
+    reported = "True" if ready else "False"
     said = "" if ready else "The kubelet is away."
     reason = "Available" if ready else "NotRegistered"
     return [
-        Condition(type=kind, status=told, reason=reason, message=said)
+        Condition(type=kind, status=reported, reason=reason, message=said)
         for kind in ("Ready", "Advertised")
     ]
 

@@ -145,9 +145,9 @@ def environment(cluster: Any, node: str, devices: Devices) -> dict[str, str] | N
         if len(of_it) < count:
             return None
         chosen = prefer(of_it, sorted(of_it), (), count)
-        told = answer(resource, of_it, [chosen])
-        assert not isinstance(told, Denied), told
-        found |= told[0].environment
+        reported = answer(resource, of_it, [chosen])
+        assert not isinstance(reported, Denied), reported
+        found |= reported[0].environment
     return found
 
 

@@ -468,11 +468,11 @@ def test_a_vm_waits_for_a_vgpu_that_has_just_been_made(
     """As when a layout and the VM are applied together."""
     name = cluster.vgpu("n1", "0000:08:00.4", framework="mdev")
     vgpu = cluster.world.vgpus.get(name)
-    told = [
+    reported = [
         Condition(type="Ready", status="True", reason="Configured"),
         Condition(type="Advertised", status="False", reason=reason, message="So it is."),
     ]
-    status = msgspec.structs.replace(vgpu.status, conditions=told)
+    status = msgspec.structs.replace(vgpu.status, conditions=reported)
     cluster.world.vgpus.put(msgspec.structs.replace(vgpu, status=status))
 
     assert cluster.judge(cluster.vm(("any", "nvidia.com/NVIDIA_A2-2Q"))).allowed is allowed

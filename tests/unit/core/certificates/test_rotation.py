@@ -172,11 +172,11 @@ def test_it_is_changed_in_three_steps_and_every_client_accepts_all_that_is_serve
 
 def test_it_is_not_served_before_every_client_was_told_and_had_time(kept: Kept) -> None:
     kept.wait(LIFE - RENEW_BEFORE)
-    first, told = kept.served, list(kept.bundles)
+    first, reported = kept.served, list(kept.bundles)
     kept.bundles[1] = b""
     kept.wait(SETTLE)
     assert kept.served == first
-    assert kept.bundles == told
+    assert kept.bundles == reported
     kept.wait(SETTLE - MOMENT)
     assert kept.served == first
     kept.wait(MOMENT)

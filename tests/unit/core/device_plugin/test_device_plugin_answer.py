@@ -26,8 +26,8 @@ def by_id(*offers: Offer) -> dict[str, Offer]:
 
 def only(result: tuple[Answer, ...] | Denied) -> Answer:
     assert not isinstance(result, Denied), result.why
-    (told,) = result
-    return told
+    (reported,) = result
+    return reported
 
 
 def denied(result: tuple[Answer, ...] | Denied) -> Denied:
@@ -64,9 +64,9 @@ def test_usb_devices_are_told_by_bus_and_number() -> None:
 
 def test_mates_of_the_group_come_with_a_function() -> None:
     offers = by_id(pci("0000:08:00.1", 40), pci("0000:08:00.0", 40), pci("0000:09:00.0", 41))
-    told = only(answer(VF, offers, [["0000:08:00.1"]]))
-    assert [*told.environment.values()] == ["0000:08:00.0,0000:08:00.1"]
-    assert told.nodes == ("/dev/vfio/40", "/dev/vfio/vfio")
+    reported = only(answer(VF, offers, [["0000:08:00.1"]]))
+    assert [*reported.environment.values()] == ["0000:08:00.0,0000:08:00.1"]
+    assert reported.nodes == ("/dev/vfio/40", "/dev/vfio/vfio")
 
 
 def test_each_container_is_told_only_of_its_own() -> None:
@@ -166,7 +166,7 @@ def test_answers_are_unique_and_do_not_depend_on_any_order(
     assert result == again
     assert len(result) == len(requests)
     known = by_id(*offers)
-    told: list[str] = []
+    reported: list[str] = []
     for one, request in zip(result, requests, strict=True):
         values = [value for text in one.environment.values() for value in text.split(",")]
         for asked in request:
@@ -178,10 +178,10 @@ def test_answers_are_unique_and_do_not_depend_on_any_order(
             for value in text.split(",")
         ]  # fmt: skip
         assert functions == sorted(functions)
-        told += functions
+        reported += functions
         assert [*one.nodes] == sorted({*one.nodes})
         assert bool(one.nodes) == bool(request)
-    assert len(told) == len({*told})
+    assert len(reported) == len({*reported})
 
 
 @given(st.lists(st.lists(st.text(max_size=5), max_size=3), max_size=3))

@@ -60,12 +60,12 @@ def test_sums_equal_devices(facts: Facts) -> None:
     assert sum(stock.counts.total for stock in ledger.stocks.values()) == len(there)
     for (node, resource), stock in ledger.stocks.items():
         counts = stock.counts
-        told = Counter(entry.state for entry in stock.entries())
+        reported = Counter(entry.state for entry in stock.entries())
         assert {entry.device.name for entry in stock.entries()} == {
             name for on, of, name in there if (on, of) == (node, resource)
         }
         for state in State:
-            assert getattr(counts, state) == told[state] >= 0
+            assert getattr(counts, state) == reported[state] >= 0
         assert counts.total == sum(getattr(counts, state) for state in State)
         assert ledger.free[resource].get(node, 0) == counts.free
 
@@ -92,8 +92,8 @@ def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -
             there = ledger.nodes[one.node]
             return one.node == demand.node if demand.node else not there.closed
 
-        told = [fact for fact in facts.devices if fact.owner == who]
-        enough = Counter(fact.resource for fact in told if serves(fact))
+        reported = [fact for fact in facts.devices if fact.owner == who]
+        enough = Counter(fact.resource for fact in reported if serves(fact))
         shares = Counter(share.resource for share in ledger.shares.get(who, ()) if serves(share))
         missing = Counter(
             {
@@ -108,7 +108,7 @@ def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -
             if demand.phase is not Phase.RUNNING:
                 assert shares[resource] + missing[resource] >= count
         assert all(count > 0 for count in missing.values())
-        told_names = {(fact.node, fact.resource, fact.name) for fact in told}
+        told_names = {(fact.node, fact.resource, fact.name) for fact in reported}
         for share in ledger.shares.get(who, ()):
             assert serves(share) or (share.node, share.resource, share.name) in told_names
 

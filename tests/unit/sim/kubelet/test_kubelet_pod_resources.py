@@ -44,13 +44,13 @@ async def test_every_device_of_every_pod_is_told_on_its_own(
             PodRequest(uid=uid, namespace="default", name=f"pod{uid}", containers=limits)
         )
     pods = (await asked.List(ListPodResourcesRequest())).pod_resources
-    told = [
+    reported = [
         (pod.namespace, pod.name, container.name, one.resource_name, list(one.device_ids))
         for pod in pods
         for container in pod.containers
         for one in container.devices
     ]
-    assert told == [
+    assert reported == [
         ("default", "pod1", "compute", GPU, ["a"]),
         ("default", "pod1", "compute", GPU, ["b"]),
     ]

@@ -92,8 +92,8 @@ async def reset(hardware: Hardware, step: ResetFunction, limits: Limits) -> None
     path = f"{function_home(step.function)}/reset"
     await write(hardware, step.function, path, "1", limits)
     try:
-        told = f"{reset_message(step.function)}\n"
-        await hardware.host.write_within(KERNEL_LOG, told, limits.write_seconds)
+        reported = f"{reset_message(step.function)}\n"
+        await hardware.host.write_within(KERNEL_LOG, reported, limits.write_seconds)
     except OSError as error:
         log.warning("the kernel's log does not say that %s was reset: %s", step.function, error)
 
