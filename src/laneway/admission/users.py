@@ -24,7 +24,7 @@ from laneway.core.use import Use, VmState
 from laneway.kube.kubevirt import Devices, VirtualMachine, VirtualMachineInstance
 from laneway.kube.resource import key_of
 
-__all__ = ["VmState", "Use", "users_of"]
+__all__ = ["Use", "VmState", "users_of"]
 
 _ENDED = ("Succeeded", "Failed")
 

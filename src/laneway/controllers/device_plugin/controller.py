@@ -45,7 +45,7 @@ from laneway.kube.client import Client
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.plugins import Plugins
 
-__all__ = ["Caches", "DevicePluginController", "Listener", "Say", "DeviceStatus"]
+__all__ = ["Caches", "DevicePluginController", "DeviceStatus", "Listener", "Say"]
 
 SETTLING_SECONDS = 5.0
 """A kubelet answers within much less, if it is there."""

@@ -120,9 +120,9 @@ async def _until_gone(client: Client, tell: Tell, seconds: float) -> None:
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise StillRunningError(
-            f"after {seconds:.0f} s there is still {reported}. Its webhook configurations are left. "
-            "See why with: kubectl -n harvester-system get pods -o wide; then run laneway takeover "
-            "again, or laneway takeover --back"
+            f"after {seconds:.0f} s there is still {reported}. Its webhook configurations are "
+            "left. See why with: kubectl -n harvester-system get pods -o wide; then run laneway "
+            "takeover again, or laneway takeover --back"
         ) from None
 
 
