@@ -91,5 +91,5 @@ class NetworkController(CardController[SRIOVNetworkDevice, DesiredVfs]):
         return set_vfs(desired.address, desired.count, situation, restores=desired.restores)
 
     def operation_names(self, name: str, desired: DesiredVfs) -> OperationNames:
-        why = f"SRIOVNetworkDevice {name} asks for {desired.count} virtual functions"
+        why = f"SRIOVNetworkDevice {name} requests {desired.count} virtual functions"
         return OperationNames("set-vfs", "Enabled" if desired.count else "Disabled", why)

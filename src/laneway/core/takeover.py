@@ -235,7 +235,7 @@ def _permitted(facts: TakeoverFacts) -> Iterator[Finding]:
     yield ok(
         "PermittedDevices",
         f"{count} of external plugins among KubeVirt's permitted devices; {facts.adopted} of them "
-        "stand for what is claimed and become Laneway's, which removes them with the last claim; "
+        "select claimed devices and become Laneway's, which removes them with the last claim; "
         "no entry changes now",
     )
 
@@ -244,7 +244,7 @@ def _adoptable(facts: TakeoverFacts) -> Iterator[Finding]:
     if not facts.adoptable:
         yield problem(
             "Rights",
-            "Laneway cannot read which of KubeVirt's entries stand for claimed devices",
+            "Laneway cannot read which of KubeVirt's entries select claimed devices",
             why="The takeover records them last, and would fail after every other step.",
             remedy="Run the takeover as an administrator of the cluster.",
         )

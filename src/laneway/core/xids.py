@@ -90,7 +90,7 @@ def _recovery(fault: Fault | None, xid: Xid) -> Fault | None:
         return None
     need = Need.REBOOT if number == _REBOOT else Need.RESET
     if fault is None:
-        return Fault(xid.code, "its driver asks for recovery", need)
+        return Fault(xid.code, "its driver requires recovery", need)
     return Fault(fault.code, fault.what, need)
 
 

@@ -228,8 +228,8 @@ def _exec(raw: _Exec, directory: str, where: str) -> ExecPlugin:
         raise ConfigError(f"{where}: exec has an unknown apiVersion; it must be {known}")
     if raw.interactive_mode == "Always":
         raise ConfigError(
-            f"{where}: the exec plugin wants a terminal (interactiveMode Always); "
-            "use one that works without"
+            f"{where}: the exec plugin needs a terminal (interactiveMode Always); use a plugin "
+            "that works without one"
         )
     in_path = os.sep not in raw.command
     return ExecPlugin(

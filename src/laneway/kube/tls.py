@@ -40,7 +40,7 @@ def _authorities(cluster: Cluster) -> str | None:
 
 def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     def no_passphrase() -> bytes:
-        raise ConfigError("the client key is protected by a passphrase; give one that is not")
+        raise ConfigError("the client key is protected by a passphrase; use a key without one")
 
     handle, path = tempfile.mkstemp(prefix="laneway-")
     try:

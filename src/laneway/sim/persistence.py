@@ -114,8 +114,8 @@ def _replay(host: SimulatedHost, change: Change, log_path: str) -> None:
         operation = f"writing {change.data.strip()[:60]!r} to {change.path[:200]}"
     if outcome != before:
         raise HostLogError(
-            f"{log_path}: {operation} now ends in {outcome} instead of {before}, so the simulated "
-            "host is not the one that it was: delete the file to start afresh"
+            f"{log_path}: {operation} now ends in {outcome} instead of {before}, so the state of "
+            "the simulated host cannot be restored: delete the file to start again"
         )
 
 

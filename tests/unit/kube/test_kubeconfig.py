@@ -247,7 +247,7 @@ def without(key: str) -> dict[str, Any]:
         (simple(user={"as": "admin", "token": SECRET}), "impersonation is not supported"),
         (simple(user=exec_user(command="")), "no command"),
         (simple(user=exec_user(apiVersion="v1alpha1")), "unknown apiVersion"),
-        (simple(user=exec_user(interactiveMode="Always")), "wants a terminal"),
+        (simple(user=exec_user(interactiveMode="Always")), "needs a terminal"),
         (simple(user=exec_user(args="--x")), "Expected `array`"),
     ],
 )

@@ -213,7 +213,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         if desired.enabled == self._shared(desired):
             wanted = desired.mode or "what its MigConfiguration needs"
             return OperationNames(
-                "set-gpu-mode", "ModeChanged", f"SRIOVGPUDevice {name} asks for mode {wanted}"
+                "set-gpu-mode", "ModeChanged", f"SRIOVGPUDevice {name} requests mode {wanted}"
             )
         if desired.enabled:
             return OperationNames("enable-gpu", "Enabled", f"SRIOVGPUDevice {name} is enabled")

@@ -208,7 +208,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
 
     def operation_names(self, name: str, desired: DesiredVgpu) -> OperationNames:
         if desired.enabled:
-            why = f"VGPUDevice {name} asks for {desired.profile}"
+            why = f"VGPUDevice {name} requests {desired.profile}"
             return OperationNames("configure-vgpu", "Configured", why)
         return OperationNames("remove-vgpu", "Removed", f"VGPUDevice {name} is disabled")
 

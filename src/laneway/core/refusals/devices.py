@@ -30,8 +30,8 @@ class NameMismatch(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"spec.address {quoted(self.address)} on node {quoted(self.node)} is not the device "
-            f"that the name {self.name} stands for, so this object has no effect. Delete it; the "
-            "agent creates one object for every device of its node."
+            f"of the name {self.name}, so this object has no effect. Delete it; the agent creates "
+            "one object for each device of its node."
         )
 
 

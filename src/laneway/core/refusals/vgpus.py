@@ -48,7 +48,7 @@ class ProfileExhausted(Refusal, frozen=True):
         most = f" (an empty GPU has room for {self.of})" if self.of else ""
         advice = "Disable one of its vGPUs first"
         if self.offered:
-            advice += f", or set spec.vGPUTypeName to one that fits: {listed(self.offered)}"
+            advice += f", or set spec.vGPUTypeName to a profile that fits: {listed(self.offered)}"
         return (
             f"The GPU has no room for another {self.profile}{most}: it has "
             f"{counted(self.configured)}. {advice}."
