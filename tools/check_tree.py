@@ -1,9 +1,11 @@
-"""What may not be committed: paths of one machine, and names of package registries.
+"""What may not be committed: paths of one machine, names of package registries, misplaced tests.
 
 Both tie a checkout to the place where it was written. Pins must name no index in particular, and a
-path below somebody's home folder is true nowhere else.
+path below somebody's home folder is true nowhere else. A unit test lies where the module lies that
+it is about, or nobody finds it there.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -17,6 +19,9 @@ FORBIDDEN = {
     ),
 }
 PIN_LINE = re.compile(r"#.*|[a-z0-9-]+==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?")
+UNIT, SOURCES = Path("tests/unit"), Path("src/laneway")
+NO_LAYER = {"chart"}
+"""Folders of unit tests about what is no layer of the program."""
 RECORDED = ("tests/data/",)
 """Recordings of real machines may hold what those machines held."""
 
@@ -49,9 +54,42 @@ def findings(name: str) -> list[str]:
     return found
 
 
+def own_modules(test: Path, layer: str) -> set[Path]:
+    """The folders of the modules of its layer that a test imports, or the conftest.py beside it."""
+    found = set()
+    texts = [
+        path.read_text("utf-8") for path in (test, test.parent / "conftest.py") if path.exists()
+    ]
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"laneway.{layer}"):
+            whole = SOURCES.joinpath(*(node.module or "").split(".")[1:])
+            inner = [whole / f"{alias.name}.py" for alias in node.names]
+            found |= {whole} if whole.is_dir() else {whole.parent}
+            found |= {path.parent for path in inner if path.exists()}
+            found |= {whole / alias.name for alias in node.names if (whole / alias.name).is_dir()}
+    return found
+
+
+def misplaced(name: str) -> list[str]:
+    """One line for a unit test that lies where none of the modules lies that it imports."""
+    test = Path(name)
+    if not test.name.startswith("test_") or not test.is_relative_to(UNIT):
+        return []
+    place = test.parent.relative_to(UNIT)
+    if not place.parts or place.parts[0] in NO_LAYER:
+        return []
+    folders = own_modules(test, place.parts[0])
+    if (SOURCES / place).is_dir() and (not folders or SOURCES / place in folders):
+        return []
+    where = ", ".join(sorted(str(one.relative_to(SOURCES)) for one in folders)) or "no folder"
+    return [f"{name}: not about {SOURCES / place}; its modules lie in {where}"]
+
+
 def main() -> int:
-    found = [line for name in tracked() for line in findings(name)]
-    print("\n".join(found) or "nothing committed is bound to one machine")
+    found = [line for name in tracked() for line in (*findings(name), *misplaced(name))]
+    print(
+        "\n".join(found) or "nothing is bound to one machine, and unit tests lie by their modules"
+    )
     return 1 if found else 0
 
 

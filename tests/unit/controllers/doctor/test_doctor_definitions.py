@@ -13,7 +13,7 @@ from laneway.api.crds import crds
 from laneway.controllers.doctor.definitions import compare
 from laneway.controllers.doctor.objects import Plain
 
-HARVESTER = Path(__file__).parents[2] / "data" / "crds" / "devices.harvesterhci.io.yaml"
+HARVESTER = Path(__file__).parents[3] / "data" / "crds" / "devices.harvesterhci.io.yaml"
 CLAIMS = "pcideviceclaims.devices.harvesterhci.io"
 ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
 

@@ -54,15 +54,6 @@ async def test_a_module_is_loaded_before_its_driver_is_asked(tmp_path: Path) -> 
     assert hardware.host.readlink(DRIVER).endswith("/vfio-pci")
 
 
-@pytest.mark.parametrize("name", ["vfio-pci --force-vermagic", "-r", "vfio/../x", "vfio-pci\n", ""])
-async def test_what_is_no_name_reaches_no_program(tmp_path: Path, name: str) -> None:
-    hardware = workstation(tmp_path, "loadable")
-    step = LoadModule(name)
-    with pytest.raises(OSError, match="is not the name of a kernel module"):
-        await operation_of(step).perform(hardware, step, BRIEF)
-    assert await loaded(hardware) is State.BEFORE
-
-
 async def test_what_is_loaded_is_not_loaded_again(tmp_path: Path) -> None:
     plan = await decided(workstation(tmp_path, "ready"))
     assert isinstance(plan, Plan)
