@@ -90,12 +90,12 @@ def _check(head: _Head, expected: _Head, log_path: str) -> None:
     if head.format != expected.format:
         raise HostLogError(
             f"{log_path} has format {head.format}, this version of Laneway reads format "
-            f"{expected.format}: use another data directory, or delete the file to start afresh"
+            f"{expected.format}: use another data directory, or delete the file to start again"
         )
     if head.base != expected.base:
         raise HostLogError(
             f"{log_path} belongs to another simulated host ({head.base[:40]}, not "
-            f"{expected.base[:40]}): simulate that one, or delete the file to start afresh"
+            f"{expected.base[:40]}): simulate that one, or delete the file to start again"
         )
 
 
@@ -143,7 +143,7 @@ def _decode(line: bytes, kind: type[_Line], log_path: str, number: int) -> _Line
         return msgspec.json.decode(line, type=kind)
     except msgspec.DecodeError:
         raise HostLogError(
-            f"{log_path} line {number} is damaged: restore the file, or delete it to start afresh"
+            f"{log_path} line {number} is damaged: restore the file, or delete it to start again"
         ) from None
 
 

@@ -72,7 +72,7 @@ def banned(text: str) -> str:
 
 
 LAYERS = [
-    pytest.param(name, marks=[pytest.mark.xfail] if name in UNFINISHED else [])
+    pytest.param(name, marks=[pytest.mark.xfail(strict=False)] if name in UNFINISHED else [])
     for name in sorted(one.name for one in SOURCES.iterdir() if one.is_dir())
 ]
 
@@ -89,7 +89,7 @@ def test_messages_have_no_banned_words(layer: str) -> None:
     assert found == []
 
 
-@pytest.mark.xfail  # pages are being rewritten
+@pytest.mark.xfail(strict=False)  # pages are being rewritten
 @pytest.mark.parametrize("pattern", PAGES)
 def test_pages_have_no_banned_words(pattern: str) -> None:
     found = [

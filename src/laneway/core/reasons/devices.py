@@ -77,8 +77,8 @@ REASONS = (
         _DEVICES,
         on="PCIDeviceClaim, `laneway host`",
         meaning=(
-            "Another device than the claimed one is at the address or USB port, for instance because"
-            " cards were moved."
+            "Another device than the claimed one is at the address or USB port, for instance"
+            " because cards were moved."
         ),
         remedy="Delete the claim, and claim the device you mean: `kubectl get pcidevices`.",
     ),
