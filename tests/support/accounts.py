@@ -29,7 +29,7 @@ from laneway.kube.errors import AlreadyExistsError, ApiError, NotFoundError
 
 NAMESPACE = "harvester-system"
 AGENT, MANAGER, WEBHOOK = ACCOUNTS = ("laneway-agent", "laneway-manager", "laneway-webhook")
-GIVE_BACK = "laneway-give-back"
+RELEASE = "laneway-release"
 CHART = Path(__file__).parents[2] / "charts" / "laneway"
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0

@@ -71,7 +71,7 @@ VALUES: dict[str, Object] = {
             },
         }
     },
-    "devices given back": {"uninstall": {"giveBack": True}},
+    "devices released": {"uninstall": {"release": True}},
     "more in the log": {"logLevel": "debug"},
     "of a parent": {"global": {"cattle": {"systemDefaultRegistry": "r.example"}}},
 }

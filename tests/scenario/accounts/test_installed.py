@@ -23,7 +23,7 @@ from laneway.roles.webhook import Webhook, trusted
 from support.accounts import (
     ACCOUNTS,
     AGENT,
-    GIVE_BACK,
+    RELEASE,
     MANAGER,
     NAMESPACE,
     REAL,
@@ -84,11 +84,11 @@ def forbidden(chart: Installed, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 @pytest.fixture
 async def clients(chart: Installed, dra: bool) -> AsyncIterator[dict[str, Client]]:
     """The chart's objects, and a client of each account, which has its rights by now."""
-    await chart.install({"uninstall": {"giveBack": True}, "agent": {"dra": dra}})
+    await chart.install({"uninstall": {"release": True}, "agent": {"dra": dra}})
     assert chart.left_out <= TOO_NEW
     async with contextlib.AsyncExitStack() as stack:
         found = {}
-        for name in (*ACCOUNTS, GIVE_BACK):
+        for name in (*ACCOUNTS, RELEASE):
             found[name] = await stack.enter_async_context(await chart.acting(name))
         for name, last in (
             (AGENT, "get daemonsets.apps harvester-system/any"),
@@ -96,7 +96,7 @@ async def clients(chart: Installed, dra: bool) -> AsyncIterator[dict[str, Client
             (MANAGER, "patch secrets harvester-system/laneway-webhook-tls"),
             (MANAGER, "create customresourcedefinitions.apiextensions.k8s.io"),
             (WEBHOOK, "create subjectaccessreviews.authorization.k8s.io"),
-            (GIVE_BACK, "list daemonsets.apps"),
+            (RELEASE, "list daemonsets.apps"),
         ):
             await chart.granted(found[name], right(last))
         yield found
@@ -169,7 +169,7 @@ async def test_machine_gets_its_devices_while_everybody_has_its_own_account_only
         await world.start()
         async with webhook(chart, clients[WEBHOOK], tmp_path / "tls"):
             await until(lambda: asked(chart))
-            await story(world, chart, clients[GIVE_BACK])
+            await story(world, chart, clients[RELEASE])
 
     assert not [one for one in forbidden if one.startswith("laneway-")]
     of_agents = [one for one in asked_about if one["userInfo"]["username"].endswith(AGENT)]

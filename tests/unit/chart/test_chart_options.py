@@ -290,8 +290,8 @@ def test_metrics_are_for_those_who_are_named_and_reviews_for_everybody() -> None
 
 
 def test_devices_are_given_back_before_anything_is_removed_if_that_is_desired() -> None:
-    objects = render({"uninstall": {"giveBack": True}})
-    job = find(objects, "Job", "laneway-give-back")
+    objects = render({"uninstall": {"release": True}})
+    job = find(objects, "Job", "laneway-release")
     hooks = {
         (o["kind"], o["metadata"]["annotations"]["helm.sh/hook"])
         for o in objects
