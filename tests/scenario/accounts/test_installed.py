@@ -23,10 +23,10 @@ from laneway.roles.webhook import Webhook, trusted
 from support.accounts import (
     ACCOUNTS,
     AGENT,
-    RELEASE,
     MANAGER,
     NAMESPACE,
     REAL,
+    RELEASE,
     SECONDS,
     TOO_NEW,
     WEBHOOK,
