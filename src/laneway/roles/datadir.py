@@ -15,12 +15,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubebasics.files import FolderError, naming_failures
+
 VERSION = 1
 _MARKER = "laneway.json"
-
-
-class DataDirError(Exception):
-    """The directory cannot be used; the text says why and what to do."""
 
 
 class _Marker(msgspec.Struct):
@@ -34,25 +32,8 @@ class DataDir:
     path: str
 
     @property
-    def database(self) -> str:
-        return os.path.join(self.path, "state.db")
-
-    @property
     def kubeconfig(self) -> str:
         return os.path.join(self.path, "kubeconfig")
-
-    @property
-    def pki(self) -> str:
-        return os.path.join(self.path, "pki")
-
-    @property
-    def token(self) -> str:
-        return os.path.join(self.path, "token")
-
-    @property
-    def signing_key(self) -> str:
-        """The key by which the tokens of service accounts are signed."""
-        return os.path.join(self.path, "pki", "service-accounts.key")
 
     def host_log(self, node: str) -> str:
         """The log of writes to a simulated host."""
@@ -73,7 +54,7 @@ class DataDir:
 
 @contextlib.contextmanager
 def open_data_dir(path: str) -> Iterator[DataDir]:
-    """Make or take over the directory and hold it until the block ends. Raises DataDirError."""
+    """Make or take over the directory and hold it until the block ends. Raises FolderError."""
     path = os.path.abspath(path)
     with contextlib.ExitStack() as stack:
         with naming_failures(path):
@@ -89,28 +70,12 @@ def open_data_dir(path: str) -> Iterator[DataDir]:
         yield DataDir(path)
 
 
-@contextlib.contextmanager
-def naming_failures(path: str) -> Iterator[None]:
-    """Turn what the system refuses in the block into a DataDirError that names the file.
-
-    A failed write names no file itself; `path` is then what is said.
-    """
-    try:
-        yield
-    except OSError as error:
-        # Of a rename, the target is what a person knows.
-        where = error.filename2 or error.filename or path
-        raise DataDirError(
-            f"{os.fsdecode(where)}: {error.strerror}; correct that, or choose another --data-dir"
-        ) from error
-
-
 def _check(path: str) -> None:
     names = set(os.listdir(path)) - {"lock", f"{_MARKER}.new"}
     marker = os.path.join(path, _MARKER)
     if _MARKER not in names:
         if names:
-            raise DataDirError(
+            raise FolderError(
                 f"{path} is not empty and was not made by laneway; "
                 "choose an empty or new directory with --data-dir"
             )
@@ -119,11 +84,11 @@ def _check(path: str) -> None:
         with open(marker, "rb") as file:
             version = msgspec.json.decode(file.read(), type=_Marker).version
     except msgspec.MsgspecError as error:
-        raise DataDirError(
+        raise FolderError(
             f"{marker} is damaged ({error}); restore it, or choose another --data-dir"
         ) from error
     if version != VERSION:
-        raise DataDirError(
+        raise FolderError(
             f"{path} is of data version {version}, this laneway reads version {VERSION}; "
             "use the laneway that made it, or choose another --data-dir"
         )
@@ -134,7 +99,7 @@ def _take(lock: int, path: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        raise DataDirError(
+        raise FolderError(
             f"{path} is in use by another laneway (process {holder}); "
             "stop that one, or choose another --data-dir"
         ) from None

@@ -15,20 +15,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import secrets
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from kapilite.authn import SYSTEM, Authenticator, User, keys
+from kapilite import serving
+from kapilite.authn import SYSTEM, User
 from kapilite.authn.users import MASTERS, service_account_name
-from kapilite.credentials import kubeconfig
-from kapilite.credentials.files import write_atomically
-from kapilite.credentials.pki import Pki, PkiError, ensure
-from kapilite.server import ApiServer, ListenError
+from kapilite.credentials.pki import PkiError
+from kapilite.server import ListenError
 from kapilite.storage.store import StoreError
+from kubebasics.files import FolderError
 from laneway.admission.vms import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
@@ -42,7 +39,7 @@ from laneway.kube.resource import served
 from laneway.roles.admitting import ACCOUNT, admission, unregister
 from laneway.roles.agent import Agent
 from laneway.roles.clusterapi import simulated_cluster_api
-from laneway.roles.datadir import DataDir, DataDirError, naming_failures, open_data_dir
+from laneway.roles.datadir import DataDir, open_data_dir
 from laneway.roles.health import HealthError, health_server
 from laneway.roles.hosts import NodeHost, simulated, this_machine
 from laneway.roles.install import install_crds, install_namespace
@@ -68,7 +65,6 @@ KUBEVIRT = "kubevirt"
 """What stands for KubeVirt's."""
 
 _TOKEN_BYTES = 32
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # what so many bytes become
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ class Running:
 Report = Callable[[str], None]
 
 FAILURES = (
-    DataDirError,
+    FolderError,
     DumpError,
     HealthError,
     HostLogError,
@@ -123,8 +119,9 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
     with open_data_dir(options.data_dir) as data:
         hosts = [this_machine(data)] if options.local else []
         hosts += simulated(options.simulate, data)
-        async with api_server(data, options.port, staff.users) as (server, pki):
-            report(f"API server listening on {server}")
+        async with api_server(data, options.port, staff.users) as api:
+            pki = api.credentials.pki
+            report(f"API server listening on {api.url}")
             config = load(data.kubeconfig)
             async with Client(config) as client, Client(staff.config(config, ACCOUNT)) as asking:
                 await unregister(client)
@@ -162,7 +159,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 ):
                     ready(
                         Running(
-                            server,
+                            api.url,
                             data.kubeconfig,
                             metrics,
                             hosts,
@@ -254,58 +251,18 @@ async def _agents(
         yield f"http://{LOOPBACK}:{port}/metrics"
 
 
-class Serving(NamedTuple):
-    """An API server that listens."""
-
-    url: str
-    pki: Pki
-
-
 @contextlib.asynccontextmanager
 async def api_server(
     data: DataDir, port: int, users: Mapping[str, User] | None = None
-) -> AsyncIterator[Serving]:
+) -> AsyncIterator[serving.Serving]:
     """The API server of a data directory, with its authority and keys.
 
     `users` are those beside the administrator, by their tokens.
     """
-    with naming_failures(data.path):
-        pki = ensure(data.pki, [socket.gethostname()])
-        token = _token(data)
-        signing_key = keys.ensure(data.signing_key)
-    authenticator = Authenticator({token: User("admin", (MASTERS,)), **(users or {})})
-    server = ApiServer(
-        data.database,
-        host=LOOPBACK,
-        port=port,
-        tls=pki.ssl_context(),
-        authenticator=authenticator,
-        signing_key=signing_key,
-        ca_pem=pki.ca_pem,
-    )
-    await server.start()
-    try:
-        with naming_failures(data.path):
-            kubeconfig.write(data.kubeconfig, server=server.url, ca_pem=pki.ca_pem, token=token)
-        yield Serving(server.url, pki)
-    finally:
-        await server.stop()
-
-
-def _token(data: DataDir) -> str:
-    """The administrator's token, made once. A part of one would be a weak credential."""
-    try:
-        with open(data.token, encoding="ascii", errors="replace") as file:
-            token = file.read().strip()
-    except FileNotFoundError:
-        token = secrets.token_urlsafe(_TOKEN_BYTES)
-        write_atomically(data.token, f"{token}\n".encode())
-    if not _TOKEN.fullmatch(token):
-        raise DataDirError(
-            f"{data.token} is damaged: remove it and start again; a new token is then made, "
-            "and clients need the new kubeconfig"
-        )
-    return token
+    folder = serving.Folder(data.path)
+    known = serving.credentials(folder)
+    async with serving.serving(folder, known, port=port, users=users, name="laneway") as found:
+        yield found
 
 
 async def _nodes(client: Client) -> dict[str, CoreNode]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from kapilite.credentials.files import write_atomically
+from kubebasics.files import write_atomically
 from laneway.sim.host import SimulatedHost
 from laneway.sim.processes import Holder
 

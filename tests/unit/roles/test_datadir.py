@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from laneway.roles.datadir import DataDirError, naming_failures, open_data_dir
+from kubebasics.files import FolderError
+from laneway.roles.datadir import open_data_dir
 
 HOLD = """
 import sys
@@ -25,10 +26,10 @@ def test_new_directory_is_private_and_continues(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     with open_data_dir(str(path)) as data:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-        Path(data.token).write_text("kept")
+        Path(data.kubeconfig).write_text("kept")
         Path(data.host_log("sim-a2-1")).write_text("kept")
     with open_data_dir(str(path)) as data:
-        assert Path(data.token).read_text() == "kept"
+        assert Path(data.kubeconfig).read_text() == "kept"
         assert Path(data.host_log("sim-a2-1")).read_text() == "kept"
 
 
@@ -48,7 +49,7 @@ def test_one_process_at_a_time_and_a_killed_one_holds_nothing(tmp_path: Path) ->
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with (
-            pytest.raises(DataDirError, match=rf"in use .* \(process {other.pid}\)"),
+            pytest.raises(FolderError, match=rf"in use .* \(process {other.pid}\)"),
             open_data_dir(str(tmp_path)),
         ):
             pass
@@ -81,14 +82,14 @@ def test_other_version_and_damage_are_refused_before_anything_is_written(
     tmp_path: Path, marker: str, said: str
 ) -> None:
     (tmp_path / "laneway.json").write_text(marker, errors="surrogateescape")
-    with pytest.raises(DataDirError, match=said), open_data_dir(str(tmp_path)):
+    with pytest.raises(FolderError, match=said), open_data_dir(str(tmp_path)):
         pass
     assert os.listdir(tmp_path) == ["laneway.json"]
 
 
 def test_directory_of_others_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "cat.jpg").touch()
-    with pytest.raises(DataDirError, match="not made by laneway"), open_data_dir(str(tmp_path)):
+    with pytest.raises(FolderError, match="not made by laneway"), open_data_dir(str(tmp_path)):
         pass
     assert os.listdir(tmp_path) == ["cat.jpg"]
 
@@ -104,7 +105,7 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path, obstacle: str) -> None:
     else:
         kept.unlink()
         kept.mkdir()
-    with pytest.raises(DataDirError) as caught, open_data_dir(str(tmp_path / "data")):
+    with pytest.raises(FolderError) as caught, open_data_dir(str(tmp_path / "data")):
         pass
     assert str(caught.value).startswith(f"{kept}: ")
 
@@ -112,16 +113,6 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path, obstacle: str) -> None:
 def test_dangling_link_is_no_directory(tmp_path: Path) -> None:
     link = tmp_path / "data"
     link.symlink_to(tmp_path / "unmounted")
-    with pytest.raises(DataDirError, match="Not a directory"), open_data_dir(str(link)):
+    with pytest.raises(FolderError, match="Not a directory"), open_data_dir(str(link)):
         pass
     assert not (tmp_path / "unmounted").exists()
-
-
-def test_failure_says_the_file_that_a_person_knows(tmp_path: Path) -> None:
-    source, target = tmp_path / ".token.x7f3", tmp_path / "token"
-    source.touch()
-    target.mkdir()
-    with pytest.raises(DataDirError, match="token: Is a directory"), naming_failures("data"):
-        os.replace(source, target)
-    with pytest.raises(DataDirError, match="data: No space"), naming_failures("data"):
-        raise OSError(28, "No space left on device")

@@ -1,1 +1,1 @@
-"""The embedded API server: a Kubernetes API surface in front of one SQLite file."""
+"""A Kubernetes API server on SQLite: its API in front of one file, or of memory alone."""

@@ -1,4 +1,4 @@
-"""The embedded API server as one thing to start and to stop.
+"""An API server as one thing to start and to stop.
 
 It runs in the caller's event loop, on its own port: whoever uses it, also in the same process,
 does so over HTTP(S) like everybody else. Only one thing does it change for the whole process: the
@@ -26,6 +26,7 @@ from kapilite.endpoints.actions import Actions
 from kapilite.endpoints.handlers import Services
 from kapilite.endpoints.writing import Writing
 from kapilite.registry import Registry
+from kapilite.storage.database import MEMORY
 from kapilite.storage.events import Key
 from kapilite.storage.store import HISTORY, Store
 from kapilite.storage.upkeep import Upkeep
@@ -59,8 +60,9 @@ class ApiServer:
 
     def __init__(
         self,
-        path: str,
+        path: str = MEMORY,
         *,
+        contents: bytes = b"",
         host: str = "127.0.0.1",
         port: int = 0,
         tls: ssl.SSLContext | None = None,
@@ -69,7 +71,9 @@ class ApiServer:
         ca_pem: bytes = b"",
         history: int = HISTORY,
     ) -> None:
-        """Without an authenticator everybody may do everything.
+        """On the store in a file, or in memory, which may begin with the `contents` of another.
+
+        Without an authenticator everybody may do everything.
 
         The signing key is that of the tokens of service accounts; one that is made for this run is
         lost with it. `ca_pem` is the authority by which clients know this server.
@@ -78,6 +82,7 @@ class ApiServer:
         self.port = port
         """The port asked for; once started, the one it listens on."""
         self._path = path
+        self._contents = contents
         self._tls = tls
         self._authenticator = authenticator
         self._signing_key = signing_key or keys.generate()
@@ -94,13 +99,19 @@ class ApiServer:
 
     async def start(self) -> None:
         """Open the store and listen. Raises StoreError or ListenError."""
-        self._store = store = Store(self._path, history=self._history)
+        self._store = store = Store(self._path, contents=self._contents, history=self._history)
         try:
             application = await self._application(store)
             await self._listen(application)
         except BaseException:
             await self.stop()
             raise
+
+    def contents(self) -> bytes:
+        """All objects and their history, for another server to begin with. It must run."""
+        if self._store is None:
+            raise RuntimeError("the server does not run")
+        return self._store.contents()
 
     async def stop(self) -> None:
         """End watches, let requests finish, close the store."""

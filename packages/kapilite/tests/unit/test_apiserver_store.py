@@ -83,7 +83,7 @@ def test_another_programs_database_is_refused(path: str) -> None:
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE t(x)")
     other.close()
-    with pytest.raises(StoreError, match="not a store of Laneway"):
+    with pytest.raises(StoreError, match="not a store of kapilite"):
         Store(path)
 
 
@@ -92,7 +92,7 @@ def test_another_format_is_refused(path: str) -> None:
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version=99")
     other.close()
-    with pytest.raises(StoreError, match="format 99, this version of Laneway reads format 2"):
+    with pytest.raises(StoreError, match="format 99, this version of kapilite reads format 2"):
         Store(path)
 
 

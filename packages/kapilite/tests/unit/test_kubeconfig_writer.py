@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kapilite.credentials import kubeconfig
-from kapilite.credentials.files import write_atomically
+from kubebasics.files import write_atomically
 
 
 def test_a_token_is_written_with_server_and_authority(tmp_path: Path) -> None:
@@ -19,15 +19,15 @@ def test_a_token_is_written_with_server_and_authority(tmp_path: Path) -> None:
     kubeconfig.write(str(path), server="https://127.0.0.1:6443", ca_pem=b"CA", token="t: #1")
     config = yaml.safe_load(path.read_bytes())
     assert config["kind"] == "Config"
-    assert config["current-context"] == "laneway"
+    assert config["current-context"] == "kapilite"
     (context,) = config["contexts"]
-    assert context == {"name": "laneway", "context": {"cluster": "laneway", "user": "laneway"}}
+    assert context == {"name": "kapilite", "context": {"cluster": "kapilite", "user": "kapilite"}}
     (cluster,) = config["clusters"]
     assert cluster["cluster"] == {
         "server": "https://127.0.0.1:6443",
         "certificate-authority-data": base64.b64encode(b"CA").decode(),
     }
-    assert config["users"] == [{"name": "laneway", "user": {"token": "t: #1"}}]
+    assert config["users"] == [{"name": "kapilite", "user": {"token": "t: #1"}}]
 
 
 def test_only_the_owner_can_read_it_whatever_was_there_before(tmp_path: Path) -> None:

@@ -167,4 +167,4 @@ def test_a_struct_is_described_once_and_in_its_own_words() -> None:
     own = schemas["io.k8s.api.apps.v1.DeploymentStrategy"]
     assert own.get("description") != strategy["description"]
     assert own["properties"]["type"]["enum"] == ["Recreate", "RollingUpdate"]
-    assert "x-laneway" not in str(schemas)
+    assert "x-kapilite" not in str(schemas)

@@ -17,8 +17,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kapilite.credentials.files import write_atomically
 from kapilite.credentials.pki import PkiError
+from kubebasics.files import write_atomically
 
 ALGORITHM = "ES256"
 _COORDINATE = 32  # bytes, of the curve P-256

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-STRUCT = "x-laneway-struct"
-REQUIRED = "x-laneway-required"
-VALUES = "x-laneway-values"
-FORMAT = "x-laneway-format"
+STRUCT = "x-kapilite-struct"
+REQUIRED = "x-kapilite-required"
+VALUES = "x-kapilite-values"
+FORMAT = "x-kapilite-format"
 
 _SCALARS: dict[str, Schema] = {
     "string": {"type": "string"},

@@ -1,4 +1,4 @@
-"""What `kubectl explain` says about the built-in kinds, in Laneway's own words."""
+"""What `kubectl explain` says about the built-in kinds, in words of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificates of the embedded API server: made once, kept, and renewed in time.
+"""The certificates of an API server: made once, kept, and renewed in time.
 
 A directory holds one certificate authority and the server's certificate. `ensure` may be called at
 every start: it reuses what is there, issues a new server certificate where the old one is about to
@@ -22,9 +22,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kapilite.credentials.files import write_atomically
 from kubebasics import certificates
 from kubebasics.certificates import Key, key_pem, new_key, pem, subject
+from kubebasics.files import write_atomically
 
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
@@ -106,7 +106,7 @@ def ensure(directory: str, host_names: Sequence[str] = (), *, now: datetime | No
         certificate = certificates.issued(
             pki.ca,
             pki.ca_key,
-            subject("laneway-apiserver"),
+            subject("kapilite"),
             key,
             usage=certificates.SERVER,
             names=names,
@@ -127,7 +127,7 @@ def _authority(directory: str, now: datetime) -> Pki:
     key_path = os.path.join(directory, "ca.key")
     if not os.path.exists(cert_path):
         key = new_key()
-        certificate = certificates.authority(subject("laneway-ca"), key, now, CA_LIFE)
+        certificate = certificates.authority(subject("kapilite-ca"), key, now, CA_LIFE)
         write_atomically(key_path, key_pem(key))
         write_atomically(cert_path, pem(certificate), 0o644)
     certificate, key = _pair(cert_path, key_path, _REMEDY)

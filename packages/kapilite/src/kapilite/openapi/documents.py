@@ -22,7 +22,7 @@ from kapilite.openapi import meta, structs
 
 Json = dict[str, Any]
 
-_INFO = {"title": "Laneway", "version": "v1"}
+_INFO = {"title": "Kubernetes", "version": "v1"}
 _BODIES = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",

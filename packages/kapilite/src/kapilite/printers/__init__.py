@@ -2,7 +2,7 @@
 
 The texts are those that a cluster prints, because people know them by sight: a node without a
 Ready condition is `Unknown`, not blank. Every printer is total: objects that were stored by an
-older Laneway, or in another shape, leave a cell empty and never break a table.
+older version, or in another shape, leave a cell empty and never break a table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The SQLite file: how it is laid out, opened, locked and brought up to date.
 
+In its place may stand a database in memory (`MEMORY`), which is gone when it is closed.
+
 What is committed survives `kill -9` of the process: the write-ahead log is handed to the operating
 system before a commit returns (`synchronous=NORMAL`; only a power cut can take the last commits,
 never the file's consistency). Only one process may open the file: SQLite's exclusive lock says
@@ -13,6 +15,8 @@ from __future__ import annotations
 import os
 import sqlite3
 
+MEMORY = ":memory:"
+"""The path that is no file."""
 FORMAT = 2
 APPLICATION_ID = 0x4C4E5759
 LOG_LIMIT = 16 * 1024 * 1024
@@ -74,13 +78,19 @@ class StoreError(Exception):
     """The file cannot be used; the text says why and what to do."""
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """The open file, locked and in the present format. Raises StoreError."""
+def connect(path: str, contents: bytes = b"") -> sqlite3.Connection:
+    """The open file, locked and in the present format. Raises StoreError.
+
+    `contents` are what a database in memory begins with.
+    """
     advice = "choose another data directory, or move the file away to start afresh"
     try:
-        # Secrets lie in it: nobody else may read it, also not before SQLite has it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        if path != MEMORY:
+            # Secrets lie in it: nobody else may read it, also not before SQLite has it.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(path, isolation_level=None, timeout=1)
+        if contents:
+            db.deserialize(contents)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error
     try:
@@ -105,19 +115,19 @@ def _prepare(db: sqlite3.Connection, path: str, advice: str) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == 0:
         # Read before anything is written: a foreign file is left as it is.
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreError(f"{path} is not a store of Laneway: {advice}")
+            raise StoreError(f"{path} is not a store of kapilite: {advice}")
         db.execute("PRAGMA journal_mode=WAL")
         db.executescript(
             f"BEGIN IMMEDIATE; {_TABLES} {_INDEXES} INSERT INTO mark VALUES(1, 0, 0);"
             f" PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT}; COMMIT"
         )
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise StoreError(f"{path} is not a store of Laneway: {advice}")
+        raise StoreError(f"{path} is not a store of kapilite: {advice}")
     _migrate(db)
     found = db.execute("PRAGMA user_version").fetchone()[0]
     if found != FORMAT:
         raise StoreError(
-            f"{path} is in format {found}, this version of Laneway reads format {FORMAT}: "
+            f"{path} is in format {found}, this version of kapilite reads format {FORMAT}: "
             f"use the version that wrote it, or {advice}"
         )
     db.execute("PRAGMA journal_mode=WAL")

@@ -113,6 +113,7 @@ class Store:
         self,
         path: str,
         *,
+        contents: bytes = b"",
         history: int = HISTORY,
         history_bytes: int = HISTORY_BYTES,
         history_seconds: int = HISTORY_SECONDS,
@@ -123,7 +124,7 @@ class Store:
         self._history = history
         self._history_bytes = history_bytes
         self._history_seconds = history_seconds
-        self._db = database.connect(path)
+        self._db = database.connect(path, contents)
         self._oldest: int
         self._total: int
         self._oldest, at, self._total = self._db.execute("SELECT * FROM mark").fetchone()
@@ -150,6 +151,10 @@ class Store:
     def oldest(self) -> int:
         """The resourceVersion after which every change is known."""
         return self._oldest
+
+    def contents(self) -> bytes:
+        """All that is stored now, for another store in memory to begin with."""
+        return self._db.serialize()
 
     def close(self) -> None:
         self.closed = True

@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     dry_run: bool = False
     field_validation: str = "Warn"
-    manager: str = "laneway"
+    manager: str = "kapilite"
     """Who owns the fields that are written: `fieldManager`, or the first word of the user agent."""
     force: bool = False
     """Of an apply: take over fields that others own."""
