@@ -31,7 +31,7 @@ from support.report import arguments, header, ms, table
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
 from laneway.core.layout.plan import DesiredGpu, plan_layout
-from laneway.core.passthrough import bind
+from laneway.core.passthrough.binding import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.programs import NVIDIA_SMI, Completed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.passthrough import bind
+from laneway.core.passthrough.binding import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan
 from laneway.host.hardware import Hardware

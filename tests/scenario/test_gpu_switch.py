@@ -10,7 +10,7 @@ import pytest
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
 from laneway.core.pci import PciAddress
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.host.scan import scan
 from laneway.kube.resource import served
 from support.examples import first

@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-from laneway.core import passthrough, sriov, usb_claims
+from laneway.core.claims import usb_access
 from laneway.core.decision import Decision
 from laneway.core.inventory import Inventory
 from laneway.core.layout.plan import DesiredGpu, plan_layout
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     Plan,
@@ -29,6 +30,7 @@ from laneway.core.refusals import (
 )
 from laneway.core.release import device as release
 from laneway.core.situation import Situation
+from laneway.core.sriov import vfs as sriov
 from laneway.core.vgpu.catalogue import profiles_of
 from laneway.core.vgpu.profiles import profile
 from laneway.core.words import describe
@@ -147,7 +149,7 @@ def desired_of(turn: Turn, inventory: Inventory) -> DesiredState:
     if turn.desired == "usb" or (turn.desired == "release" and turn.detail % 9 == 0):
         ports = [*(device.port for device in inventory.usb), "9-9"]
         port = ports[turn.device % len(ports)]
-        operation_names = usb_claims.claim if turn.desired == "usb" else release.release
+        operation_names = usb_access.claim if turn.desired == "usb" else release.release
         return DesiredState(
             f"{turn.desired} {port}", lambda seen: operation_names(port, seen), ports=(port,)
         )
@@ -167,7 +169,7 @@ def desired_of(turn: Turn, inventory: Inventory) -> DesiredState:
         )
     if turn.desired == "passthrough":
         return DesiredState(
-            f"passthrough {address}", lambda seen: passthrough.bind(address, seen), (address,)
+            f"passthrough {address}", lambda seen: binding.bind(address, seen), (address,)
         )
     return DesiredState(
         f"release {address}", lambda seen: release.release(address, seen), (address,)

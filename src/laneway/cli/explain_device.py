@@ -9,17 +9,17 @@ from laneway.cli.labels import natural
 from laneway.cli.page import Page, Section, fact
 from laneway.core import ids, names
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
-from laneway.core.pci import Bar, Link, PciAddress, PciFunction
-from laneway.core.usability import (
+from laneway.core.passthrough.iommu_group import other_group_members
+from laneway.core.passthrough.usability import (
     Effect,
     Reason,
     judge,
     judge_usb,
-    other_group_members,
     remedy,
     text,
     usable,
 )
+from laneway.core.pci import Bar, Link, PciAddress, PciFunction
 
 _PER_ROW = 4
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

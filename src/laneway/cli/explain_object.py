@@ -16,7 +16,7 @@ from laneway.cli.cluster import Found
 from laneway.cli.labels import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
-from laneway.core.usability import Reason, ReasonKind, remedy
+from laneway.core.passthrough.usability import Reason, ReasonKind, remedy
 from laneway.core.workload import Workload
 
 Json = Mapping[str, Any]

@@ -17,7 +17,7 @@ from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.errors import one_line
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import DeviceHeld, GpuClaimed, ModeWithoutVfs, VgpusEnabled
-from laneway.core.sriov import configured_words
+from laneway.core.sriov.vfs import configured_words
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 

@@ -16,17 +16,17 @@ from laneway.cli import labels
 from laneway.cli.table import Row, Section
 from laneway.core import names
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.usability import (
+from laneway.core.passthrough.iommu_group import system_bridge
+from laneway.core.passthrough.usability import (
     USB_HUB_CLASS,
     Reason,
     ReasonKind,
     judge_all,
     judge_usb,
     short,
-    system_bridge,
     usable,
 )
+from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.vgpu.spelling import short_name
 
 COLUMNS = ("ADDRESS", "DEVICE", "DRIVER", "IOMMU", "NUMA", "CAN BE GIVEN TO A VM")

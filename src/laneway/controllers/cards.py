@@ -15,13 +15,13 @@ from laneway.api import SRIOVGPUDevice, SRIOVNetworkDevice
 from laneway.controllers.acting import ActingController, Context, OperationNames, RetryFingerprint
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
-from laneway.core.desired_vfs import DesiredVfs, facts, judge
 from laneway.core.gpu.desired import DesiredMode
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import NameMismatch, Refusal
 from laneway.core.situation import Situation
-from laneway.core.sriov import set_vfs
+from laneway.core.sriov.desired import DesiredVfs, facts, judge
+from laneway.core.sriov.vfs import set_vfs
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry

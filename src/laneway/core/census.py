@@ -13,8 +13,8 @@ from typing import Literal, get_args
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciFunction
-from laneway.core.usability import VFIO_DRIVER
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.catalogue import profile_named
 

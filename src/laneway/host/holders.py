@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from laneway.core.cgroup import container_of
+from laneway.core.kernel.cgroup import container_of
 from laneway.core.pci import PciAddress
 from laneway.core.situation import Holder
 from laneway.core.workload import Workload, process_words

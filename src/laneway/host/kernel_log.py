@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from laneway.core.kernel_log import CAUGHT_UP, parse_record
+from laneway.core.kernel.log import CAUGHT_UP, parse_record
 from laneway.host.port import KernelLogUnavailableError
 
 _RECORD = 16 * 1024

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 import msgspec
 
 from laneway.core.inventory import DeviceError, NetworkInterface
+from laneway.core.passthrough.usability import SERVES_NETWORK
 from laneway.core.pci import PciFunction
-from laneway.core.usability import SERVES_NETWORK
 from laneway.host import procfs
 from laneway.host.attributes import clean, describe, listing
 from laneway.host.critical import Need

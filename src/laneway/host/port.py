@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from laneway.core.inventory import InterfaceAddress
+from laneway.core.kernel.uevent import Uevent
 from laneway.core.programs import CommandMissingError, Completed
-from laneway.core.uevent import Uevent
 
 __all__ = [
     "CommandMissingError",

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
 from laneway.core.inventory import InterfaceAddress
-from laneway.core.uevent import Uevent
+from laneway.core.kernel.uevent import Uevent
 from laneway.host.addresses import node_addresses
 from laneway.host.kernel_log import kernel_log
 from laneway.host.uevents import kernel_uevents

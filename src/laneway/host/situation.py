@@ -14,11 +14,11 @@ import msgspec
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import NVIDIA, PciAddress
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA_DRIVER
-from laneway.core.usability import VFIO_DRIVER
+from laneway.core.sriov.vfs import NVIDIA_DRIVER
 from laneway.host import console, modules
 from laneway.host.attributes import describe
 from laneway.host.hardware import Hardware

@@ -18,7 +18,7 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 
-from laneway.core.uevent import OVERFLOW, Uevent, parse_uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent, parse_uevent
 from laneway.host.port import UeventsUnavailableError
 
 _NETLINK_KOBJECT_UEVENT = 15

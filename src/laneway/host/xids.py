@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from laneway.core.kernel.xids import Xid
 from laneway.core.pci import PciAddress
-from laneway.core.xids import Xid
 
 KERNEL_LOG = "/dev/kmsg"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from laneway.core.uevent import Uevent
+from laneway.core.kernel.uevent import Uevent
 from laneway.sim.dump import Block
 from laneway.sim.load import change, install, kernel_properties, uninstall
 from laneway.sim.tree import Tree

@@ -17,8 +17,8 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 from laneway.core.inventory import InterfaceAddress
+from laneway.core.kernel.uevent import Uevent
 from laneway.core.programs import CommandMissingError
-from laneway.core.uevent import Uevent
 from laneway.sim.changes import Change
 from laneway.sim.console import Consoles
 from laneway.sim.devices import Devices

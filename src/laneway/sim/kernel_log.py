@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
-from laneway.core.kernel_log import CAUGHT_UP
+from laneway.core.kernel.log import CAUGHT_UP
 
 
 class KernelLog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent
 
 _MAX_PENDING = 10_000
 """More are lost, and that some were is told, as the kernel does."""

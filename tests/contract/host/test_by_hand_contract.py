@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from laneway.core import passthrough
 from laneway.core.decision import Decision
+from laneway.core.passthrough import binding
 from laneway.core.plan import Plan
 from laneway.core.situation import Situation
-from laneway.core.sriov import set_vfs
+from laneway.core.sriov.vfs import set_vfs
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.situation import observe
@@ -55,7 +55,7 @@ def planned(nvme: Any, tmp_path: Path) -> Planned:
 
 async def test_a_device_that_got_another_driver_keeps_it(planned: Planned) -> None:
     device = planned.device
-    plan = passthrough.bind(device.address, await planned.look())
+    plan = binding.bind(device.address, await planned.look())
     device.bind("vfio-pci")
     holder = device.machine.hold(device.group_node(), str(device.address))
 
@@ -94,7 +94,7 @@ async def test_vfs_that_somebody_took_away_already_are_no_obstacle(planned: Plan
 
 async def test_a_device_that_somebody_removed_is_told_as_gone(planned: Planned) -> None:
     device = planned.device
-    plan = passthrough.bind(device.address, await planned.look())
+    plan = binding.bind(device.address, await planned.look())
     device.host.write(device.path("remove"), "1")
     try:
         words = await planned.fails(plan)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from laneway.core import passthrough
 from laneway.core.decision import Decision
 from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     CreateMdev,
@@ -36,7 +36,7 @@ from laneway.core.plan import (
 )
 from laneway.core.refusals import DeviceHeld
 from laneway.core.situation import Situation
-from laneway.core.sriov import set_vfs
+from laneway.core.sriov.vfs import set_vfs
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.operations.operation import Limits
@@ -159,11 +159,11 @@ def failing(desired: DesiredState) -> Callable[[Situation], tuple[Step, ...]]:
 
 
 def bound(situation: Situation) -> Decision:
-    return passthrough.bind(GROUP, situation)
+    return binding.bind(GROUP, situation)
 
 
 def released(situation: Situation) -> Decision:
-    return passthrough.release(GROUP, situation)
+    return binding.release(GROUP, situation)
 
 
 def vfs(count: int, *, passthrough: bool = True) -> DesiredState:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.kernel_log import CAUGHT_UP
+from laneway.core.kernel.log import CAUGHT_UP
 from laneway.core.plan import Plan, ResetFunction
 from laneway.host.plans.execute import execute
 from laneway.host.port import Host

@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol
 
 import pytest
 
-from laneway.core import passthrough
+from laneway.core.passthrough import binding
+from laneway.core.passthrough.usability import SERVES_NETWORK
 from laneway.core.plan import Plan
-from laneway.core.usability import SERVES_NETWORK
 from laneway.host.hardware import Hardware
 from laneway.host.scan import scan
 from laneway.host.situation import observe
@@ -93,7 +93,7 @@ class Nic:
 
     async def bound(self) -> Any:
         """What is said to giving the card to a virtual machine."""
-        return passthrough.bind(self.address, await observe(self.node, "node", [self.address]))
+        return binding.bind(self.address, await observe(self.node, "node", [self.address]))
 
 
 @pytest.fixture

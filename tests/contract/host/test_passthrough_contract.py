@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.passthrough import bind, release
+from laneway.core.passthrough.binding import bind, release
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import DriverReserved

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from laneway.core import passthrough
 from laneway.core.decision import Decision
 from laneway.core.layout.plan import DesiredGpu, plan_layout
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, SwitchGpuVfs
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
-from laneway.core.sriov import set_vfs, switch_gpu
+from laneway.core.sriov.vfs import set_vfs, switch_gpu
 from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, decide
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
@@ -109,11 +109,11 @@ async def test_vfs_on_vfio_pci_go_with_all_others_and_nothing_of_them_is_remembe
 ) -> None:
     await card.have(3)
     for vf in card.vfs():
-        await card.carry_out(passthrough.bind(vf, await card.look()))
+        await card.carry_out(binding.bind(vf, await card.look()))
     assert card.drivers() == ["vfio-pci"] * 3
     await card.have(4)
     assert card.drivers() == [""] * 4
-    await card.carry_out(passthrough.bind(card.vfs()[3], await card.look()))
+    await card.carry_out(binding.bind(card.vfs()[3], await card.look()))
     await card.have(0)
     assert card.hardware.state.originals == {}
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core import usb_claims
+from laneway.core.claims import usb_access
+from laneway.core.claims.usb_access import QEMU, claim
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
+from laneway.core.passthrough.usability import judge_usb, usable
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import DeviceHeld, DeviceNotFound
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
-from laneway.core.usability import judge_usb, usable
-from laneway.core.usb_claims import QEMU, claim
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
 from laneway.host.scan import scan
@@ -73,7 +73,7 @@ async def test_qemu_gets_the_device_and_its_owner_gets_it_back(plugged: Plugged)
     # What it belonged to is remembered by the node, not by this process.
     await plugged.carry_out(release(plugged.device.port, await plugged.look()))
     assert plugged.owner() == before
-    assert usb_claims.release(plugged.device.port, await plugged.look()) == Satisfied()
+    assert usb_access.release(plugged.device.port, await plugged.look()) == Satisfied()
     assert plugged.hardware.state.usb_originals == {}
 
 
@@ -85,7 +85,7 @@ async def test_a_device_in_use_is_neither_taken_nor_given_back(plugged: Plugged)
     holder.release()
     await plugged.carry_out(claim(plugged.device, await plugged.look()))
     plugged.machine.hold(plugged.device.device_path)
-    [refusal] = refusals(usb_claims.release(plugged.device.port, await plugged.look()))
+    [refusal] = refusals(usb_access.release(plugged.device.port, await plugged.look()))
     assert isinstance(refusal, DeviceHeld)
     assert plugged.owner() == QEMU
 

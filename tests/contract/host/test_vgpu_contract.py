@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from laneway.core.decision import refusals_of
+from laneway.core.kernel.uevent import Uevent
 from laneway.core.plan import Plan, Satisfied, undo
 from laneway.core.programs import NVIDIA_SMI
 from laneway.core.refusals import ProfileExhausted, ProfileNotListed
-from laneway.core.uevent import Uevent
 from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, decide, mdev_uuid
 from laneway.host.plans.execute import StepError, execute
 from support.plans import hardware_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim
-from laneway.core import passthrough
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan
 from laneway.host.plans.execute import execute
@@ -35,7 +35,7 @@ def group(host: Any, address: str) -> str:
 async def by_hand(agent: Any, address: str) -> None:
     """Somebody gives a device to vfio-pci with the command on the node."""
     function, hardware = PciAddress.parse(address), agent._hardware
-    plan = passthrough.bind(function, await observe(hardware, "node1", (function,)))
+    plan = binding.bind(function, await observe(hardware, "node1", (function,)))
     assert isinstance(plan, Plan)
     await execute(hardware, plan, actor="kim", reason="a test")
 

@@ -10,7 +10,7 @@ import pytest
 
 from laneway.api import USBDevice, USBDeviceClaim, find_condition
 from laneway.core import keys
-from laneway.core.usb_claims import QEMU
+from laneway.core.claims.usb_access import QEMU
 from laneway.kube.resource import served
 
 STICK = "node1-0781-5583-001004"

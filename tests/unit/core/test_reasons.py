@@ -11,9 +11,9 @@ from pathlib import Path
 
 import laneway
 from laneway.core.certificates.rotation import Step
+from laneway.core.passthrough.usability import ReasonKind
 from laneway.core.reasons import REASONS
 from laneway.core.refusals import Refusal, reason_of
-from laneway.core.usability import ReasonKind
 
 SOURCE = Path(laneway.__file__).parent
 LISTED = {one.reason for one in REASONS}

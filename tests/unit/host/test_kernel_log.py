@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.kernel_log import CAUGHT_UP
+from laneway.core.kernel.log import CAUGHT_UP
 from laneway.host import kernel_log
 from laneway.host.port import KernelLogUnavailableError
 from laneway.host.real import RealHost

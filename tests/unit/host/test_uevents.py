@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent
 from laneway.host import uevents
 from laneway.host.port import UeventsUnavailableError
 from laneway.host.real import RealHost

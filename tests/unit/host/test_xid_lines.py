@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.kernel.xids import Xid
 from laneway.core.pci import PciAddress
-from laneway.core.xids import Xid
 from laneway.host.xids import parse_reset, parse_xid, reset_message
 
 CARD = PciAddress.parse("0000:08:00.0")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.core.uevent import Uevent
+from laneway.core.kernel.uevent import Uevent
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 

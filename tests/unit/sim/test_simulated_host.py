@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent
 from laneway.sim import listener
 from laneway.sim.dump import Block
 from laneway.sim.host import SimulatedHost

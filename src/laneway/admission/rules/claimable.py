@@ -14,6 +14,8 @@ from laneway.admission.rules.common import Findings, pci_name
 from laneway.admission.world import GROUP, NODE, PARENT, World
 from laneway.api import PCIDevice, find_condition
 from laneway.core import keys
+from laneway.core.passthrough.iommu_group import system_bridge
+from laneway.core.passthrough.usability import Reason, ReasonKind, remedy
 from laneway.core.phrases import few
 from laneway.core.refusals import (
     CriticalToNode,
@@ -24,7 +26,6 @@ from laneway.core.refusals import (
     NotClaimable,
     UsbDevicesClaimed,
 )
-from laneway.core.usability import Reason, ReasonKind, remedy, system_bridge
 
 _GROUP_REASONS = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
 

@@ -32,7 +32,7 @@ from laneway.core.refusals import (
     TooFewVfs,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA_DRIVER
+from laneway.core.sriov.vfs import NVIDIA_DRIVER
 from laneway.core.vgpu.profiles import profile
 from laneway.core.vgpu.spelling import named
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from laneway.admission.vms.devices import Found, find, named
 from laneway.admission.world import GROUP, World
-from laneway.core.usability import system_bridge
+from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.kube.kubevirt import DeviceRequest
 
 

@@ -18,12 +18,12 @@ from laneway.cli import interrupts, steps
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.host.hardware import ACTOR, locked
 from laneway.core.decision import Decision
-from laneway.core.desired_vfs import incomplete
 from laneway.core.layout.plan import MOST_STAGES
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
+from laneway.core.sriov.desired import incomplete
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute

@@ -16,12 +16,14 @@ from laneway.cli.host import wishes
 from laneway.cli.host.carry_out import DesiredState, carry_out, show, until_interrupted
 from laneway.cli.host.hardware import locked, opened
 from laneway.cli.source import MODELS
-from laneway.core import passthrough, sriov, usb_claims
+from laneway.core.claims import usb_access
 from laneway.core.decision import Decision
 from laneway.core.layout import plan
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
 from laneway.core.release import device as release
 from laneway.core.situation import Situation
+from laneway.core.sriov import vfs as sriov
 from laneway.host.plans.state import STATE_FOLDER
 
 _Command = Callable[..., Any]
@@ -153,7 +155,7 @@ Examples:
     ) -> None:
         """Give a PCI device to vfio-pci, with the rest of its IOMMU group."""
         desired = DesiredState(
-            f"passthrough {address}", lambda seen: passthrough.bind(address, seen), (address,)
+            f"passthrough {address}", lambda seen: binding.bind(address, seen), (address,)
         )
         fulfil(desired, simulate, state_dir, dry_run)
 
@@ -192,7 +194,7 @@ Examples:
     ) -> None:
         """Let virtual machines open a USB device."""
         desired = DesiredState(
-            f"usb {port}", lambda seen: usb_claims.claim(port, seen), ports=(port,)
+            f"usb {port}", lambda seen: usb_access.claim(port, seen), ports=(port,)
         )
         fulfil(desired, simulate, state_dir, dry_run)
 

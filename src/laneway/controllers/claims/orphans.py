@@ -13,14 +13,16 @@ from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers import acting
 from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.device_plugin.controller import DevicePluginController
-from laneway.core import names, passthrough
+from laneway.core import names
 from laneway.core.claims.orphans import Orphans, orphans
+from laneway.core.claims.usb_access import release
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough import binding
+from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
-from laneway.core.usb_claims import release
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -142,11 +144,11 @@ class OrphanKeeper:
         orphaned = self._orphans(situation.inventory, hardware.state.claimed).ours
         if function is None or device not in orphaned:
             return Satisfied()  # It went, or somebody has claimed it meanwhile.
-        for member in passthrough.group_members(function, situation):
+        for member in group_members(function, situation.inventory):
             name = names.pci_object_name(self.node, member.address)
             if who := await self._device_plugin.withdrawn("PCIDevice", name):
                 return who
-        return passthrough.release(device, situation)
+        return binding.release(device, situation)
 
     def _forget(self, devices: list[str]) -> None:
         state = self._context.hardware.state

@@ -36,10 +36,10 @@ from laneway.core.claims.pci import (
     places,
 )
 from laneway.core.decision import Decision
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import DeviceNeeded, Refusal, UsbDevicesClaimed, reason_of
-from laneway.core.usability import VFIO_DRIVER
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
 from laneway.kube.client import Client

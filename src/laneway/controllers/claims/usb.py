@@ -19,14 +19,14 @@ from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.devices.usb import Seats, seats
 from laneway.core import keys
 from laneway.core.claims.pci import Judgement
+from laneway.core.claims.usb_access import claim, release
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
+from laneway.core.passthrough.usability import judge_usb
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
-from laneway.core.usability import judge_usb
-from laneway.core.usb_claims import claim, release
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
 from laneway.host.usb import read_owners

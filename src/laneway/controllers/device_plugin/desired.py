@@ -17,10 +17,10 @@ from laneway.api import (
 )
 from laneway.controllers.devices.family import named_otherwise
 from laneway.core import keys
+from laneway.core.claims.usb_access import QEMU
 from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
-from laneway.core.usb_claims import QEMU
 from laneway.host.port import Host
 from laneway.host.usb import read_owners
 from laneway.kube.informer import Informer

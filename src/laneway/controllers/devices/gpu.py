@@ -26,7 +26,7 @@ from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuClaimed
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.profiles import profiles_on
 

@@ -48,7 +48,7 @@ from laneway.core.refusals import (
     VfNotFound,
     reason_of,
 )
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.spelling import in_full
 from laneway.core.words import describe
 

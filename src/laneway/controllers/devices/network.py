@@ -23,9 +23,9 @@ from laneway.api import (
 from laneway.controllers.devices.family import Family, ready, unreadable
 from laneway.controllers.devices.outcome import IN_PROGRESS, Answers, explicit
 from laneway.core import keys, names
-from laneway.core.desired_vfs import DesiredVfs
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.sriov.desired import DesiredVfs
 
 ANSWERS = Answers(
     settled={"Enabled", "Disabled", "UnmanagedVfs", "UnmanagedVfCount"},

@@ -18,8 +18,9 @@ from laneway.api import (
     PCIDeviceStatus,
 )
 from laneway.controllers.devices.family import READ_FAILED, read_failed, ready, unreadable
-from laneway.core import keys, names, usability
+from laneway.core import keys, names
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough import usability
 from laneway.core.pci import Link, PciFunction
 from laneway.core.refusals import DeviceNotFound, ResourceNameInvalid
 from laneway.core.vgpu.offer import sriov_off

@@ -26,9 +26,10 @@ from laneway.api import (
 from laneway.controllers.devices.family import READ_FAILED, Family, ready, unreadable
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.publisher import Publisher
-from laneway.core import ids, keys, names, usability
+from laneway.core import ids, keys, names
 from laneway.core.claims.usb import Remembered, candidates, named
 from laneway.core.inventory import Inventory, UsbDevice
+from laneway.core.passthrough import usability
 from laneway.core.refusals import UsbDeviceNotFound
 from laneway.host.paths import is_usb_port
 from laneway.kube.client import Client

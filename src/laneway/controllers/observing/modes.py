@@ -24,7 +24,7 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import MigStep, Plan, SwitchGpuVfs
-from laneway.core.sriov import NVIDIA_DRIVER
+from laneway.core.sriov.vfs import NVIDIA_DRIVER
 from laneway.host.attributes import describe
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.port import Executor

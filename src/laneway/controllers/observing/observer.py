@@ -25,8 +25,8 @@ from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import ModeReader
 from laneway.core.inventory import Inventory
+from laneway.core.kernel.uevent import Uevent
 from laneway.core.pci import PciAddress
-from laneway.core.uevent import Uevent
 from laneway.host.hardware import Hardware
 from laneway.host.paths import functions_on
 from laneway.host.plans.files import StateError

@@ -12,9 +12,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from laneway.core.kernel_log import CAUGHT_UP
+from laneway.core.kernel.log import CAUGHT_UP
+from laneway.core.kernel.xids import Fault, after, words
 from laneway.core.pci import PciAddress
-from laneway.core.xids import Fault, after, words
 from laneway.host.port import Host, KernelLogUnavailableError
 from laneway.host.xids import parse_reset, parse_xid
 

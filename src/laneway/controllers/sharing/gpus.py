@@ -31,16 +31,16 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
-from laneway.core.desired_vfs import incomplete
 from laneway.core.gpu.desired import DesiredMode, judge, pending, plan_mode
 from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.usability import ReasonKind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import GpuClaimed, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
 from laneway.core.situation import Situation
-from laneway.core.sriov import vf_count
-from laneway.core.usability import ReasonKind
+from laneway.core.sriov.desired import incomplete
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.offer import lacking
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError

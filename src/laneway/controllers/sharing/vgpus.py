@@ -51,7 +51,7 @@ from laneway.core.refusals import (
     VfNotFound,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import held
+from laneway.core.sriov.vfs import held
 from laneway.core.vgpu.desired import DesiredVgpu, SharedGpu, changes, decide, own_uuids
 from laneway.core.vgpu.making_order import Wanted, making_order
 from laneway.core.vgpu.offer import lacking

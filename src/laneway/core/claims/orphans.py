@@ -11,8 +11,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress
-from laneway.core.usability import VFIO_DRIVER
 
 
 class Orphans(NamedTuple):

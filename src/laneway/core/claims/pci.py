@@ -16,10 +16,14 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from laneway.core import ids, names, passthrough
+from laneway.core import ids, names
 from laneway.core.decision import Decision
-from laneway.core.fitness import unfit
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough import binding
+from laneway.core.passthrough.fitness import unfit
+from laneway.core.passthrough.iommu_group import group_members
+from laneway.core.passthrough.usability import VFIO_DRIVER, ReasonKind, remedy, text
+from laneway.core.passthrough.usability import judge as judge_function
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import (
@@ -32,8 +36,6 @@ from laneway.core.refusals import (
     VgpuNotConfigured,
 )
 from laneway.core.situation import Situation
-from laneway.core.usability import VFIO_DRIVER, ReasonKind, remedy, text
-from laneway.core.usability import judge as judge_function
 
 Judgement = Satisfied | tuple[Refusal, ...] | None
 """What an inventory alone says; None where something is to be done."""
@@ -150,7 +152,7 @@ def decide(desired: DesiredClaim, situation: Situation) -> Decision:
             return _needed(desired, situation.inventory) or decision
         return decision
     left = _left(desired, situation, situation.originals)
-    return passthrough.release(left[0].address, situation) if left else Satisfied()
+    return binding.release(left[0].address, situation) if left else Satisfied()
 
 
 def places(
@@ -160,7 +162,7 @@ def places(
     situation = Situation(node="", inventory=inventory)
     function = inventory.function(desired.address)
     if function is not None:
-        found = passthrough.group_members(function, situation)
+        found = group_members(function, situation.inventory)
     else:
         found = _left(desired, situation, taken)
     return tuple(one.address for one in found)
@@ -187,7 +189,7 @@ def _take(desired: DesiredClaim, situation: Situation) -> Decision:
         device = str(desired.address)
         return (DeviceReplaced(device, _words(desired.identity), _words(now)),)
     if desired.binds:
-        return passthrough.bind(desired.address, situation)
+        return binding.bind(desired.address, situation)
     if is_for_vms(function, inventory):
         return Satisfied()
     if desired.vgpu:
@@ -221,7 +223,7 @@ def _left(
     if function is not None:
         if _differ(desired.identity, identity(desired.address, inventory)):
             return []
-        members = passthrough.group_members(function, situation)
+        members = group_members(function, situation.inventory)
     elif desired.address not in taken:
         return []  # The group was taken before a boot, and its number is another's by now.
     else:

@@ -16,8 +16,9 @@ import msgspec
 
 from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.iommu_group import goes_along
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.usability import VFIO_DRIVER, goes_along
 
 Device = tuple[str, str]
 """Resource and id, as the kubelet names a device."""

@@ -18,9 +18,9 @@ from laneway.core import names
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.device_plugin.resources import Named, resource_of
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import ResourceNameInvalid
-from laneway.core.usability import VFIO_DRIVER
 
 
 class ClaimedFunction(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from laneway.core import ids
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.usability import Reason, ReasonKind, judge_all, remedy, text
 from laneway.core.pci import NVIDIA, PciFunction
 from laneway.core.phrases import few
-from laneway.core.sriov import NVIDIA_DRIVER
-from laneway.core.usability import Reason, ReasonKind, judge_all, remedy, text
+from laneway.core.sriov.vfs import NVIDIA_DRIVER
 from laneway.core.vgpu.offer import sriov_off
 
 _NOUVEAU = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "nova_core"}

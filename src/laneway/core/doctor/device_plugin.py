@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciFunction
-from laneway.core.usability import VFIO_DRIVER
 
 VFIO_NODES = "/dev/vfio"
 

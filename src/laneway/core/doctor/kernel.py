@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
-from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy
+from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy
 
 _OFF = ("iommu=off", "intel_iommu=off", "amd_iommu=off")
 _INTEL = "GenuineIntel"

@@ -13,10 +13,11 @@ from __future__ import annotations
 import msgspec
 
 from laneway.core.decision import Decision, conclude
-from laneway.core.fitness import unfit
 from laneway.core.gpu.modes import GpuModes, Mode, mode_named
 from laneway.core.gpu.transition import transition, unserved
 from laneway.core.inventory import Inventory
+from laneway.core.passthrough.fitness import unfit
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied, SetMixedSize
 from laneway.core.refusals import (
@@ -32,8 +33,7 @@ from laneway.core.refusals import (
     UnmanagedVfs,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import obstacles, vf_count, vgpu_card, without_instances
-from laneway.core.usability import VFIO_DRIVER
+from laneway.core.sriov.vfs import obstacles, vf_count, vgpu_card, without_instances
 
 
 class DesiredMode(msgspec.Struct, frozen=True):

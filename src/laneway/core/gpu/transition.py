@@ -9,14 +9,14 @@ of its own that can be taken back, then the functions, then MIG mode changes, th
 from __future__ import annotations
 
 from laneway.core.decision import refusals_of, steps_of
-from laneway.core.fitness import unfit
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.mig.instances import dismantle
+from laneway.core.passthrough.fitness import unfit
 from laneway.core.pci import PciFunction
 from laneway.core.plan import SetMigMode, SetMixedSize, Step, SwitchGpuVfs
 from laneway.core.refusals import DriverMissing, GpuUnreadable, Refusal
 from laneway.core.situation import Situation
-from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, busy, switch_gpu, vf_count
+from laneway.core.sriov.vfs import NVIDIA_DRIVER, VGPU_DRIVER, busy, switch_gpu, vf_count
 
 
 def transition(

@@ -39,7 +39,7 @@ from laneway.core.mig.instances import (
 from laneway.core.mig.profiles import expected_profiles, serving
 from laneway.core.plan import CreateComputeInstance, Step
 from laneway.core.refusals import InstancesDoNotFit, ProfileNotListed, Refusal
-from laneway.core.sriov import held
+from laneway.core.sriov.vfs import held
 
 
 def unfitting(view: View) -> tuple[Refusal, ...]:

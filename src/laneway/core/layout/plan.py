@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 
 from laneway.core.decision import Decision, conclude
-from laneway.core.fitness import unfit
 from laneway.core.gpu.transition import transition, unserved
 from laneway.core.layout import mig as layout_mig
 from laneway.core.layout import sliced as layout_sliced
@@ -34,6 +33,7 @@ from laneway.core.layout.view import (
     view_of,
     words,
 )
+from laneway.core.passthrough.fitness import unfit
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Step
 from laneway.core.refusals import (
@@ -48,7 +48,7 @@ from laneway.core.refusals import (
     TooFewVfs,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import VGPU_DRIVER, emptied, vf_count, vgpu_card
+from laneway.core.sriov.vfs import VGPU_DRIVER, emptied, vf_count, vgpu_card
 from laneway.core.vgpu.profiles import by_sharing
 
 __all__ = ["MOST_STAGES", "DesiredGpu", "plan_layout", "plan_whole"]

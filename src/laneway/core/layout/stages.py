@@ -37,7 +37,7 @@ from laneway.core.plan import (
     SwitchGpuVfs,
 )
 from laneway.core.refusals import VgpusEnabled, reason_of
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.desired import NO_VGPU
 
 Waiting = Literal["vgpus to go", "the GPU", "GPU instances", "vGPUs", "nothing"]

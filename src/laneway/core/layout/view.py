@@ -19,7 +19,7 @@ from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import SetVgpuParameters, Step
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
-from laneway.core.sriov import held
+from laneway.core.sriov.vfs import held
 from laneway.core.vgpu.catalogue import VgpuProfile, profiles_of
 from laneway.core.vgpu.desired import creation, mdev_uuid, removal
 from laneway.core.vgpu.profiles import profile

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from laneway.core.decision import Decision, conclude
-from laneway.core.fitness import find, unfit
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.mig.instances import (
@@ -25,6 +24,7 @@ from laneway.core.mig.instances import (
     assemble,
     placements_of,
 )
+from laneway.core.passthrough.fitness import find, unfit
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateComputeInstance, Plan, Satisfied, Step
 from laneway.core.refusals import (
@@ -43,7 +43,7 @@ from laneway.core.refusals import (
     UnmanagedInstances,
 )
 from laneway.core.situation import Situation, pids
-from laneway.core.sriov import NVIDIA_DRIVER, VGPU_DRIVER, held
+from laneway.core.sriov.vfs import NVIDIA_DRIVER, VGPU_DRIVER, held
 
 _PREFIX = "MIG "
 _LONGEST = 64

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from laneway.core.passthrough.usability import needed_remedy
 from laneway.core.phrases import few, line, quoted, set_enabled, shown
 from laneway.core.refusals.base import Refusal
-from laneway.core.usability import needed_remedy
 from laneway.core.use import Use, in_words
 
 

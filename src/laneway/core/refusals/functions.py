@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from laneway.core.passthrough.usability import needed_remedy
 from laneway.core.phrases import few, listed
 from laneway.core.refusals.base import Refusal
-from laneway.core.usability import needed_remedy
 
 
 class NoSriov(Refusal, frozen=True):

@@ -10,17 +10,18 @@ its owner. Anything that VMs cannot have is left alone: nothing is to be given b
 
 from __future__ import annotations
 
-from laneway.core import passthrough, usb_claims
+from laneway.core.claims import usb_access
+from laneway.core.claims.usb_access import usb_device
 from laneway.core.decision import Decision, conclude, refusals_of, steps_of
-from laneway.core.fitness import find, unfit
 from laneway.core.gpu.transition import transition
 from laneway.core.layout.view import DesiredGpu, removals, view_of
+from laneway.core.passthrough import binding
+from laneway.core.passthrough.fitness import find, unfit
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import DeviceNotFound, GpuUnreadable
 from laneway.core.situation import Situation
-from laneway.core.sriov import emptied, held, obstacles, set_vfs, vf_count
-from laneway.core.usability import VFIO_DRIVER
-from laneway.core.usb_claims import usb_device
+from laneway.core.sriov.vfs import emptied, held, obstacles, set_vfs, vf_count
 
 
 def release(device: PciAddress | str, situation: Situation) -> Decision:
@@ -28,7 +29,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
     if isinstance(device, str):
         if usb_device(device, situation) is None:
             return (DeviceNotFound(device),)
-        return usb_claims.release(device, situation)
+        return usb_access.release(device, situation)
     function = find(device, situation)
     against = unfit(device, situation)
     if function is None or against:
@@ -43,7 +44,7 @@ def release(device: PciAddress | str, situation: Situation) -> Decision:
         return conclude(held(device, situation), steps)
     # Group members may be on vfio-pci though it is not itself; and a card that leaves its driver
     # loses the VFs that the driver made.
-    decision = passthrough.release(device, situation)
+    decision = binding.release(device, situation)
     return conclude((*obstacles(function, situation), *refusals_of(decision)), steps_of(decision))
 
 

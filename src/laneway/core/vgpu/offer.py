@@ -14,7 +14,7 @@ from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import NVIDIA, PciFunction
 from laneway.core.refusals import MigOnly, NoGpuInstances, NoProfiles, Refusal
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.catalogue import profiles_of
 from laneway.core.vgpu.profiles import profile
 

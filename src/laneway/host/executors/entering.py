@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from laneway.core.cgroup import Container, container_of
+from laneway.core.kernel.cgroup import Container, container_of
 from laneway.host.executors.bounded import FOLDERS, run_bounded
 from laneway.host.port import CommandMissingError, Completed
 

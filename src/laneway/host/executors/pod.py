@@ -30,7 +30,7 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.api import OwnerReference
-from laneway.core.cgroup import Container, container_id
+from laneway.core.kernel.cgroup import Container, container_id
 from laneway.core.programs import DRIVER_PROGRAMS
 from laneway.host.executors.allowed import check_argv, check_program
 from laneway.host.executors.entering import run_inside

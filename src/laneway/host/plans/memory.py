@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 
+from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress
 from laneway.core.plan import (
     OverrideDriver,
@@ -23,7 +24,6 @@ from laneway.core.plan import (
     Step,
     Unbind,
 )
-from laneway.core.usability import VFIO_DRIVER
 from laneway.core.vgpu.desired import NO_VGPU
 from laneway.host.hardware import Hardware
 from laneway.host.leaving import read_locked

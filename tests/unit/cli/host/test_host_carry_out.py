@@ -11,8 +11,8 @@ import pytest
 
 from laneway.cli.errors import Failure
 from laneway.cli.host.carry_out import DesiredState, carry_out, until_interrupted
-from laneway.core import passthrough
 from laneway.core.layout.plan import DesiredGpu, plan_layout
+from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
 from laneway.sim.changes import Change
@@ -21,7 +21,7 @@ from laneway.sim.spec import build, parse_spec
 from support.plans import hardware_of
 
 NVME = PciAddress.parse("0000:0a:00.0")
-BIND = DesiredState("bind", lambda seen: passthrough.bind(NVME, seen), (NVME,))
+BIND = DesiredState("bind", lambda seen: binding.bind(NVME, seen), (NVME,))
 
 
 @pytest.fixture

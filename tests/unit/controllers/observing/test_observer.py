@@ -12,7 +12,7 @@ from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
 from laneway.core.inventory import Inventory
-from laneway.core.uevent import OVERFLOW, Uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent
 from laneway.host.hardware import Hardware
 from laneway.host.port import UeventsUnavailableError
 from laneway.sim.host import SimulatedHost

@@ -37,7 +37,7 @@ from laneway.core.refusals import (
     UnmanagedVfs,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import emptied, vf_count
+from laneway.core.sriov.vfs import emptied, vf_count
 from support.cards import CARD, TYPES, USER, Scene, instances, scene, scenes, vf_addresses
 
 MODES = st.sampled_from(["", *Mode])

@@ -23,7 +23,7 @@ from laneway.core.layout.stages import Stage, is_asked, is_met, next_stage
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan
 from laneway.core.situation import Situation
-from laneway.core.sriov import vf_count
+from laneway.core.sriov.vfs import vf_count
 from laneway.core.vgpu.desired import creation, removal
 from support.effects import Kernel
 from support.examples import many

@@ -28,7 +28,7 @@ from laneway.core.plan import (
 from laneway.core.refusals import DeviceHeld, DeviceNotFound, DeviceQuarantined
 from laneway.core.release.device import release
 from laneway.core.situation import Situation
-from laneway.core.sriov import set_vfs
+from laneway.core.sriov.vfs import set_vfs
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 from support.devices import stick
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from laneway.core.passthrough import bind, release
+from laneway.core.passthrough.binding import bind, release
 from laneway.core.pci import PciAddress
 from laneway.core.plan import LoadModule, OverrideDriver, Plan, Probe, ResetFunction, Unbind
 from laneway.host.capture import capture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from laneway.core.decision import Decision
-from laneway.core.passthrough import bind
+from laneway.core.passthrough.binding import bind
 from laneway.core.pci import PciAddress
 from laneway.core.plan import LoadModule, Plan
 from laneway.core.refusals import VfioMissing

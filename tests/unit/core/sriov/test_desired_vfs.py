@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.desired_vfs import DesiredVfs, facts, incomplete, judge
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import Link
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import CardCriticalToNode
+from laneway.core.sriov.desired import DesiredVfs, facts, incomplete, judge
 from support.cards import CARD, TYPES, scene, vf_addresses
 
 DESIRED_STATES = st.builds(

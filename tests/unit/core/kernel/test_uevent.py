@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.uevent import OVERFLOW, Uevent, parse_uevent
+from laneway.core.kernel.uevent import OVERFLOW, Uevent, parse_uevent
 
 
 def test_a_kernel_event_is_read() -> None:

@@ -4,8 +4,8 @@ The one place for this judgement: the agent publishes it, the command line print
 will refuse by it, and all say the same. A reason is data (what it is and its facts); its words and
 its remedy are made here too, in `text` and `remedy`, so that no two readers see different ones.
 
-What VFIO demands decides: a device has an IOMMU group, and everything in that group other than a
-bridge leaves its driver together with it. So a device is also judged by its group members.
+What VFIO demands decides: a device goes together with its IOMMU group (`iommu_group` has the rule).
+So a device is also judged by its group members.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
+from laneway.core.passthrough.iommu_group import by_group, goes_along, others_in, system_bridge
 from laneway.core.pci import PciAddress, PciFunction
 
 VFIO_DRIVER = "vfio-pci"
@@ -24,8 +25,6 @@ USB_HUB_CLASS = "09"
 
 SERVES_NETWORK = "serves the node's network"
 """How the reason begins of a device that is critical for its network interface."""
-
-_BRIDGE_CLASSES = frozenset(f"06{subclass:02x}" for subclass in (*range(8), 9))
 
 
 class Effect(StrEnum):
@@ -103,20 +102,6 @@ def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
     return reasons
 
 
-def other_group_members(function: PciFunction, inventory: Inventory) -> list[PciFunction]:
-    """The other functions of its IOMMU group, bridges included."""
-    return _Index(inventory).other_members(function)
-
-
-def goes_along(member: PciFunction) -> bool:
-    """Whether a member of an IOMMU group takes part in VFIO, so that it must leave its driver.
-
-    PCI bridges take no part, and neither does a driverless system bridge; one with a driver (an
-    ISA bridge's `lpc_ich`) holds the group and cannot be taken from the machine.
-    """
-    return not (member.is_bridge or (system_bridge(member.class_code) and not member.driver))
-
-
 class _Index:
     """An inventory by the keys that judging needs."""
 
@@ -129,16 +114,10 @@ class _Index:
         for vgpu in inventory.vgpus:
             if vgpu.configured is not None:
                 self.carriers[vgpu.parent].append(vgpu)
-        self.groups: dict[int, list[PciFunction]] = defaultdict(list)
-        for function in inventory.functions:
-            if function.iommu_group is not None:
-                self.groups[function.iommu_group].append(function)
+        self.groups = by_group(inventory)
 
     def other_members(self, function: PciFunction) -> list[PciFunction]:
-        if function.iommu_group is None:
-            return []
-        group = self.groups[function.iommu_group]
-        return [member for member in group if member.address != function.address]
+        return others_in(self.groups, function)
 
 
 def _judge(function: PciFunction, index: _Index) -> list[Reason]:
@@ -155,14 +134,6 @@ def _judge(function: PciFunction, index: _Index) -> list[Reason]:
         reasons.append(Reason(kind=ReasonKind.ON_VFIO))
     order = list(Effect)
     return sorted(reasons, key=lambda reason: order.index(reason.effect))
-
-
-def system_bridge(class_code: str) -> bool:
-    """Host, ISA, PCI and CardBus bridges are the machine itself, whatever drives them.
-
-    "Other bridge" (0680) is none: NVSwitches have that class, and machines are given them.
-    """
-    return class_code[:4] in _BRIDGE_CLASSES
 
 
 def _critical(function: PciFunction, index: _Index) -> list[Reason]:

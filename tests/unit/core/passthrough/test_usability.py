@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.inventory import ConfiguredVgpu, Inventory, UsbDevice, VgpuFunction
-from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.usability import (
+from laneway.core.passthrough.usability import (
     Effect,
     Reason,
     ReasonKind,
@@ -21,6 +20,7 @@ from laneway.core.usability import (
     text,
     usable,
 )
+from laneway.core.pci import PciAddress, PciFunction
 
 GPU = PciAddress.parse("0000:08:00.0")
 AUDIO = PciAddress.parse("0000:08:00.1")

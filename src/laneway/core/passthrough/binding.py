@@ -18,7 +18,15 @@ node beside it.
 from __future__ import annotations
 
 from laneway.core.decision import Decision, conclude
-from laneway.core.fitness import find, unfit
+from laneway.core.passthrough.fitness import find, unfit
+from laneway.core.passthrough.iommu_group import group_members
+from laneway.core.passthrough.usability import (
+    VFIO_DRIVER,
+    Effect,
+    judge,
+    remedy,
+    text,
+)
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     LoadModule,
@@ -38,16 +46,7 @@ from laneway.core.refusals import (
     VfioMissing,
 )
 from laneway.core.situation import Situation
-from laneway.core.sriov import held
-from laneway.core.usability import (
-    VFIO_DRIVER,
-    Effect,
-    goes_along,
-    judge,
-    other_group_members,
-    remedy,
-    text,
-)
+from laneway.core.sriov.vfs import held
 
 _MODULAR_CONSOLE = "(M)"
 """How the kernel marks console drivers that can be detached; those of the system cannot."""
@@ -58,7 +57,7 @@ def bind(address: PciAddress, situation: Situation) -> Decision:
     function = find(address, situation)
     if function is None:
         return unfit(address, situation)
-    members = group_members(function, situation)
+    members = group_members(function, situation.inventory)
     against = [refusal for member in members for refusal in unfit(member.address, situation)]
     coming = [member for member in members if member.driver != VFIO_DRIVER]
     if not (coming or against):
@@ -80,17 +79,11 @@ def release(address: PciAddress, situation: Situation) -> Decision:
     function = find(address, situation)
     if function is None:
         return unfit(address, situation)
-    members = group_members(function, situation)
+    members = group_members(function, situation.inventory)
     leaving = [member for member in members if _taken(member, situation)]
     against = [refusal for member in leaving for refusal in unfit(member.address, situation)]
     against += _in_use(leaving, situation)
     return conclude(against, _release_steps(leaving, situation))
-
-
-def group_members(function: PciFunction, situation: Situation) -> list[PciFunction]:
-    """The function and those group members that VFIO takes along, by address."""
-    members = filter(goes_along, other_group_members(function, situation.inventory))
-    return sorted((function, *members), key=lambda member: member.address)
 
 
 def _taken(member: PciFunction, situation: Situation) -> bool:

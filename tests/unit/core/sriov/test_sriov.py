@@ -36,7 +36,7 @@ from laneway.core.refusals import (
     VgpuUnsupported,
 )
 from laneway.core.situation import Holder
-from laneway.core.sriov import set_vfs, switch_gpu
+from laneway.core.sriov.vfs import set_vfs, switch_gpu
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)

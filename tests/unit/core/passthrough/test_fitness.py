@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from laneway.core.fitness import find, unfit
 from laneway.core.inventory import DeviceError, Inventory
+from laneway.core.passthrough.fitness import find, unfit
 from laneway.core.refusals import DeviceNotFound, DeviceQuarantined
 from support.cards import CARD, scene
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from laneway.core.decision import Decision
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
-from laneway.core.passthrough import bind, release
+from laneway.core.passthrough.binding import bind, release
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import (
     LoadModule,

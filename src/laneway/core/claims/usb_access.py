@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from laneway.core.decision import Decision, conclude
 from laneway.core.inventory import UsbDevice
+from laneway.core.passthrough.usability import Effect, judge_usb, remedy, text
 from laneway.core.plan import Satisfied, SetNodeOwner
 from laneway.core.refusals import (
     DeviceHeld,
@@ -20,7 +21,6 @@ from laneway.core.refusals import (
     UsbDeviceReplaced,
 )
 from laneway.core.situation import Situation, pids
-from laneway.core.usability import Effect, judge_usb, remedy, text
 
 QEMU = (107, 107)
 """User and group that KubeVirt's QEMU runs as, in every release."""

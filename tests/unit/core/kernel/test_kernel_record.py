@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.kernel_log import parse_record
+from laneway.core.kernel.log import parse_record
 
 
 @pytest.mark.parametrize(

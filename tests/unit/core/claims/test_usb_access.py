@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.claims.usb_access import QEMU, claim, release
 from laneway.core.inventory import Inventory, UsbDevice
 from laneway.core.plan import Plan, Satisfied, SetNodeOwner, undo
 from laneway.core.refusals import (
@@ -17,7 +18,6 @@ from laneway.core.refusals import (
     UsbDeviceReplaced,
 )
 from laneway.core.situation import Holder, Situation
-from laneway.core.usb_claims import QEMU, claim, release
 from support.devices import stick
 from support.effects import Kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.core.cgroup import Container, container_id, container_of
+from laneway.core.kernel.cgroup import Container, container_id, container_of
 
 UID = "0a1b2c3d-1111-4222-8333-444455556666"
 SYSTEMD = UID.replace("-", "_")

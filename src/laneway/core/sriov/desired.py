@@ -20,7 +20,7 @@ from laneway.core.refusals import (
     VfDriverMissing,
     VfsIncomplete,
 )
-from laneway.core.sriov import in_use, vf_count
+from laneway.core.sriov.vfs import in_use, vf_count
 
 
 class DesiredVfs(msgspec.Struct, frozen=True):

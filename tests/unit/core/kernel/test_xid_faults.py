@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laneway.core.kernel.xids import FATAL, Fault, Need, Xid, after, words
 from laneway.core.pci import PciAddress
-from laneway.core.xids import FATAL, Fault, Need, Xid, after, words
 
 CARD = PciAddress.parse("0000:08:00.0")
 RECOVERY = "GPU recovery action changed from 0x0 (None) to "

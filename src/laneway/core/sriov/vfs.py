@@ -20,8 +20,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision, conclude
-from laneway.core.fitness import find, unfit
 from laneway.core.inventory import ConfiguredVgpu, Inventory
+from laneway.core.passthrough.fitness import find, unfit
+from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import (
     OverrideDriver,
@@ -51,7 +52,6 @@ from laneway.core.refusals import (
     VgpuUnsupported,
 )
 from laneway.core.situation import Situation, pids
-from laneway.core.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
 
 NVIDIA_DRIVER = "nvidia"
 VGPU_DRIVER = "NVIDIA's vGPU driver for hosts"
