@@ -171,7 +171,7 @@ def test_two_at_once_do_not_mix(laneway: Laneway, tmp_path: Path) -> None:
         "import fcntl, os, sys\n"
         "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
         "fcntl.flock(fd, fcntl.LOCK_EX)\n"
-        "os.write(fd, b'somebody else\\n')\n"
+        "os.write(fd, b'another program\\n')\n"
         "print('held', flush=True)\n"
         "sys.stdin.read()\n"
     )
@@ -187,7 +187,7 @@ def test_two_at_once_do_not_mix(laneway: Laneway, tmp_path: Path) -> None:
         assert holder.stdin is not None
         holder.stdin.close()
 
-    assert "Another process is changing this host: somebody else" in done.stderr
+    assert "Another process is changing this host: another program" in done.stderr
 
 
 def test_what_was_interrupted_is_ended_by_the_next_command(

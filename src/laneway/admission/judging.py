@@ -242,7 +242,7 @@ def _there(cls: type[Any], raw: msgspec.Raw | None) -> msgspec.Raw:
 def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeError) -> Answer:
     words = f"{kind.name} {quoted(_title(question))} cannot be read: {error}."
     if operation == Operation.DELETE or _may_pass(kind, question):
-        return Answer(warnings=(f"{words} Laneway has not judged it.",))
+        return Answer(warnings=(f"{words} Laneway has not checked it.",))
     words = f"{words} Correct it, or delete it and create it again."
     causes = (Cause(UNREADABLE, words),)
     return Answer(Denial(HTTPStatus.BAD_REQUEST, "BadRequest", words, causes))

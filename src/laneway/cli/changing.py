@@ -205,7 +205,7 @@ async def _back(client: Client, change: Change, written: Any) -> str:
     except NotFoundError:
         return ""
     except InvalidError as error:
-        return f"somebody else may have changed it meanwhile: {error}"
+        return f"another program may have changed it meanwhile: {error}"
     except KubeError as error:
         return str(error)
     return ""
@@ -217,7 +217,7 @@ async def _removed(client: Client, change: Change, written: Any) -> None:
         found = await client.get(change.resource, change.name)
         metadata = found.metadata
         if (metadata.uid, metadata.generation) != (written.uid, written.generation):
-            raise KubeError("somebody else has changed it meanwhile")
+            raise KubeError("another program has changed it meanwhile")
         try:
             await client.delete(
                 change.resource,

@@ -250,7 +250,7 @@ async def _made(client: Client, name: str, spec: dict[str, Any]) -> VGPULayout:
     try:
         return await trial.make(client, name, spec)
     except AlreadyExistsError:
-        raise Failure(f"somebody else has just made VGPULayout {name}; ask again") from None
+        raise Failure(f"another program has just made VGPULayout {name}; ask again") from None
 
 
 def _before(

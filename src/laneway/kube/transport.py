@@ -57,7 +57,7 @@ def failure_text(error: Exception) -> str:
             # Its text shows the URL, which may hold the password of a proxy.
             detail = f"HTTP {error.status} {error.message}"
         case TimeoutError():
-            detail = "nothing came within the time limit"
+            detail = "no answer within the time limit"
         case _:
             detail = str(error) or type(error).__name__
     return " ".join(detail.split())

@@ -286,7 +286,7 @@ async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed
     assert words == "DeviceInUse: VM default/vm has it."
     spec = (await cluster.get(SRIOVGPUDevice, GPU)).spec
     if theirs:
-        assert "somebody else may have changed it" in last
+        assert "another program may have changed it" in last
         assert (spec.enabled, spec.mode) == (False, "Passthrough")
     else:
         assert last == (

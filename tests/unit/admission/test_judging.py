@@ -161,7 +161,7 @@ async def test_what_cannot_be_read_is_refused_if_ours_and_passes_if_not(
     assert stage.judged.outcome is Outcome.UNREADABLE
     response = await stage.ask(NODES, "CREATE", object=odd)
     assert response["allowed"]
-    assert "has not judged it" in response["warnings"][0]
+    assert "has not checked it" in response["warnings"][0]
     assert stage.shown == []
 
 

@@ -113,8 +113,8 @@ def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findin
     group = status.iommu_group
     if unclaimed:
         yield (
-            f"{few(sorted(unclaimed))} of the same iommuGroup {group} leaves the node too: "
-            "claim it as well to use it in a VM."
+            f"{few(sorted(unclaimed))} of the same iommuGroup {group} also leaves the node: claim "
+            "it as well to use it in a VM."
         )
     if others:
         yield (

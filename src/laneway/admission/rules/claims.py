@@ -114,8 +114,8 @@ def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
         )
     elif resource:
         yield (
-            f"The resource name of {case.name} changes: VMs that request {resource} do not get it "
-            "any more."
+            f"The resource name of {case.name} changes: VMs that request {resource} no longer get "
+            "it."
         )
 
 

@@ -116,7 +116,7 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
         return
     if perhaps and (leaving := _leaving(case, old, gpu)):
         yield (
-            f"{few(leaving)} is about to lose its vGPU: whether there is room for {shown(profile)} "
+            f"{few(leaving)} is losing its vGPU: whether there is room for {shown(profile)} "
             f"on {case.name} then its condition Ready will say."
         )
         return
@@ -196,10 +196,10 @@ def _why(
     if gpu is not None and profile in of_gpu:
         return _full(gpu, profile, instances)
     if of_gpu or known.status.available_types:
-        return "The driver has no profile of that name for this GPU."
+        return "The driver has no profile with this name for this GPU."
     if not known.status.observed_generation:
         return "The agent of its node has not reported on the function yet."
-    return "The driver offers no profile there."
+    return "The driver offers no profile on this function."
 
 
 def _other_mode(gpu: SRIOVGPUDevice, profile: str) -> str:

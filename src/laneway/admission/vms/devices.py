@@ -41,6 +41,12 @@ class Found:
         return f"{'vgpu' if self.pci is None and self.claim is None else 'pci'}device/{self.name}"
 
     @property
+    def place(self) -> str:
+        """Node and address of a PCI device, `node1/0000:08:00.0`; empty for others."""
+        status = None if self.pci is None else self.pci.status
+        return f"{status.node_name}/{status.address}" if status and status.node_name else ""
+
+    @property
     def is_usb(self) -> bool:
         return self.pci is None and self.claim is None and self.vgpu is None
 

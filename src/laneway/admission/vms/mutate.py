@@ -207,8 +207,9 @@ def _staying(members: GroupMembers, had: Devices | None) -> Iterator[str]:
     again = [(member.name, device) for member, device in members.claimed if member.name in before]
     for name, device in again[:_MOST]:
         yield (
-            f"pcidevice/{name} stays in the VM, because {device} of the same IOMMU group does, and "
-            "a group belongs to one VM. Remove all devices of the group, or list all of them."
+            f"pcidevice/{name} stays in the VM, because {device} of the same IOMMU group does, "
+            "and a group is passed to one VM. Remove all devices of the group, or list all of "
+            "them."
         )
 
 
@@ -217,8 +218,8 @@ def _warnings(
 ) -> Iterator[str]:
     for member, device in members.unclaimed[:_MOST]:
         yield (
-            f"pcidevice/{member} is in the IOMMU group of {device} and is not claimed: it leaves "
-            "the node too, but the VM does not get it. To use both, claim it and apply the VM "
+            f"pcidevice/{member} is in the IOMMU group of {device} and is not claimed: it also "
+            "leaves the node, but the VM does not get it. To use both, claim it and apply the VM "
             "again."
         )
         if command := _claiming(member, world):
@@ -226,9 +227,9 @@ def _warnings(
     size = overhead.overhead(devices.all, world)
     if size > overhead.KUBEVIRTS and not features.reserved_overhead:
         yield (
-            f"Tables for these devices take about {overhead.as_quantity(size)} of the pod's "
-            "memory, and KubeVirt adds 1Gi: set a memory limit that is larger, or switch on its "
-            "gate ReservedOverheadMemlock."
+            f"The tables for these devices need about {overhead.as_quantity(size)} of the pod's "
+            "memory, and KubeVirt adds 1Gi: set a larger memory limit, or enable KubeVirt's "
+            "feature gate ReservedOverheadMemlock."
         )
 
 

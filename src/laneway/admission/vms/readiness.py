@@ -15,9 +15,9 @@ from laneway.api import Condition, VGPUDevice, find_condition
 from laneway.core.refusals import DeviceNotClaimed, DeviceNotReady, Refusal, VgpuDisabled
 
 _LEAVING = DeviceNotReady(
-    "", "Releasing", "It is being released. Wait until that is done, then claim it again."
+    "", "Releasing", "It is being released. Wait until that ends, then claim it again."
 )
-_UNANSWERED = "No agent has answered. Check that the agent of its node runs."
+_UNANSWERED = "No agent has reported on it. Check that the agent of its node runs."
 
 
 def missing(found: Found) -> Refusal | None:
@@ -30,7 +30,7 @@ def missing(found: Found) -> Refusal | None:
     if vgpu is not None:
         # Its claim is made by the agent, once the vGPU is there.
         return _not_ready(found.title, vgpu.status.conditions, passed=False)
-    return DeviceNotClaimed(found.title)
+    return DeviceNotClaimed(found.title, found.place)
 
 
 def lacks_claim(found: Found) -> bool:

@@ -273,7 +273,7 @@ def _shared(
     for resource in sorted(counts):
         if owners.shared(resource, askers, granted, world):
             yield (
-                f"Other users have claimed devices of {resource}, too, which the VM cannot use: it "
-                "does not start on a node where only those are free. Claim your devices with "
+                f"Other users have also claimed devices of {resource}, which the VM cannot use: "
+                "it does not start on a node where only those are free. Claim your devices with "
                 "disableResourcePooling to give them a resource name of their own."
             )

@@ -75,7 +75,7 @@ async def carry_out(hardware: Hardware, desired: DesiredState) -> None:
             done += len(decision.steps)
         else:
             raise Failure(
-                "the devices do not stay as they are set; somebody else seems to change them too"
+                "the devices do not stay as they are set; another program seems to change them too"
             )
         if done and isinstance(decision, Satisfied):
             click.echo(f"Done: {steps.count(done)}.")

@@ -40,7 +40,7 @@ class ManagerMetrics:
         )
         self._conflicts = Counter(
             "laneway_manager_conflicts_total",
-            "Writes that came too late, because somebody else had changed the object.",
+            "Writes that came too late, because another program had changed the object.",
             ["kind"],
             registry=registry,
         )

@@ -91,7 +91,7 @@ def _on_vfio(facts: NodeFacts) -> Iterator[Finding]:
     if not others:
         return
     at_boot = any(word.startswith("vfio-pci.ids=") for word in facts.arguments)
-    who = "the kernel command line (vfio-pci.ids=)" if at_boot else "somebody else"
+    who = "the kernel command line (vfio-pci.ids=)" if at_boot else "another program"
     yield advice(
         "OnVfio",
         f"{_addresses(others)} on vfio-pci, by {who} and not by Laneway",

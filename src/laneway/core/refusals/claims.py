@@ -105,8 +105,8 @@ class DeviceReplaced(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"Another device is at {self.device} now: {self.found}. The claim was made for "
-            f"{self.claimed}, so it stays unbound. Delete this claim, and claim the device by the "
-            "name of its present PCIDevice: kubectl get pcidevices"
+            f"{self.claimed}, so it stays unbound. Delete this claim, and claim the device under "
+            "the name of its present PCIDevice: kubectl get pcidevices"
         )
 
 
@@ -204,6 +204,7 @@ class UsbDevicesClaimed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"USB devices on the controller {self.device} have claims of their own: "
-            f"{', '.join(self.claims)}. Delete these USBDeviceClaims first."
+            f"USB devices on the controller {self.device} are claimed: "
+            f"{', '.join(self.claims)}. Delete these claims first: kubectl delete usbdeviceclaim "
+            f"{' '.join(self.claims)}"
         )

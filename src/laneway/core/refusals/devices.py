@@ -77,8 +77,8 @@ class UsbDeviceReplaced(Refusal, frozen=True, tag="DeviceReplaced"):
     @property
     def words(self) -> str:
         return (
-            f"Another device was plugged in at USB port {self.port} meanwhile: it was {self.seen} "
-            f"and is {self.now}. If you mean this one, run the command again."
+            f"Another device is at USB port {self.port} now: it was {self.seen} and is "
+            f"{self.now}. To use this device, run the command again."
         )
 
 
@@ -117,7 +117,7 @@ class HoldersUnknown(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Laneway cannot see which processes use the devices, so nothing is changed: "
+            f"Laneway cannot read which processes use the devices, so nothing is changed: "
             f"{self.obstacle}. Run Laneway as root of the host, not of a container."
         )
 

@@ -101,8 +101,8 @@ class CardCriticalToNode(Refusal, frozen=True, tag="CriticalToNode"):
     @property
     def words(self) -> str:
         return (
-            f"The number of virtual functions of {self.device} cannot change, because that resets "
-            f"the card, and the node uses it: {few(self.why)}. {needed_remedy(self.why)}"
+            f"The number of virtual functions of {self.device} cannot change, because a change "
+            f"resets the card, and the node uses it: {few(self.why)}. {needed_remedy(self.why)}"
         )
 
 

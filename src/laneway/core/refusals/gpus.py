@@ -101,7 +101,7 @@ class MigConfigurationEnabled(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"A MigConfiguration requests GPU instances on {self.device}, so it stays in MIG mode. "
-            "Set spec.enabled of that MigConfiguration to false first."
+            "First disable that MigConfiguration: set its spec.enabled to false."
         )
 
 

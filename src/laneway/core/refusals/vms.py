@@ -100,10 +100,16 @@ class DeviceNotClaimed(Refusal, frozen=True):
     """A named device is not claimed."""
 
     device: str
+    place: str = ""
+    """Node and address, `node1/0000:08:00.0`; empty where they are not known."""
 
     @property
     def words(self) -> str:
         kind, _, name = self.device.rpartition("/")
+        if self.place and kind == "pcidevice":
+            return (
+                f"device {self.device} is not claimed. Claim it first: laneway claim {self.place}"
+            )
         claim = "USBDeviceClaim" if kind == "usbdevice" else "PCIDeviceClaim"
         return f"device {self.device} is not claimed. Create the {claim} {name} first."
 
@@ -136,8 +142,9 @@ class VgpuDisabled(Refusal, frozen=True):
 
 
 _NOBODY = (
-    "and nothing records who gave it to this VM, which was stored before Laneway's webhook ran. A "
-    "user with a right to all devices of the VM takes them over: kubectl annotate --overwrite vm "
+    "and no record says who assigned it to this VM, which was stored before Laneway's webhook "
+    "ran. A user with a right to all devices of the VM takes them over with: kubectl annotate "
+    "--overwrite vm "
     f"NAME {keys.ANNOTATION_REQUESTERS}=me"
 )
 
@@ -272,8 +279,8 @@ class ResourceInTwoLists(Refusal, frozen=True):
         return (
             f"{self.resource} is listed in hostDevices ({few(map(quoted, self.hosts))}) and in "
             f"gpus ({few(map(quoted, self.gpus))}). KubeVirt would pass the same device twice, and "
-            "the VM would not start. Move all entries of this resource to one list: "
-            "to gpus if one of them has virtualGPUOptions, else to hostDevices."
+            "the VM would not start. Move all entries of this resource to one list: to gpus if "
+            "one of them has virtualGPUOptions, otherwise to hostDevices."
         )
 
 

@@ -94,7 +94,7 @@ def read(path: str, kind: type[T]) -> T | None:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StateError(
             f"{path} is damaged ({error}). Check the devices that Laneway changed on this node "
-            "(audit.jsonl beside it lists them), then remove that file"
+            "(audit.jsonl in the same folder lists them), then remove that file"
         ) from error
 
 

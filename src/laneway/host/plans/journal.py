@@ -174,7 +174,7 @@ def read(path: str, boot: str) -> Written | None:
         except (msgspec.MsgspecError, ValueError) as error:
             if written is not None and written.intent.boot != boot:
                 continue
-            named = "it" if written is not None else "audit.jsonl beside it"
+            named = "it" if written is not None else "audit.jsonl in the same folder"
             raise StateError(
                 f"{path}, line {number}, is damaged ({error}). A plan was interrupted and cannot "
                 f"be continued: check the devices that {named} names (laneway devices), then "

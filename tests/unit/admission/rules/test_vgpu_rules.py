@@ -87,7 +87,7 @@ def test_a_profile_that_there_is_not(scene: Any, reasons: Reasons) -> None:
     assert reasons(verdict) == ["ProfileNotOffered"]
     key_words = f"VGPUTypeName NVIDIA A2-3Q is not a valid profile for vGPU device {NAME}"
     assert key_words in words(verdict)
-    assert "The driver has no profile of that name" in words(verdict)
+    assert "The driver has no profile with this name" in words(verdict)
     assert verdict.refusals[0].field == "spec.vGPUTypeName"
 
 
@@ -149,7 +149,7 @@ def test_a_vgpu_that_is_about_to_go_makes_room(scene: Any, reasons: Reasons) -> 
     leaving = vgpu(Q4, types=(), carries=Q4, metadata=BUSY)
     verdict = update(scene, leaving, vgpu(Q2, enabled=True))
     assert verdict.allowed
-    assert f"{NAME} is about to lose its vGPU" in verdict.warnings[0]
+    assert f"{NAME} is losing its vGPU" in verdict.warnings[0]
     assert reasons(update(scene, leaving, vgpu("NVIDIA A2-3Q", enabled=True))) == [
         "ProfileNotOffered"
     ]
@@ -172,7 +172,7 @@ def test_so_does_one_of_another_function_of_the_gpu(
     sibling(scene, profile, enabled=enabled, metadata=metadata)
     verdict = update(scene, vgpu(types=()), vgpu(Q2, enabled=True))
     assert verdict.allowed is fine
-    assert any("node1-000008005 is about to lose" in one for one in verdict.warnings) is fine
+    assert any("node1-000008005 is losing" in one for one in verdict.warnings) is fine
 
 
 def test_a_profile_may_be_written_down_before_it_is_possible(scene: Any) -> None:

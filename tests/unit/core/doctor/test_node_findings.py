@@ -203,7 +203,7 @@ def test_whole_cards_with_much_memory_want_huge_pages() -> None:
 def test_what_is_on_vfio_by_others_is_told_with_who_may_have_done_it() -> None:
     bound = nic(driver="vfio-pci")
     nodes = frozenset({"vfio", "4"})
-    assert "somebody else" in only(node(bound, vfio_nodes=nodes), "OnVfio").what
+    assert "another program" in only(node(bound, vfio_nodes=nodes), "OnVfio").what
     by_boot = node(bound, vfio_nodes=nodes, arguments=("vfio-pci.ids=8086:1521",))
     assert "the kernel command line" in only(by_boot, "OnVfio").what
     assert of(node(bound, vfio_nodes=nodes, taken=(str(NIC),)), "OnVfio") == []

@@ -141,7 +141,7 @@ async def _instance(
 
 def _present(instance: GpuInstance | None, start: int) -> GpuInstance:
     if instance is None:
-        raise OSError(errno.ENODEV, f"there is no GPU instance at {start}")
+        raise OSError(errno.ENODEV, f"no GPU instance exists at {start}")
     return instance
 
 

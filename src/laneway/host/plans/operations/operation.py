@@ -76,4 +76,4 @@ def compare(value: str, *, before: str, after: str) -> Seen:
 
 def gone(what: object) -> Seen:
     """The device is not there."""
-    return Seen(State.OTHER, f"{what} is not there")
+    return Seen(State.OTHER, f"{what} does not exist")

@@ -77,7 +77,7 @@ async def probe(hardware: Hardware, step: Probe, limits: Limits) -> None:
     else:
         home = f"{_BUS}/drivers/{component(step.driver)}"
         if not hardware.host.exists(home):
-            raise OSError(errno.ENODEV, f"there is no driver {step.driver}; its module is missing")
+            raise OSError(errno.ENODEV, f"driver {step.driver} does not exist; load its module")
         path = f"{home}/bind"
     await write(hardware, step.function, path, str(step.function), limits)
 

@@ -147,5 +147,5 @@ async def test_where_a_gpu_instance_is(node: Hardware, step: MigStep) -> None:
 async def test_what_needs_a_gpu_instance_says_that_there_is_none(
     node: Hardware, step: MigStep
 ) -> None:
-    with pytest.raises(OSError, match="there is no GPU instance at 0"):
+    with pytest.raises(OSError, match="no GPU instance exists at 0"):
         await perform(answering(node, lgi=INSTANCE, lci=COMPUTE), step)

@@ -86,7 +86,7 @@ async def test_a_device_that_is_gone_is_neither_before_nor_after(
     seen = await operation_of(step).state(hardware, step)
 
     assert seen.state is State.OTHER
-    assert "is not there" in seen.value
+    assert "does not exist" in seen.value
 
 
 def test_every_other_step_knows_no_gone_device() -> None:
