@@ -17,7 +17,7 @@ from laneway.kube.informer import Informer
 from laneway.vsphere import machines
 from laneway.vsphere.alongside.capv_vms import CapvVms
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.fleet.connection import Timing
+from laneway.vsphere.fleet.connection import Connect, Timing
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.metrics import FleetMetrics
 from laneway.vsphere.fleet.publishing import Publishing
@@ -43,10 +43,11 @@ class Vsphere:
         check_nodes: bool = False,
         check_image: str = "",
         timing: Timing | None = None,
+        connect: Connect = connect,
     ) -> None:
         """`standalone`: in CAPV's place, else alongside it; `check_nodes`: look at nodes, too.
 
-        `check_image`: what adds vectors there; empty: NVIDIA's own.
+        `check_image`: what adds vectors there; empty: NVIDIA's own. `connect` logs in at a vCenter.
         """
         self.caches = VsphereCaches.of(client)
         metrics = FleetMetrics(registry)

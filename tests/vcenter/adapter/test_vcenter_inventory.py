@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from laneway.core.vsphere.inventory.hosts import BoardUser, Device, Host, Profile
+from laneway.core.vsphere.inventory.hosts import Device, Host, Profile, VgpuUser
 from laneway.core.vsphere.inventory.vms import DynamicBacking, VgpuBacking
 from laneway.core.vsphere.spec.requests import PciIds
 from laneway.vsphere.port import (
@@ -85,9 +85,9 @@ async def test_the_first_news_are_everything(followed: Followed, vcenter: Simula
         "0000:3b:00.0", first.devices[0].ids, "Tesla T4", "lab-a", display=True, active=True
     )
     assert first.devices[0].ids[:2] == t4[:2]
-    (board,) = hosts["DC0_C0_H1"].boards
-    assert (board.name, board.memory_gib, board.users) == ("Tesla T4", 16, ())
-    assert Profile("grid_t4-8q", 8, migrates=True) in board.profiles
+    (gpu,) = hosts["DC0_C0_H1"].shared_gpus
+    assert (gpu.name, gpu.memory_gib, gpu.users) == ("Tesla T4", 16, ())
+    assert Profile("grid_t4-8q", 8, migrates=True) in gpu.profiles
     assert hosts["DC0_C0_H1"].shared_direct
 
 
@@ -105,15 +105,15 @@ async def test_who_has_vgpus_of_which_profile_is_told(
     half = VgpuBacking("grid_t4-8q")
     one = await running(connection, "one", half)
     two = await running(connection, "two", half)
-    host = await followed.until("DC0_C0_H1", lambda host: len(host.boards[0].users) == 2)
-    assert set(host.boards[0].users) == {
-        BoardUser(one, "grid_t4-8q"),
-        BoardUser(two, "grid_t4-8q"),
+    host = await followed.until("DC0_C0_H1", lambda host: len(host.shared_gpus[0].users) == 2)
+    assert set(host.shared_gpus[0].users) == {
+        VgpuUser(one, "grid_t4-8q"),
+        VgpuUser(two, "grid_t4-8q"),
     }
     await connection.destroy(one)
     await connection.power_off(one)
-    host = await followed.until("DC0_C0_H1", lambda host: len(host.boards[0].users) == 1)
-    assert host.boards[0].users == (BoardUser(two, "grid_t4-8q"),)
+    host = await followed.until("DC0_C0_H1", lambda host: len(host.shared_gpus[0].users) == 1)
+    assert host.shared_gpus[0].users == (VgpuUser(two, "grid_t4-8q"),)
 
 
 async def test_only_what_changed_is_told(followed: Followed, vcenter: Simulator) -> None:
@@ -152,11 +152,11 @@ async def test_devices_change_label_and_mode(followed: Followed, vcenter: Simula
     host = await followed.until("DC0_C0_H0", lambda host: host.devices[1].label == "lab-b")
     assert host.devices[0].label == "lab-a"
     vcenter.change_device("DC0_C0_H1", "0000:3b:00.0", mode="passthrough")
-    host = await followed.until("DC0_C0_H1", lambda host: not host.boards)
+    host = await followed.until("DC0_C0_H1", lambda host: not host.shared_gpus)
     assert [device.active for device in host.devices] == [True]
     vcenter.change_device("DC0_C0_H1", "0000:3b:00.0", mode="sharedDirect")
-    host = await followed.until("DC0_C0_H1", lambda host: bool(host.boards))
-    assert Profile("grid_t4-8q", 8, migrates=True) in host.boards[0].profiles
+    host = await followed.until("DC0_C0_H1", lambda host: bool(host.shared_gpus))
+    assert Profile("grid_t4-8q", 8, migrates=True) in host.shared_gpus[0].profiles
 
 
 async def test_a_cluster_without_drs_and_its_host_groups(
@@ -204,8 +204,8 @@ async def test_an_older_vcenter_tells_less(
     connection = await log_into(start_vcenter(api_version="7.0.3.0"))
     followed = Followed(connection)
     assert (await followed.next()).complete
-    (board,) = followed.hosts["DC0_C0_H1"].boards
-    assert "grid_t4-8q" in {profile.name for profile in board.profiles}
+    (gpu,) = followed.hosts["DC0_C0_H1"].shared_gpus
+    assert "grid_t4-8q" in {profile.name for profile in gpu.profiles}
     assert (await connection.named("ubuntu", Place(datacenter="DC0"))) is not None
     await followed.close()
 

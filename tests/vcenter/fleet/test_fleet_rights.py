@@ -27,6 +27,7 @@ from laneway.roles.manager import NAMESPACE, Manager
 from laneway.simcluster.clusterapi.install import install
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from laneway.vsphere.fleet.secrets import SECRETS
+from laneway.vsphere.vcenter import connect
 from support.accounts import MANAGER, Installed, may, refusals, right
 from support.embedded import Embedded
 
@@ -73,7 +74,7 @@ async def test_beside_capv_the_manager_may_do_all_that_it_does_and_no_more(
         manager = await stack.enter_async_context(await chart.acting(MANAGER))
         await chart.granted(manager, right("get secrets default/main"))
         seen = stack.enter_context(refusals(monkeypatch, chart.names))
-        site = site_of(chart.client, stack)
+        site = site_of(chart.client, stack, connect)
         await site.vcenter(vcenter)
         await site.make(
             capv.VSPHERE_TEMPLATES,
@@ -116,7 +117,7 @@ async def test_in_capvs_place_the_manager_may_do_all_that_it_does_where_its_secr
         account = await stack.enter_async_context(await chart.acting(MANAGER))
         await chart.granted(account, right("get secrets default/main"))
         seen = stack.enter_context(refusals(monkeypatch, chart.names))
-        site = site_of(chart.client, stack)
+        site = site_of(chart.client, stack, connect)
         with contextlib.suppress(AlreadyExistsError):
             await site.make(NAMESPACES, NAMESPACE, "")
         await site.vcenter(vcenter)

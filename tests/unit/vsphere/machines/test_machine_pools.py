@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyVmomi import vim
 
 from laneway.api import find_condition
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 CARD = {
@@ -20,7 +19,7 @@ CARD = {
     "fbGiB": 16,
     "mode": "passthrough",
 }
-MakePool = Callable[[Simulator, str, str], vim.ResourcePool]
+MakePool = Callable[[MemoryVCenter, str, str], str]
 
 
 def words_of(vm: Any) -> str:
@@ -28,14 +27,14 @@ def words_of(vm: Any) -> str:
     return found.message if found is not None else ""
 
 
-def pool_of(pool: vim.ResourcePool, name: str) -> vim.ResourcePool:
+def pool_of(vcenter: MemoryVCenter, name: str) -> str:
     """The pool that the VM of a machine is in."""
-    [vm] = [one for one in pool.owner.parent.parent.vmFolder.childEntity if one.name == name]
-    return vm.resourcePool
+    [vm] = [one for one in vcenter.all.values() if one.name == name]
+    return vm.pool
 
 
 async def test_the_pool_of_capvs_quick_start_is_that_of_the_only_cluster(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD]}, standalone=0)
     await works.cluster(vcenter)
@@ -48,7 +47,7 @@ async def test_the_pool_of_capvs_quick_start_is_that_of_the_only_cluster(
 
 
 async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C1_H0": [CARD]}, clusters=2, standalone=0)
     await works.cluster(vcenter)
@@ -63,7 +62,7 @@ async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
 
 
 async def test_a_pool_given_as_its_cluster_is_all_of_that(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C1_H0": [CARD]}, clusters=2, drs=False)
     await works.cluster(vcenter)
@@ -75,7 +74,7 @@ async def test_a_pool_given_as_its_cluster_is_all_of_that(
 
 @pytest.mark.parametrize("cluster", ["DC0_C0", "DC0_C1"])
 async def test_a_machine_gets_its_devices_in_the_cluster_of_its_pool(
-    works: Any, start_vcenter: Callable[..., Simulator], make_pool: MakePool, cluster: str
+    works: Any, start_vcenter: Callable[..., MemoryVCenter], make_pool: MakePool, cluster: str
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C1_H0": [CARD]}, clusters=2, drs=False)
     pool = make_pool(vcenter, cluster, "team")
@@ -84,14 +83,14 @@ async def test_a_machine_gets_its_devices_in_the_cluster_of_its_pool(
     await works.lead()
     await works.until_ready("one")
     assert vcenter.vms()["one"]["host"] == f"{cluster}_H0"
-    assert pool_of(pool, "one") == pool
+    assert pool_of(vcenter, "one") == pool
     await works.machine("two", T4, resourcePool="team")
     vm = await works.until_says("two", "PCIDevicesReady", "NoRoom")
     assert f"cluster {cluster}" in words_of(vm)
 
 
 async def test_a_machine_that_another_host_has_to_start_stays_in_its_pool(
-    works: Any, start_vcenter: Callable[..., Simulator], make_pool: MakePool
+    works: Any, start_vcenter: Callable[..., MemoryVCenter], make_pool: MakePool
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C0_H1": [CARD]}, drs=False)
     vcenter.fail("PowerOnVM_Task", "InsufficientHostCapacityFault", "Not here.")
@@ -101,4 +100,4 @@ async def test_a_machine_that_another_host_has_to_start_stays_in_its_pool(
     await works.lead()
     await works.until_ready("one")
     assert len(vcenter.tasks("RelocateVM_Task")) == 1
-    assert pool_of(pool, "one") == pool
+    assert pool_of(vcenter, "one") == pool

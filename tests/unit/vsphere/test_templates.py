@@ -8,7 +8,7 @@ from typing import Any
 
 from laneway.kube import capv
 from laneway.kube.resource import Resource
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 GROUP = {
     "name": "Nvidia:1@t4-with-nic",
@@ -29,7 +29,7 @@ TEMPLATES = Resource(
 
 
 async def test_a_template_says_what_its_machines_will_have(
-    site: Any, start_vcenter: Callable[..., Simulator]
+    site: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     async def template(name: str, *devices: Any, **spec: Any) -> None:
         spec = {"template": "ubuntu", "pciDevices": list(devices)} | spec
@@ -59,7 +59,7 @@ async def test_a_template_says_what_its_machines_will_have(
 
 
 async def test_where_capvs_definitions_have_no_status_all_else_goes_on(
-    site: Any, vcenter: Simulator
+    site: Any, vcenter: MemoryVCenter
 ) -> None:
     definitions = Resource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, capv.VSphereVM

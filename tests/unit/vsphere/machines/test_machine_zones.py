@@ -11,7 +11,7 @@ import pytest
 from laneway.api import ObjectMeta, find_condition
 from laneway.kube import capv
 from laneway.kube.resource import Resource
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 
 class Anything(msgspec.Struct):
@@ -35,7 +35,7 @@ CARD = {
 
 
 @pytest.fixture
-def vcenter(start_vcenter: Callable[..., Simulator]) -> Simulator:
+def vcenter(start_vcenter: Callable[..., MemoryVCenter]) -> MemoryVCenter:
     """Two clusters with a card each, and a third host group in the second of them."""
     groups = {"hostGroups": {"gpu-hosts": ["DC0_C1_H1"]}, "vmGroups": {"gpu-vms": []}}
     return start_vcenter(
@@ -43,7 +43,7 @@ def vcenter(start_vcenter: Callable[..., Simulator]) -> Simulator:
     )
 
 
-async def zone(works: Any, vcenter: Simulator, name: str, **topology: Any) -> None:
+async def zone(works: Any, vcenter: MemoryVCenter, name: str, **topology: Any) -> None:
     """A deployment zone with its failure domain."""
     part = {"name": name, "type": "ComputeCluster", "tagCategory": "laneway"}
     await works.make(
@@ -55,7 +55,7 @@ async def zone(works: Any, vcenter: Simulator, name: str, **topology: Any) -> No
 
 
 async def test_a_cluster_tells_the_failure_domains_that_are_ready(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await zone(works, vcenter, "good", computeCluster="DC0_C1")
     await zone(works, vcenter, "bad", computeCluster="no-such-cluster")
@@ -77,7 +77,7 @@ async def test_a_cluster_tells_the_failure_domains_that_are_ready(
 
 
 async def test_a_machine_is_made_where_its_failure_domain_says(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     hosts = {"hostGroupName": "gpu-hosts", "vmGroupName": "gpu-vms"}
     await zone(works, vcenter, "good", computeCluster="DC0_C1", hosts=hosts)
@@ -94,7 +94,7 @@ async def test_a_machine_is_made_where_its_failure_domain_says(
     assert began.index("ReconfigureComputeResource_Task") < began.index("PowerOnVM_Task")
 
 
-async def test_a_failure_domain_without_gpus_is_named(works: Any, vcenter: Simulator) -> None:
+async def test_a_failure_domain_without_gpus_is_named(works: Any, vcenter: MemoryVCenter) -> None:
     await zone(works, vcenter, "plain", datacenter="DC0", computeCluster="DC0_H0")
     await works.cluster(vcenter, failureDomainSelector={})
     await works.machine("one", T4, zone="plain", resourcePool=None)
@@ -106,7 +106,7 @@ async def test_a_failure_domain_without_gpus_is_named(works: Any, vcenter: Simul
 
 
 async def test_a_machine_waits_for_the_failure_domain_that_it_names(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4, zone="later", resourcePool=None)
@@ -122,7 +122,7 @@ async def test_a_machine_waits_for_the_failure_domain_that_it_names(
 
 
 async def test_a_cluster_keeps_its_credentials_until_its_machines_are_gone(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)

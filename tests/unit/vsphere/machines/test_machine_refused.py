@@ -8,7 +8,7 @@ import pytest
 
 from laneway.api import find_condition
 from laneway.kube import capv
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 
@@ -19,7 +19,7 @@ def words(vm: Any) -> str:
 
 
 async def test_a_field_that_is_not_carried_out_is_named_and_nothing_is_made(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4, tagIDs=["urn:vmomi:tag"], storagePolicyName="gold")
@@ -46,7 +46,7 @@ async def test_a_field_that_is_not_carried_out_is_named_and_nothing_is_made(
     ],
 )
 async def test_what_a_webhook_would_have_refused_is_not_made_either(
-    works: Any, vcenter: Simulator, spec: Any, path: str
+    works: Any, vcenter: MemoryVCenter, spec: Any, path: str
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4, **spec)
@@ -56,7 +56,9 @@ async def test_what_a_webhook_would_have_refused_is_not_made_either(
     assert vcenter.tasks() == []
 
 
-async def test_a_template_for_names_is_followed_or_refused(works: Any, vcenter: Simulator) -> None:
+async def test_a_template_for_names_is_followed_or_refused(
+    works: Any, vcenter: MemoryVCenter
+) -> None:
     await works.cluster(vcenter)
     await works.machine("one", naming={"template": "gpu-{{ .machine.name }}"})
     await works.machine("two", naming={"template": "{{ printf .machine.name }}"})
@@ -71,7 +73,7 @@ async def test_a_template_for_names_is_followed_or_refused(works: Any, vcenter: 
 
 
 async def test_a_label_that_says_nothing_of_a_vgpu_is_in_nobodys_way(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("one", {"vGPUProfile": "grid_t4-8q", "customLabel": "lab-a"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.kube import capv
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 OWN = ""
@@ -21,7 +21,7 @@ def addresses(machine: Any) -> list[tuple[str, str]]:
 
 
 async def test_a_machine_is_not_ready_by_addresses_that_nobody_reaches(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     vcenter.guests(addresses=False, others=DOCKER | LINK_LOCAL)
@@ -37,7 +37,9 @@ async def test_a_machine_is_not_ready_by_addresses_that_nobody_reaches(
     assert addresses(machine) == [("ExternalIP", own), ("InternalDNS", "one")]
 
 
-async def test_addresses_of_services_do_not_fill_the_status(works: Any, vcenter: Simulator) -> None:
+async def test_addresses_of_services_do_not_fill_the_status(
+    works: Any, vcenter: MemoryVCenter
+) -> None:
     await works.cluster(vcenter)
     services = {"ee:ee:ee:ee:ee:ee": [f"10.96.{n // 250}.{n % 250 + 1}" for n in range(300)]}
     vcenter.guests(others=services)
@@ -49,7 +51,7 @@ async def test_addresses_of_services_do_not_fill_the_status(works: Any, vcenter:
 
 
 async def test_no_more_addresses_are_told_than_a_status_may_have(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     vcenter.guests(others={OWN: [f"2001:db8::{n:x}" for n in range(1, 300)]})

@@ -13,7 +13,7 @@ from laneway.api import find_condition
 from laneway.api.vsphere import VSphereReservation
 from laneway.kube import capv, clusterapi
 from laneway.kube.resource import served
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 RESERVATIONS = served(VSphereReservation)
 
@@ -25,7 +25,9 @@ def said(obj: Any, kind: str) -> tuple[str, str, str]:
     return (found.status, found.reason, found.message) if found else ("", "", "")
 
 
-async def test_a_machine_gets_its_devices_and_becomes_ready(works: Any, vcenter: Simulator) -> None:
+async def test_a_machine_gets_its_devices_and_becomes_ready(
+    works: Any, vcenter: MemoryVCenter
+) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
     await works.lead()
@@ -48,7 +50,9 @@ async def test_a_machine_gets_its_devices_and_becomes_ready(works: Any, vcenter:
     assert vm.status.addresses
 
 
-async def test_a_machine_without_devices_needs_no_promise(works: Any, vcenter: Simulator) -> None:
+async def test_a_machine_without_devices_needs_no_promise(
+    works: Any, vcenter: MemoryVCenter
+) -> None:
     await works.cluster(vcenter)
     await works.machine("plain")
     await works.lead()
@@ -58,7 +62,7 @@ async def test_a_machine_without_devices_needs_no_promise(works: Any, vcenter: S
     assert said(vm, "PCIDevicesReady") == ("", "", "")
 
 
-async def test_what_is_deleted_leaves_nothing_behind(works: Any, vcenter: Simulator) -> None:
+async def test_what_is_deleted_leaves_nothing_behind(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
     await works.lead()
@@ -72,7 +76,7 @@ async def test_what_is_deleted_leaves_nothing_behind(works: Any, vcenter: Simula
 
 
 async def test_the_machine_tells_what_its_vm_waits_for_and_the_vm_each_task(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     vcenter.hold("CloneVM_Task")
     await works.cluster(vcenter)
@@ -89,7 +93,7 @@ async def test_the_machine_tells_what_its_vm_waits_for_and_the_vm_each_task(
 
 
 @pytest.mark.parametrize("mode", ["soft", "trySoft"])
-async def test_a_guest_is_asked_to_shut_down(works: Any, vcenter: Simulator, mode: str) -> None:
+async def test_a_guest_is_asked_to_shut_down(works: Any, vcenter: MemoryVCenter, mode: str) -> None:
     await works.cluster(vcenter)
     await works.machine("one", powerOffMode=mode)
     await works.lead()
@@ -101,7 +105,7 @@ async def test_a_guest_is_asked_to_shut_down(works: Any, vcenter: Simulator, mod
 
 
 async def test_a_guest_that_does_not_obey_is_switched_off_in_time(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     vcenter.guests(shutdown=False)
     await works.cluster(vcenter)
@@ -114,7 +118,7 @@ async def test_a_guest_that_does_not_obey_is_switched_off_in_time(
 
 
 async def test_old_hardware_is_upgraded_before_devices_are_attached(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter(hardware_version="vmx-13")
     await works.cluster(vcenter)
@@ -131,7 +135,7 @@ async def test_old_hardware_is_upgraded_before_devices_are_attached(
 
 
 async def test_devices_of_the_template_count_and_stay_where_none_are_asked_for(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.machine("same", T4, template="ubuntu-with-t4")
@@ -144,7 +148,7 @@ async def test_devices_of_the_template_count_and_stay_where_none_are_asked_for(
 
 
 async def test_large_cards_get_address_space_unless_the_user_says_how_much(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     keys = {"pciPassthru.64bitMMIOSizeGB": "512"}
@@ -158,7 +162,7 @@ async def test_large_cards_get_address_space_unless_the_user_says_how_much(
     assert vcenter.vms()["two"]["extra"]["pciPassthru.64bitMMIOSizeGB"] == "512"
 
 
-async def test_the_guest_is_told_its_data_and_its_name(works: Any, vcenter: Simulator) -> None:
+async def test_the_guest_is_told_its_data_and_its_name(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.machine("one")
     await works.lead()
@@ -169,7 +173,7 @@ async def test_the_guest_is_told_its_data_and_its_name(works: Any, vcenter: Simu
 
 
 async def test_without_drs_the_vm_is_made_on_the_promised_host(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     card = {
         "id": "0000:3b:00.0",
@@ -189,7 +193,7 @@ async def test_without_drs_the_vm_is_made_on_the_promised_host(
 
 
 async def test_without_a_resource_pool_the_vm_is_made_in_the_cluster_that_has_its_devices(
-    works: Any, start_vcenter: Callable[..., Simulator]
+    works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     card = {
         "id": "0000:3b:00.0",
@@ -215,7 +219,9 @@ async def test_without_a_resource_pool_the_vm_is_made_in_the_cluster_that_has_it
     assert "/DC0/host/DC0_C1" in said(vm, "VirtualMachineProvisioned")[2]
 
 
-async def test_a_machine_waits_for_its_cluster_and_its_data(works: Any, vcenter: Simulator) -> None:
+async def test_a_machine_waits_for_its_cluster_and_its_data(
+    works: Any, vcenter: MemoryVCenter
+) -> None:
     await works.cluster(vcenter)
     await works.machine("one", data=False)
     await works.lead()
@@ -225,7 +231,7 @@ async def test_a_machine_waits_for_its_cluster_and_its_data(works: Any, vcenter:
     await works.until_ready("one")
 
 
-async def test_what_is_paused_is_left_alone(works: Any, vcenter: Simulator) -> None:
+async def test_what_is_paused_is_left_alone(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.patch(clusterapi.CLUSTERS, "gpus", {"spec": {"paused": True}})
     await works.machine("one", T4)

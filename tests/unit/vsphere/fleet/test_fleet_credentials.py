@@ -86,21 +86,6 @@ async def test_what_is_no_password_is_not_even_tried(
     await site.until(VCenter, "main", ready_is("Following"))
 
 
-async def test_a_wrong_thumbprint_is_told_and_mended(site: Any, vcenter: Any) -> None:
-    await site.vcenter(vcenter, thumbprint=":".join(["AB"] * 20))
-    await site.lead()
-    await site.until(VCenter, "main", ready_is("LoginRefused"))
-    assert vcenter.requests("Login") == 0, "no password is shown to a stranger"
-    spec = {"thumbprint": vcenter.thumbprint_sha256}
-    await site.client.patch(served(VCenter), "main", {"spec": spec})
-    await site.until(VCenter, "main", ready_is("Following"))
-    await site.client.patch(
-        served(VCenter), "main", {"spec": {"thumbprint": None, "caBundle": vcenter.ca}}
-    )
-    await site.until(VCenter, "main", lambda obj: obj.status.observed_generation == 3)
-    await site.until(VCenter, "main", ready_is("Following"))
-
-
 async def test_one_that_does_not_answer_hampers_no_other(site: Any, start_vcenter: Any) -> None:
     dead, alive = start_vcenter(), start_vcenter()
     dead.stop()
@@ -181,16 +166,3 @@ async def test_with_the_last_object_of_a_vcenter_its_hosts_go(site: Any, vcenter
     await site.client.delete(served(VCenter), "main")
     await site.until_all(VSphereHost, lambda hosts: not hosts)
     assert not found.fleet.ages()
-
-
-async def test_a_vcenter_that_answers_nonsense_is_asked_again_with_words(
-    site: Any, vcenter: Any
-) -> None:
-    vcenter.nonsense("RetrieveServiceContent", "<html>Bad day</html>", times=4)
-    vcenter.nonsense("WaitForUpdatesEx", '{"not": "SOAP"}', times=2)
-    await site.vcenter(vcenter)
-    await site.lead()
-    told = await site.until(VCenter, "main", ready_is("Unreachable"))
-    assert vcenter.server in words(told)
-    await site.until(VCenter, "main", ready_is("Following"))
-    await site.until_all(VSphereHost, bool)

@@ -14,7 +14,7 @@ import pytest
 from laneway.api import find_condition
 from laneway.kube import capv
 from laneway.kube.resource import Resource
-from support.vcenter import Simulator
+from support.memory_vcenter import MemoryVCenter
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 KINDS = (capv.VSPHERE_VMS, capv.VSPHERE_MACHINES)
@@ -73,7 +73,7 @@ def told(obj: Any) -> Any:
 
 @pytest.mark.parametrize("resource", KINDS, ids=str)
 async def test_every_write_changes_something_and_none_only_the_devices(
-    works: Any, vcenter: Simulator, resource: Resource[Any]
+    works: Any, vcenter: MemoryVCenter, resource: Resource[Any]
 ) -> None:
     await works.cluster(vcenter)
     async with changes(works, resource, "one") as seen:
@@ -91,7 +91,7 @@ async def test_every_write_changes_something_and_none_only_the_devices(
 
 @pytest.mark.parametrize("resource", KINDS, ids=str)
 async def test_an_object_is_read_when_it_is_met_and_then_followed(
-    works: Any, vcenter: Simulator, resource: Resource[Any]
+    works: Any, vcenter: MemoryVCenter, resource: Resource[Any]
 ) -> None:
     await works.cluster(vcenter)
     await works.lead()
@@ -109,7 +109,7 @@ async def test_an_object_is_read_when_it_is_met_and_then_followed(
     assert len(asked(works, "GET", path)) <= 2 + len(behind)
 
 
-async def test_a_vm_that_is_known_is_not_searched_for(works: Any, vcenter: Simulator) -> None:
+async def test_a_vm_that_is_known_is_not_searched_for(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.lead()
     await works.machine("one", T4)
@@ -122,7 +122,7 @@ async def test_a_vm_that_is_known_is_not_searched_for(works: Any, vcenter: Simul
 
 
 async def test_a_ref_that_somebody_wrote_gives_nobody_the_vm_of_another(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
     await works.lead()
@@ -152,7 +152,7 @@ async def without_devices(works: Any, resource: Resource[Any]) -> None:
 
 
 async def test_capvs_own_definitions_do_without_the_list_of_devices(
-    works: Any, vcenter: Simulator
+    works: Any, vcenter: MemoryVCenter
 ) -> None:
     for resource in KINDS:
         await without_devices(works, resource)

@@ -1,0 +1,65 @@
+"""vCenters in memory, and an API server with all kinds of vSphere and Cluster API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from laneway.kube.client import Client
+from laneway.roles.install import install_crds
+from laneway.simcluster.clusterapi.install import install
+from support.api_server import database
+from support.memory_vcenter import MemoryVCenter, connect
+from support.vsphere_site import Site, serving
+from support.vsphere_works import Works, working
+
+
+@pytest.fixture(scope="session")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all kinds, to begin with."""
+
+    async def fill(client: Client) -> None:
+        await install_crds(client)
+        await install(client)
+
+    return database(tmp_path_factory.mktemp("vsphere-kinds"), fill)
+
+
+@pytest.fixture
+def start_vcenter() -> Iterator[Callable[..., MemoryVCenter]]:
+    """Starts a vCenter with the arguments of `MemoryVCenter`; each ends with the test."""
+    with ExitStack() as stack:
+        yield lambda *args, **kwargs: stack.enter_context(MemoryVCenter(*args, **kwargs))
+
+
+@pytest.fixture
+def vcenter(start_vcenter: Callable[..., MemoryVCenter]) -> MemoryVCenter:
+    """One with the sample inventory."""
+    return start_vcenter()
+
+
+@pytest.fixture
+async def works(stocked: Path, tmp_path: Path) -> AsyncIterator[Works]:
+    """Laneway in CAPV's place."""
+    async with working(stocked, tmp_path, connect) as works:
+        yield works
+
+
+@pytest.fixture
+async def site(stocked: Path, tmp_path: Path) -> AsyncIterator[Site]:
+    """A manager's parts for vSphere; the test plays CAPV."""
+    async with serving(stocked, tmp_path, connect) as site:
+        yield site
+
+
+@pytest.fixture
+def make_pool() -> Callable[[MemoryVCenter, str, str], str]:
+    """Makes a resource pool: of a vCenter, in a cluster, by a name; its ref."""
+
+    def make(vcenter: MemoryVCenter, cluster: str, name: str) -> str:
+        return vcenter.inventory.add_pool(vcenter.clusters[cluster].ref, name)
+
+    return make
