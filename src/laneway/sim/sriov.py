@@ -13,18 +13,17 @@ import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from laneway.core.pci import PciAddress
 from laneway.sim.build import Part, function_block, vf_addresses
+from laneway.sim.devices import Devices
 from laneway.sim.dump import Block
 from laneway.sim.load import GROUPS, free_group, iommu_group
+from laneway.sim.locks import Locks
 from laneway.sim.tree import Attribute, Directory, os_error
-
-if TYPE_CHECKING:
-    from laneway.sim.pci_core import PciCore
 
 RESCAN = "rescan"
 """The lock that whoever adds or removes functions holds."""
@@ -37,7 +36,37 @@ _VIRTFN = re.compile(r"virtfn(0|[1-9][0-9]{0,4})")
 _MAX_DIGITS = 5
 
 
-def vfs_of(core: PciCore, path: str) -> list[str]:
+class VfDriver(Protocol):
+    """The driver of a PF, as far as its VFs are concerned."""
+
+    def configure_vfs(self, path: str, count: int) -> None:
+        """Asked before VFs come (count) or go (0). Raises OSError to refuse."""
+
+
+class PciFunctions(Protocol):
+    """All PCI functions of a host, as far as VFs come and go among them."""
+
+    devices: Devices
+    locks: Locks
+    former_vfs: dict[str, Block]
+
+    def driver(self, name: str) -> VfDriver | None:
+        """A loaded driver."""
+
+    def driver_of(self, path: str) -> str:
+        """The name of the driver that has a function; empty for none."""
+
+    def mark(self, block: Block) -> None:
+        """Place the files of a function that can only be written to."""
+
+    def probe(self, path: str) -> None:
+        """Give a function to the first driver that takes it."""
+
+    def remove(self, path: str) -> None:
+        """Take a device away with all below it."""
+
+
+def vfs_of(core: PciFunctions, path: str) -> list[str]:
     """The VFs of a PF in the order of their numbers; paths are below /sys."""
     links = core.devices[path].links
     numbers = sorted(int(match[1]) for name in links if (match := _VIRTFN.fullmatch(name)))
@@ -45,7 +74,7 @@ def vfs_of(core: PciCore, path: str) -> list[str]:
     return [home for home in found if home in core.devices]
 
 
-def change_vfs(core: PciCore, path: str, count: int, *, ask_driver: bool) -> None:
+def change_vfs(core: PciFunctions, path: str, count: int, *, ask_driver: bool) -> None:
     """Go from none to `count` VFs or back, with the errno of `sriov_numvfs` where it refuses."""
     if count > _number(core.devices[path], "sriov_totalvfs"):
         raise os_error(errno.ERANGE)
@@ -67,7 +96,7 @@ def change_vfs(core: PciCore, path: str, count: int, *, ask_driver: bool) -> Non
             _disable(core, path)
 
 
-def disable_vfs(core: PciCore, path: str) -> None:
+def disable_vfs(core: PciFunctions, path: str) -> None:
     """Remove the VFs of a PF, if it has any, for a driver that leaves it."""
     if vfs_of(core, path):
         with _locked(core, path):
@@ -75,7 +104,7 @@ def disable_vfs(core: PciCore, path: str) -> None:
 
 
 @contextmanager
-def _locked(core: PciCore, path: str) -> Iterator[None]:
+def _locked(core: PciFunctions, path: str) -> Iterator[None]:
     """Hold a PF's lock; who reads how many VFs it has waits for it."""
 
     def show() -> bytes:
@@ -91,7 +120,7 @@ def _locked(core: PciCore, path: str) -> Iterator[None]:
             core.devices.tree.put(file, core.devices[path].attributes[_NUMVFS])
 
 
-def _enable(core: PciCore, path: str, count: int) -> None:
+def _enable(core: PciFunctions, path: str, count: int) -> None:
     pf = core.devices[path]
     addresses = vf_addresses(
         PciAddress.parse(posixpath.basename(path)),
@@ -106,7 +135,7 @@ def _enable(core: PciCore, path: str, count: int) -> None:
     core.devices.announce("change", path)
 
 
-def _add_vf(core: PciCore, path: str, number: int, address: str) -> None:
+def _add_vf(core: PciFunctions, path: str, number: int, address: str) -> None:
     devices = core.devices
     pf = devices[path]
     home = f"{path.rpartition('/')[0]}/{address}"
@@ -123,7 +152,7 @@ def _add_vf(core: PciCore, path: str, number: int, address: str) -> None:
     core.probe(home)
 
 
-def _disable(core: PciCore, path: str) -> None:
+def _disable(core: PciFunctions, path: str) -> None:
     with core.locks.device(RESCAN):
         for number, home in enumerate(vfs_of(core, path)):
             core.former_vfs[home] = core.devices[home]
@@ -193,7 +222,7 @@ def _resource(pf: Block, number: int) -> str:
     return "\n".join(lines)
 
 
-def _grouped(core: PciCore, pf: Block, block: Block) -> Block:
+def _grouped(core: PciFunctions, pf: Block, block: Block) -> Block:
     """The VF in an IOMMU group of its own, or in its PF's where that cannot keep them apart."""
     links = {k: v for k, v in block.links.items() if k != "iommu_group"}
     shared = iommu_group(pf)
