@@ -40,6 +40,7 @@ from laneway.sim.spec import build, parse_spec
 from support.api_server import kubeconfig_of
 from support.caches import caught_up
 from support.gpu_modes import MANAGE, SMI, gpus_of
+from support.kubevirts import with_kubevirt
 from support.plans import BOOT, hardware_of, in_thread
 from support.reviewed import reviewing, wanted
 from support.reviewed import served as with_users
@@ -358,6 +359,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def kubevirt_installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with KubeVirt's kinds, which take longer than ours."""
+    return with_kubevirt(installed, tmp_path_factory.mktemp("kubevirt"))
+
+
+@pytest.fixture
+def beginning(request: pytest.FixtureRequest, installed: Path) -> Path:
+    """What the server of a test begins with."""
+    if "kubevirt_installed" in request.fixturenames:
+        found: Path = request.getfixturevalue("kubevirt_installed")
+        return found
+    return installed
+
+
 @pytest.fixture
 def reviewed() -> bool:
     """Whether a webhook judges what is written."""
@@ -365,9 +381,9 @@ def reviewed() -> bool:
 
 
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def cluster(tmp_path: Path, installed: Path, reviewed: bool) -> AsyncIterator[Cluster]:
+async def cluster(tmp_path: Path, beginning: Path, reviewed: bool) -> AsyncIterator[Cluster]:
     if not REAL:
-        shutil.copy(installed / DATABASE, tmp_path)
+        shutil.copy(beginning / DATABASE, tmp_path)
     if reviewed:
         async with _reviewed(tmp_path) as found:
             yield found

@@ -113,7 +113,7 @@ def bare(cluster: Any) -> Objects:
 
 
 @pytest.fixture
-async def objects(bare: Objects) -> Objects:
+async def objects(kubevirt_installed: Path, bare: Objects) -> Objects:
     """A cluster with KubeVirt's kinds."""
     await install(bare.client)
     return bare

@@ -145,7 +145,7 @@ class KubeVirt:
 
 
 @pytest.fixture
-async def kubevirt(cluster: Any) -> KubeVirt:
+async def kubevirt(kubevirt_installed: Path, cluster: Any) -> KubeVirt:
     """An installed KubeVirt that permits nothing."""
     await install(cluster.client)
     return KubeVirt(cluster)

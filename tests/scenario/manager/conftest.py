@@ -394,7 +394,7 @@ def agent_says() -> Callable[..., list[dict[str, str]]]:
 
 
 @pytest.fixture
-async def kubevirt(cluster: Any) -> AsyncIterator[Any]:
+async def kubevirt(kubevirt_installed: Path, cluster: Any) -> AsyncIterator[Any]:
     """The cluster, with KubeVirt's kinds and one KubeVirt in it, whose lists are empty."""
     await _clear(cluster.client)
     await install(cluster.client)

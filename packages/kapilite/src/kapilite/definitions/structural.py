@@ -155,7 +155,7 @@ def _keywords(schema: dict[str, Any], path: str) -> Iterator[Problem]:
             yield problem.forbidden(field, f"{name} is not supported")
         elif name not in _KNOWN:
             yield problem.invalid(field, name, "unknown field")
-        elif name in _SHAPES:
+        elif name in _SHAPES and (_SHAPES[name] is not _STRING or not isinstance(value, str)):
             for found in value_problems(_SHAPES[name], value):
                 yield found._replace(field=field)
     if isinstance(schema.get("pattern"), str):
