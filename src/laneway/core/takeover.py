@@ -159,7 +159,7 @@ def _definitions(facts: TakeoverFacts) -> Iterator[Finding]:
     missing = [one.name for one in facts.cluster.definitions if not one.present]
     if gains or missing:
         added = sum(len(one.lacks) for one in gains)
-        new = f", and {few(missing)} come new" if missing else ""
+        new = f", and {few(missing)} are new" if missing else ""
         yield ok(
             "Definitions",
             f"{_many(len(gains), 'definition')} will gain {_many(added, 'field')} from "
@@ -169,7 +169,7 @@ def _definitions(facts: TakeoverFacts) -> Iterator[Finding]:
         yield advice(
             "Definitions",
             f"{one.name} has {few(one.adds)}, which Laneway's lacks",
-            why="What is stored there is dropped once Laneway brings the definition up to date.",
+            why="An update of the definition by Laneway drops what is stored there.",
             remedy="Use a Laneway that is as new as Harvester, or keep a copy of these objects.",
         )
 

@@ -212,7 +212,7 @@ async def test_parts_that_lack_or_fail_are_told(cluster: Any, parts: Installed) 
     await parts.workload(DEPLOYMENTS, "laneway-manager", 1, 1, tag="1.2.2")
     found = await reported(cluster.client, Level.PROBLEM, Level.ADVICE)
     assert found["Laneway"] == [
-        "there is no webhook of Laneway's",
+        "Laneway's webhook is missing",
         "DaemonSet harvester-system/laneway-agent (1.2.3): 1 of 2 ready",
         "Laneway's parts are of different versions: 1.2.2, 1.2.3",
     ]

@@ -92,7 +92,8 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
         yield problem(
             "Nouveau",
             f"{', '.join(map(_named, taken))} on driver {few(drivers)}",
-            why="While that driver has a GPU, NVIDIA's cannot be installed or take it.",
+            why="While that driver is bound to a GPU, NVIDIA's driver cannot be installed or "
+            "bound to it.",
             remedy=(
                 f"{blacklists}; rebuild the initial RAM disk (update-initramfs -u or dracut -f), "
                 "reboot the node."
@@ -121,21 +122,18 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
             "VgpuDriver",
             f"{driver} shows nothing of the vGPU driver for hosts: neither "
             "nvidia_vgpu_vfio nor sriov-manage",
-            why="The plain driver serves containers; it makes no vGPUs.",
+            why="The plain driver is for containers; it creates no vGPUs.",
             remedy=(
-                "Where vGPUs are wanted, install NVIDIA's vGPU driver for hosts (the -vgpu-kvm "
-                "package). Where it is in a pod, this is as it should be."
+                "For vGPUs, install NVIDIA's vGPU driver for hosts (the -vgpu-kvm "
+                "package). If the driver is in a pod: nothing."
             ),
         )
     elif not facts.sriov_manage:
         yield advice(
             "VgpuDriver",
-            "there is no sriov-manage",
+            "sriov-manage is not installed",
             why="Only this program creates the virtual functions of NVIDIA's GPUs.",
-            remedy=(
-                "Install the whole vGPU driver for hosts. Where it is in a pod, this is as it "
-                "should be."
-            ),
+            remedy=("Install the whole vGPU driver for hosts. If the driver is in a pod: nothing."),
         )
 
 
@@ -147,8 +145,8 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
                 f"{_named(one)} shows no SR-IOV, though GPUs of its model have it",
                 why="Without virtual functions it can carry no vGPUs.",
                 remedy=(
-                    "Switch SR-IOV on in the firmware of machine and card; on workstation boards "
-                    "switch the card's display off with NVIDIA's displaymodeselector; reboot."
+                    "Enable SR-IOV in the firmware of the node and of the card. On workstation "
+                    "cards disable the display with NVIDIA's displaymodeselector. Reboot."
                 ),
             )
         elif one.total_vfs == 0:
@@ -156,14 +154,14 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
                 "SriovFirmware",
                 f"{_named(one)} has SR-IOV, and room for 0 virtual functions",
                 why="None can be made.",
-                remedy="Switch SR-IOV on in the card's own firmware settings; reboot.",
+                remedy="Enable SR-IOV in the firmware of the card. Reboot.",
             )
         elif (one.total_vfs or 0) > _FIRST_VFS and one.address in facts.no_ari:
             yield advice(
                 "Ari",
                 f"ARI is off for {_named(one)}, which can have {one.total_vfs} virtual functions",
                 why="Those beyond the seventh need bus numbers of their own, and may be missing.",
-                remedy="Switch ARI on in the firmware of the machine, and SR-IOV with it; reboot.",
+                remedy="Enable ARI and SR-IOV in the firmware of the node. Reboot.",
             )
         if lines := facts.unassigned.get(one.address):
             of_vfs = all(line > _LAST_OWN for line in lines)
@@ -175,8 +173,8 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
                 f"{', '.join(map(str, lines))})",
                 why="A device without addresses does not work.",
                 remedy=(
-                    "Switch 'Above 4G Decoding' (and 'SR-IOV Support') on in the firmware; if that "
-                    "is not enough: pci=realloc on the kernel command line. Reboot."
+                    "Enable 'Above 4G Decoding' (and 'SR-IOV Support') in the firmware. If that "
+                    "is not enough, add pci=realloc to the kernel command line. Reboot."
                 ),
             )
 

@@ -84,7 +84,7 @@ def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[F
                 "The cluster drops what Laneway writes there; the definition is an older one, or "
                 "Harvester's."
             ),
-            remedy="The manager brings it up to date when it starts; by hand: laneway crds | "
+            remedy="The manager updates it when it starts. To update it now: laneway crds | "
             "kubectl apply --server-side --force-conflicts -f -",
         )
     for one in found:
@@ -92,7 +92,7 @@ def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[F
             yield advice(
                 "Definitions",
                 f"{one.name} has {few(one.adds)}, which this Laneway does not know",
-                why="Bringing the definition up to date drops what is stored there.",
+                why="An update of the definition drops what is stored there.",
                 remedy="Use the Laneway release that wrote it, or a newer one.",
             )
     for release in sorted({one.release for one in found if one.release}):
@@ -103,8 +103,8 @@ def _definitions(definitions: Iterable[Definition], *, seen: bool) -> Iterator[F
             why="Uninstalling that release deletes them, and with them every object of theirs.",
             remedy="Do not uninstall it before its chart's templates have the annotation "
             "helm.sh/resource-policy: keep in each of them and helm upgrade has rolled that out: "
-            "Helm goes by the manifest that it stored, so that kubectl annotate does not help. "
-            "Else save the objects first: kubectl get "
+            "Helm uses the manifest that it stored, so kubectl annotate has no effect. Otherwise "
+            "save the objects first: kubectl get "
             f"{','.join(held)} -o yaml > objects.yaml",
         )
     if seen and not (missing or broken or older):
@@ -144,7 +144,7 @@ def _harvester(facts: ClusterFacts) -> Iterator[Finding]:
     if harvester.parked and harvester.seen and not harvester.saved:
         yield advice(
             "HarvesterController",
-            "its controller is parked, and there is no record of how it was",
+            "its controller is parked, and the record of its former state is missing",
             why="laneway takeover --back cannot restore it.",
             remedy="To run it again, remove its node selector: kubectl -n harvester-system "
             "edit daemonset harvester-pcidevices-controller",

@@ -47,7 +47,7 @@ def _kubelet(facts: NodeFacts) -> Finding:
         case "none":
             return advice(
                 "Kubelet",
-                f"there is no kubelet at {facts.kubelet}",
+                f"no kubelet at {facts.kubelet}",
                 why="The node's kubelet allocates devices to the VMs of a cluster.",
                 remedy=(
                     "On a node of a cluster: laneway doctor node --kubelet-dir DIR, and the same "

@@ -34,14 +34,14 @@ def _iommu(facts: NodeFacts) -> Finding:
             "Iommu",
             f"the IOMMU is off: the kernel command line says {' '.join(off)}",
             why=why,
-            remedy=f"Take {' '.join(off)} off the kernel command line and reboot the node.",
+            remedy=f"Remove {' '.join(off)} from the kernel command line, and reboot the node.",
         )
     if facts.iommu_tables and facts.processor == _INTEL:
         return problem(
             "Iommu",
             "the IOMMU is off: the firmware offers it, and the kernel does not use it",
             why=why,
-            remedy="Put intel_iommu=on on the kernel command line and reboot the node.",
+            remedy="Add intel_iommu=on to the kernel command line, and reboot the node.",
         )
     return problem(
         "Iommu",
@@ -62,8 +62,8 @@ def _remapping(facts: NodeFacts) -> Iterator[Finding]:
             "VFIO works without interrupt remapping (allow_unsafe_interrupts)",
             why="A guest with a device can raise any interrupt of the node.",
             remedy=(
-                "Switch interrupt remapping (x2APIC) on in the firmware, and take "
-                "vfio_iommu_type1.allow_unsafe_interrupts out of the kernel command line and of "
+                "Enable interrupt remapping (x2APIC) in the firmware, and remove "
+                "vfio_iommu_type1.allow_unsafe_interrupts from the kernel command line and from "
                 "/etc/modprobe.d."
             ),
         )
@@ -73,8 +73,8 @@ def _remapping(facts: NodeFacts) -> Iterator[Finding]:
             "interrupts are not remapped",
             why=why,
             remedy=(
-                "Switch interrupt remapping (x2APIC) on in the firmware; take nointremap and "
-                "intremap=off off the kernel command line; reboot the node."
+                "Enable interrupt remapping (x2APIC) in the firmware, and remove nointremap and "
+                "intremap=off from the kernel command line. Reboot the node."
             ),
         )
     elif facts.remapping:
@@ -103,7 +103,7 @@ def _vfio(facts: NodeFacts) -> Finding:
     if _CONTAINER not in facts.vfio_nodes:
         return problem(
             "VfioModules",
-            "vfio is loaded, and there is no /dev/vfio/vfio",
+            "vfio is loaded, and /dev/vfio/vfio is missing",
             why="VMs open their devices through it.",
             remedy=(
                 "On the node: modprobe vfio && ls -l /dev/vfio. In a container: mount the node's "

@@ -39,7 +39,7 @@ def _components(facts: ClusterFacts) -> Iterator[Finding]:
     for name in missing:
         yield problem(
             "Laneway",
-            f"there is no {name} of Laneway's",
+            f"Laneway's {name} is missing",
             why="Laneway needs all of its parts.",
             remedy=_INSTALL,
         )
@@ -62,7 +62,7 @@ def _component(part: Workload) -> Finding:
         return problem(
             "Laneway",
             f"{part.title}{version}: {part.ready} of {part.wanted} ready",
-            why="What it is responsible for is not done there.",
+            why="Its work is not done there.",
             remedy=f"kubectl -n {part.namespace} describe {part.kind.lower()} {part.name}; "
             f"kubectl -n {part.namespace} logs {part.kind.lower()}/{part.name}",
         )
@@ -70,7 +70,7 @@ def _component(part: Workload) -> Finding:
         return problem(
             "Laneway",
             f"{part.title}{version} is scheduled to no node",
-            why="What it is responsible for is not done.",
+            why="Its work is not done.",
             remedy="Check its node selector, tolerations and number of replicas.",
         )
     return ok("Laneway", f"{part.title}{version}: {part.ready} of {part.wanted} ready")
@@ -116,7 +116,7 @@ def _hook(hook: Hook) -> Iterator[Finding]:
     if not hook.reachable:
         yield problem(
             "Webhooks",
-            f"{title}: there is no service {hook.service}",
+            f"{title}: service {hook.service} does not exist",
             why=effect,
             remedy=_INSTALL,
         )

@@ -226,7 +226,7 @@ _REMEDIES = {
         " intel_iommu=on on the kernel command line."
     ),
     ReasonKind.GROUP_CRITICAL: (
-        "Move the card to a slot with a group of its own, or switch ACS on in the firmware."
+        "Move the card to a slot with a group of its own, or enable ACS in the firmware."
     ),
     ReasonKind.GROUP_IN_USE: (
         "Free that device first, or move the card to a slot with a group of its own."

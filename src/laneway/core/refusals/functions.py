@@ -29,8 +29,8 @@ class IommuDisabled(Refusal, frozen=True, tag="NoIommuGroup"):
     def words(self) -> str:
         return (
             f"The IOMMU is off: {self.device} is in no IOMMU group, so VMs cannot use its virtual "
-            "functions. Switch on VT-d, AMD-Vi or the SMMU in the firmware, on Intel "
-            "also intel_iommu=on on the kernel command line, and reboot the node."
+            "functions. Enable VT-d, AMD-Vi or the SMMU in the firmware, on Intel also "
+            "intel_iommu=on on the kernel command line, and reboot the node."
         )
 
 

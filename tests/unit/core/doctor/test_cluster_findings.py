@@ -126,7 +126,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         {"hooks": (hook(service="a/b", reachable=False),)},
         "Webhooks",
         Level.PROBLEM,
-        "no service a/b",
+        "service a/b does not exist",
     ),
     ({"hooks": (hook(failure_policy="Ignore"),)}, "Webhooks", Level.ADVICE, "Ignore"),
     (

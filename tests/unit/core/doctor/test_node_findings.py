@@ -86,7 +86,7 @@ def test_a_node_that_is_well_has_no_findings_but_good_ones() -> None:
     ("facts", "remedy"),
     [
         ({"arguments": ("quiet", "intel_iommu=off")}, "Take intel_iommu=off off"),
-        ({"iommu_tables": ("DMAR",), "processor": "GenuineIntel"}, "Put intel_iommu=on"),
+        ({"iommu_tables": ("DMAR",), "processor": "GenuineIntel"}, "Add intel_iommu=on"),
         ({"processor": "AuthenticAMD"}, "AMD-Vi"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_plain_driver_on_a_card_that_could_be_shared_is_told() -> None:
     plain = node(a2(), sriov_manage=False)
     assert "shows nothing of the vGPU driver" in only(plain, "VgpuDriver").what
     part = node(a2(), sriov_manage=False, vgpu_modules=("nvidia_vgpu_vfio",))
-    assert only(part, "VgpuDriver").what == "there is no sriov-manage"
+    assert only(part, "VgpuDriver").what == "sriov-manage is not installed"
     none = node(a2(driver=""), inventory={"nvidia_driver": ""})
     assert only(none, "NvidiaDriver").level is Level.ADVICE
     assert of(node(nic(), inventory={"nvidia_driver": ""}), "NvidiaDriver") == []

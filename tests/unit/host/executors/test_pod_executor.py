@@ -350,7 +350,7 @@ async def test_an_api_server_that_refuses_is_told(
     status = {"kind": "Status", "code": code, "message": "because"}
 
     api.refusal = web.json_response(status, status=code)
-    with pytest.raises(OSError, match="driver pod cannot be looked for: because") as caught:
+    with pytest.raises(OSError, match="driver pods cannot be listed: because") as caught:
         await executor.run([NVIDIA_SMI], 10)
     assert caught.value.errno == number
 

@@ -241,7 +241,9 @@ async def test_a_damaged_journal_stops_every_plan_and_says_why(
 
     with pytest.raises(StateError, match=r"plan-1\.jsonl, line 1, is damaged"):
         await recovered(hardware)
-    with pytest.raises(StepError, match=r"audit\.jsonl beside it names .* remove that file"):
+    with pytest.raises(
+        StepError, match=r"audit\.jsonl in the same folder names .* remove that file"
+    ):
         await execute(hardware, Plan(creations(host)), actor="next", reason="", limits=BRIEF)
 
     assert host.faults.count == count
