@@ -40,33 +40,31 @@ class AdmissionMetrics:
         )
         self._seconds = Histogram(
             "laneway_admission_seconds",
-            "Time from a whole review to its answer.",
+            "Duration of reviews.",
             ["webhook"],
             buckets=BUCKETS,
             registry=registry,
         )
         self._refusals = Counter(
             "laneway_admission_refusals_total",
-            "What spoke against writes that were refused.",
+            "Refusals, by reason.",
             ["reason"],
             registry=registry,
         )
-        self._warnings = Counter(
-            "laneway_admission_warnings_total", "Warnings given.", registry=registry
-        )
+        self._warnings = Counter("laneway_admission_warnings_total", "Warnings.", registry=registry)
         self._unasked = Counter(
             "laneway_admission_access_failures_total",
-            "Rights that could not be asked for, and counted as not granted.",
+            "Questions about rights that the API server did not answer; they count as not granted.",
             registry=registry,
         )
         self._expiry = Gauge(
             "laneway_webhook_certificate_expiry_timestamp_seconds",
-            "When the certificate that is served expires.",
+            "When the served certificate expires.",
             registry=registry,
         )
         self._bad_files = Counter(
             "laneway_webhook_certificate_failures_total",
-            "Certificates or keys in the files that could not be taken.",
+            "Certificates or keys that could not be used.",
             registry=registry,
         )
 

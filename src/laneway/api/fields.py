@@ -25,14 +25,14 @@ def fixed(called: str) -> list[dict[str, str]]:
 
     The server asks it before any webhook, so its words begin as those of admission do.
     """
-    message = f"{called} is immutable: for another one make another object"
+    message = f"{called} is immutable: create another object instead"
     return [{"rule": "self == oldSelf", "message": message}]
 
 
 Address = Annotated[
     str,
     Meta(
-        description="PCI address, domain:bus:device.function in lower-case hex. Fixed.",
+        description="PCI address, domain:bus:device.function in lower-case hex. Immutable.",
         extra_json_schema={
             "pattern": _PCI_ADDRESS,
             "x-kubernetes-validations": fixed("address"),
@@ -42,7 +42,7 @@ Address = Annotated[
 ParentAddress = Annotated[
     str,
     Meta(
-        description="PCI address of the GPU that this function belongs to. Fixed.",
+        description="PCI address of the GPU that this function belongs to. Immutable.",
         extra_json_schema={
             "pattern": _PCI_ADDRESS,
             "x-kubernetes-validations": fixed("parentGPUDeviceAddress"),
@@ -52,7 +52,7 @@ ParentAddress = Annotated[
 NodeName = Annotated[
     str,
     Meta(
-        description="Node that holds the device. Fixed.",
+        description="Node that holds the device. Immutable.",
         extra_json_schema={
             "pattern": ONE_LINE,
             "x-kubernetes-validations": fixed("nodeName"),
@@ -62,7 +62,7 @@ NodeName = Annotated[
 UserName = Annotated[
     str,
     Meta(
-        description="Who claimed the device. Fixed.",
+        description="User who claims the device. Immutable.",
         extra_json_schema={
             "pattern": ONE_LINE,
             "x-kubernetes-validations": fixed("username"),
@@ -71,5 +71,5 @@ UserName = Annotated[
 ]
 OnNode = Annotated[str, Meta(description="Node that holds the device.")]
 ResourceName = Annotated[
-    str, Meta(description="Name under which a VM asks for the device: vendor/product.")
+    str, Meta(description="Name under which a VM requests the device: vendor/product.")
 ]

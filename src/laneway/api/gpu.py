@@ -1,4 +1,4 @@
-"""The kinds of a shared GPU: the GPU itself, its vGPUs and its MIG layout.
+"""The kinds of a shared GPU: the GPU itself, its vGPUs and its GPU instances.
 
 JSON names with runs of capitals, and `configureVGPUTypeName` without the "d", are the contract's.
 """
@@ -20,8 +20,8 @@ VGPU_CONFIGURED = "vGPUConfigured"
 """`VGPUDevice.status.vgpu_status` while a vGPU exists; else empty."""
 
 OWNER = (
-    "Which objects configure the vGPUs of the GPU: VGPULayout and its name, or VGPUDevices for its "
-    "single ones. Empty while none is configured."
+    "What configures the vGPUs of the GPU: VGPULayout and its name, or VGPUDevices. Empty while "
+    "the GPU has no vGPU."
 )
 """Description of `owner`, wherever it stands."""
 
@@ -31,12 +31,12 @@ MIG_DISABLED = "disabled"
 
 
 def mode_of(empty: str) -> Meta:
-    """The description of a mode, which says last what an empty one is."""
+    """The description of a mode, which ends with what an empty one means."""
     return Meta(
         description=(
-            "How the GPU is shared. Passthrough: whole, for one virtual machine. SameSize: vGPUs "
-            "of one size, by time. MixedSize: vGPUs of different sizes, by time. MIG: GPU "
-            f"instances. MIGBacked: vGPUs in GPU instances. {empty}"
+            "How the GPU is shared. Passthrough: not, one VM has it. SameSize: time-sliced vGPUs "
+            "of one size. MixedSize: time-sliced vGPUs of different sizes. MIG: GPU instances. "
+            f"MIGBacked: vGPUs in GPU instances. {empty}"
         ),
         extra_json_schema={"enum": ["", *Mode]},
     )
@@ -45,16 +45,16 @@ def mode_of(empty: str) -> Meta:
 class SRIOVGPUDeviceSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Whether the GPU shall be shared."""
+    """How the GPU is shared."""
 
     address: Address = ""
     node_name: NodeName = ""
-    enabled: Annotated[bool, Meta(description="Make the virtual functions that carry vGPUs.")] = (
+    enabled: Annotated[bool, Meta(description="Create the virtual functions that carry vGPUs.")] = (
         field(default_factory=bool)
     )
     mode: Annotated[
         str,
-        mode_of("Empty: SameSize, unless the card is in MIG mode already, which is left as it is."),
+        mode_of("Empty: SameSize. A card that is in MIG mode stays in it."),
     ] = ""
 
 
@@ -67,9 +67,7 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     vgpu_devices: Annotated[
         Sequence[str], Meta(description="Names of the VGPUDevices, in the same order.")
     ] = field(default_factory=list, name="vGPUDevices")
-    mode: Annotated[
-        str, Meta(description="Mode that the GPU is in; empty while it is unknown.")
-    ] = ""
+    mode: Annotated[str, Meta(description="Mode of the GPU now; empty while it is unknown.")] = ""
     configured: Annotated[
         Mapping[str, int], Meta(description="vGPUs that the GPU has, by profile.")
     ] = {}
@@ -77,9 +75,9 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
         Mapping[str, int],
         Meta(description="How many more vGPUs of each profile fit now, each for itself."),
     ] = {}
-    gpu_uuid: Annotated[
-        str, Meta(description="UUID of the card, by which it is known in any slot.")
-    ] = field(default="", name="gpuUUID")
+    gpu_uuid: Annotated[str, Meta(description="UUID of the card, the same in any slot.")] = field(
+        default="", name="gpuUUID"
+    )
     owner: Annotated[str, Meta(description=OWNER)] = ""
 
 
@@ -96,7 +94,7 @@ class SRIOVGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 class VGPUDeviceSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The vGPU that one virtual function shall carry."""
+    """The desired vGPU of the virtual function."""
 
     address: Address = ""
     node_name: NodeName = ""
@@ -104,25 +102,25 @@ class VGPUDeviceSpec(
     enabled: Annotated[bool, Meta(description="Configure the vGPU.")] = field(default_factory=bool)
     vgpu_type_name: Annotated[
         str,
-        Meta(description="Profile as the driver prints it, listed in status.availableTypes."),
+        Meta(description="Profile, as in status.availableTypes: NVIDIA A2-4Q."),
     ] = field(default="", name="vGPUTypeName")
 
 
 class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The vGPU that the virtual function carries, and those it could carry now."""
+    """The vGPU of the virtual function, and the profiles that are possible now."""
 
     vgpu_status: Annotated[
         str, Meta(description="vGPUConfigured while a vGPU exists, else empty.")
     ] = field(default="", name="vGPUStatus")
     uuid: Annotated[
-        str, Meta(description="mdev: the UUID. Vendor VFIO: the type id, which is not unique.")
+        str, Meta(description="mdev: the UUID. Vendor-specific VFIO: the type id, not unique.")
     ] = ""
     configure_vgpu_type_name: Annotated[str, Meta(description="Profile in effect.")] = field(
         default="", name="configureVGPUTypeName"
     )
     available_types: Annotated[
         Mapping[str, str],
-        Meta(description="Profiles that can be configured now: name to the driver's type id."),
+        Meta(description="Profiles that are possible now, with the driver's type ids."),
     ] = {}
     framework: Annotated[
         str, Meta(description="How the driver makes vGPUs here: mdev or vendor-vfio.")
@@ -130,26 +128,26 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
     resource_name: ResourceName = ""
     allocation: Annotated[
         Allocation | None,
-        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
+        Meta(description="The pod and VM that hold the device; absent while none does."),
     ] = None
     placement: Annotated[
         int | None,
-        Meta(description="First memory slot of the vGPU, where the driver tells it."),
+        Meta(description="First memory slot of the vGPU, where the driver reports it."),
     ] = None
     gpu_instance: Annotated[
-        int | None, Meta(description="Id of the GPU instance that the vGPU is in, if it is in one.")
+        int | None, Meta(description="Id of the GPU instance that carries the vGPU, if one does.")
     ] = None
     last_type_name: Annotated[
         str,
         Meta(
             description=(
-                "Profile of the vGPU that was here last, while it is missing: it comes back before "
-                "vGPUs that never were."
+                "Profile of the previous vGPU while it is missing. It is restored before new "
+                "vGPUs are made."
             )
         ),
     ] = ""
     last_placement: Annotated[
-        int | None, Meta(description="First memory slot of that vGPU, to which it comes back.")
+        int | None, Meta(description="First memory slot of that vGPU, where it is restored.")
     ] = None
     owner: Annotated[str, Meta(description=OWNER)] = ""
 
@@ -167,21 +165,21 @@ class VGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 class MigProfileRequest(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """How many GPU instances of one profile are wanted."""
+    """The number of requested GPU instances of one profile."""
 
     name: Annotated[str, Meta(description="Profile, for example MIG 1g.10gb.")] = ""
     id: Annotated[int, Meta(description="The driver's profile id.")] = field(default_factory=int)
-    requested: Annotated[int, Meta(description="Instances wanted.")] = field(default_factory=int)
+    requested: Annotated[int, Meta(description="Requested instances.")] = field(default_factory=int)
 
 
 class MigProfileStatus(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """How many GPU instances of one profile there are and can be."""
+    """The number of existing and possible GPU instances of one profile."""
 
     name: Annotated[str, Meta(description="Profile, for example MIG 1g.10gb.")] = ""
     id: Annotated[int, Meta(description="The driver's profile id.")] = field(default_factory=int)
-    available: Annotated[int, Meta(description="Instances that can still be made.")] = field(
+    available: Annotated[int, Meta(description="Instances that can still be created.")] = field(
         default_factory=int
     )
     total: Annotated[int, Meta(description="Instances on an empty GPU.")] = field(
@@ -195,30 +193,30 @@ class MigProfileStatus(
 class MigConfigurationSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The wanted division of a GPU."""
+    """The desired GPU instances."""
 
-    enabled: Annotated[bool, Meta(description="Make the requested GPU instances.")] = field(
+    enabled: Annotated[bool, Meta(description="Create the requested GPU instances.")] = field(
         default_factory=bool
     )
     gpu_address: Address = ""
     node_name: NodeName = ""
     profile_spec: Annotated[
-        Sequence[MigProfileRequest], Meta(description="Instances wanted, by profile.")
+        Sequence[MigProfileRequest], Meta(description="Requested instances, by profile.")
     ] = []
 
 
 class MigConfigurationStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The division that exists."""
+    """The existing GPU instances."""
 
     profile_status: Annotated[
         Sequence[MigProfileStatus], Meta(description="Instances, by profile.")
     ] = []
     status: Annotated[str, Meta(description="synced, out-of-sync, disabled or empty.")] = ""
-    message: Annotated[str, Meta(description="What differs, or what failed.")] = ""
+    message: Annotated[str, Meta(description="What differs, or what failed, and why.")] = ""
 
 
 class MigConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The division of a GPU into MIG instances."""
+    """The GPU instances of a GPU in MIG mode."""
 
     api_version: str = API_VERSION
     kind: str = "MigConfiguration"

@@ -1,4 +1,4 @@
-"""VGPULayout: which vGPUs many GPUs are to carry, as one wish instead of one per virtual function.
+"""VGPULayout: the vGPUs of many GPUs in one object instead of one per virtual function.
 
 Every agent answers for the GPUs of its own node, in an entry of its own, so that agents never write
 over each other; `Ready` sums all entries up.
@@ -25,7 +25,7 @@ LAYOUT_REFUSED = "Refused"
 class LayoutGpuSelector(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Which GPUs of the selected nodes are meant: those that everything named here fits."""
+    """Selects GPUs of the selected nodes: those that match every field."""
 
     names: Annotated[Sequence[str], Meta(description="Names of SRIOVGPUDevices.")] = []
     device_ids: Annotated[
@@ -36,10 +36,10 @@ class LayoutGpuSelector(
 class LayoutNodeSelector(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Which nodes are meant; all, where nothing is named."""
+    """Selects nodes. Empty: all nodes."""
 
     match_labels: Annotated[
-        Mapping[str, str], Meta(description="Labels of the Kubernetes node, all of them.")
+        Mapping[str, str], Meta(description="Labels of the Kubernetes node. All must match.")
     ] = {}
     names: Annotated[Sequence[str], Meta(description="Names of nodes.")] = []
 
@@ -47,10 +47,10 @@ class LayoutNodeSelector(
 class LayoutVgpus(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """How many vGPUs of one profile every selected GPU shall carry."""
+    """The number of vGPUs of one profile on every selected GPU."""
 
     profile: Annotated[
-        str, Meta(description="Profile: as the driver prints it, NVIDIA A2-4Q, or short, A2-4Q.")
+        str, Meta(description="Profile, A2-4Q, or as the driver prints it, NVIDIA A2-4Q.")
     ] = ""
     count: Annotated[
         int, Meta(description="vGPUs per GPU.", extra_json_schema={"minimum": 1, "maximum": 64})
@@ -60,34 +60,34 @@ class LayoutVgpus(
 class VGPULayoutSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Everything that the selected GPUs are to carry: what is not named goes, unless it is used."""
+    """All vGPUs of the selected GPUs. Others are removed unless they are in use."""
 
     node_selector: Annotated[
         LayoutNodeSelector,
-        Meta(description="Nodes whose GPUs the layout configures. If empty: all nodes."),
+        Meta(description="Nodes whose GPUs the layout configures. Empty: all nodes."),
     ] = LayoutNodeSelector()
     gpu_selector: Annotated[
         LayoutGpuSelector,
-        Meta(description="Which GPUs of these nodes the layout configures. If empty: all GPUs."),
+        Meta(description="GPUs of these nodes that the layout configures. Empty: all GPUs."),
     ] = LayoutGpuSelector()
     mode: Annotated[
         str,
         mode_of(
-            "Empty: as the profiles need it, MIGBacked or SameSize, which may switch MIG mode on "
-            "or off; without vgpus, left as it is."
+            "Empty: MIGBacked or SameSize, as the profiles need it, which can switch MIG mode on "
+            "or off. Without vgpus the mode stays."
         ),
     ] = ""
     vgpus: Annotated[
-        Sequence[LayoutVgpus], Meta(description="What every GPU is to carry; none: no vGPU.")
+        Sequence[LayoutVgpus], Meta(description="The vGPUs of every GPU. Empty: no vGPU.")
     ] = []
     dry_run: Annotated[
-        bool, Meta(description="Only say in the status what would be done; change nothing.")
+        bool, Meta(description="Report the steps in the status and change nothing.")
     ] = field(default_factory=bool)
     take_over: Annotated[
         bool,
         Meta(
             description=(
-                "Replace the vGPUs that single VGPUDevices of the GPU ask for. Without it, the "
+                "Replace the vGPUs that single VGPUDevices of the GPU request. Without it, the "
                 "layout is refused for such a GPU."
             )
         ),
@@ -106,19 +106,19 @@ class VGPULayoutSpec(
 class LayoutGpu(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """What became of the wish on one GPU."""
+    """The state of one selected GPU."""
 
     name: Annotated[str, Meta(description="Name of the SRIOVGPUDevice.")]
     node_name: Annotated[str, Meta(description="Node that holds the GPU.")] = ""
     observed_generation: Annotated[
-        int, Meta(description="Generation of the layout that this answers to.")
+        int, Meta(description="Generation of the layout that this entry is about.")
     ] = 0
     accepted_generation: Annotated[
         int,
         Meta(
             description=(
-                "Last generation of the layout that the agent began to apply; 0 while it has "
-                "applied none. From then on the layout owns the GPU."
+                "Last generation of the layout that the agent began to apply; 0 before the first. "
+                "From then on the layout owns the GPU."
             )
         ),
     ] = 0
@@ -128,44 +128,42 @@ class LayoutGpu(
         bool,
         Meta(
             description=(
-                "A refusal that stands until the spec of the layout is changed, also once its "
-                "cause is gone."
+                "The refusal holds until the spec of the layout changes, also when its cause is "
+                "gone."
             )
         ),
     ] = field(default_factory=bool)
     reason: Annotated[str, Meta(description="Why, in one CamelCase word.")] = ""
-    message: Annotated[str, Meta(description="Why, and what to do, for a person.")] = ""
-    steps: Annotated[
-        Sequence[str], Meta(description="What is left to be done, in its order, in words.")
-    ] = []
+    message: Annotated[str, Meta(description="Why, and what to do.")] = ""
+    steps: Annotated[Sequence[str], Meta(description="The remaining steps, in order.")] = []
     fits: Annotated[
         Mapping[str, int],
-        Meta(description="How many more vGPUs of each profile would fit beside what is there."),
+        Meta(description="How many more vGPUs of each profile fit now, each for itself."),
     ] = {}
     fits_afterwards: Annotated[
         Mapping[str, int],
-        Meta(description="The same once the steps are done; only told of time-sliced vGPUs."),
+        Meta(description="The same after the steps. Only for time-sliced vGPUs."),
     ] = {}
 
 
 class VGPULayoutStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What became of the wish."""
+    """The state of the selected GPUs."""
 
     gpus: Annotated[
         Sequence[LayoutGpu],
         Meta(
-            description="The selected GPUs, each answered for by the agent of its node.",
+            description="The selected GPUs. The agent of its node reports each.",
             extra_json_schema={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
             },
         ),
     ] = []
-    summary: Annotated[str, Meta(description="How many GPUs are as asked for: 3 of 4.")] = ""
+    summary: Annotated[str, Meta(description="GPUs in the desired state: 3 of 4.")] = ""
 
 
 class VGPULayout(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Which vGPUs many GPUs shall carry."""
+    """The vGPUs of many GPUs."""
 
     api_version: str = API_VERSION
     kind: str = "VGPULayout"

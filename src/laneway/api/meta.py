@@ -53,14 +53,14 @@ class ObjectMeta(
 class Condition(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """One aspect of an object's state, with the reason in one word and in a sentence."""
+    """One aspect of an object's state, with its reason."""
 
     type: Annotated[str, Meta(description="The aspect, for example Ready.")]
     status: Annotated[ConditionStatus, Meta(description="Whether it holds.")]
     reason: Annotated[str, Meta(description="Why, in one CamelCase word.")] = ""
-    message: Annotated[str, Meta(description="Why, and what to do, for a person.")] = ""
+    message: Annotated[str, Meta(description="Why, and what to do.")] = ""
     observed_generation: Annotated[
-        int, Meta(description="Generation of the object that this condition speaks of.")
+        int, Meta(description="Generation of the object that this condition is about.")
     ] = 0
     last_transition_time: Annotated[
         str,
@@ -77,7 +77,7 @@ class Status(
     """What every status holds in addition to the fields of its kind."""
 
     observed_generation: Annotated[
-        int, Meta(description="Generation of the object that this status answers to.")
+        int, Meta(description="Generation of the object that this status is about.")
     ] = 0
     conditions: Annotated[
         Sequence[Condition],

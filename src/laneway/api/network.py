@@ -18,13 +18,13 @@ SRIOV_NETWORK_DISABLED = "sriovNetworkDeviceDisabled"
 class SRIOVNetworkDeviceSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """How the card shall be divided."""
+    """The desired virtual functions."""
 
     address: Address = ""
     node_name: NodeName = ""
     num_vfs: Annotated[
         int,
-        Meta(description="Virtual functions wanted; 0 for none.", extra_json_schema={"minimum": 0}),
+        Meta(description="Virtual functions; 0 for none.", extra_json_schema={"minimum": 0}),
     ] = field(default_factory=int, name="numVFs")
 
 

@@ -43,11 +43,11 @@ class DeviceNodeSpec(
 
 
 class DeviceNodeStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the agent says about its node as a whole."""
+    """The state of the node, from its agent."""
 
 
 class DeviceNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A node that an agent looks after; named like the cluster's node."""
+    """A node with an agent; it has the name of the cluster's node."""
 
     api_version: str = API_VERSION
     kind: str = "Node"

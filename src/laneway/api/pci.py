@@ -1,4 +1,4 @@
-"""PCIDevice, which only observes, and PCIDeviceClaim, the wish to pass one to VMs.
+"""PCIDevice, which only observes, and PCIDeviceClaim, which makes one available to VMs.
 
 The boolean fields of the contract have `default_factory=bool` where a plain `False` would do,
 because encoding leaves out plain defaults and users expect to read `false`.
@@ -56,7 +56,7 @@ class PCIDeviceSriov(
 class PCIDeviceSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Empty: a PCIDevice is pure observation."""
+    """Empty: a PCIDevice has no desired state."""
 
 
 class PCIDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -122,7 +122,7 @@ class PCIDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 class PCIDeviceClaimSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The device that is claimed, and for whom."""
+    """The device to claim, and the user."""
 
     address: Address = ""
     node_name: NodeName = ""
@@ -133,10 +133,10 @@ class PCIDeviceClaimSpec(
 
 
 class PCIDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What came of the claim."""
+    """The state of the claimed device."""
 
     kernel_driver_to_unbind: Annotated[
-        str, Meta(description="Driver that the device gets back on release.")
+        str, Meta(description="Driver to which the device returns on release.")
     ] = ""
     passthrough_enabled: Annotated[bool, Meta(description="VMs can use the device.")] = field(
         default_factory=bool
@@ -144,20 +144,20 @@ class PCIDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     resource_name: ResourceName = ""
     vendor_id: Annotated[str, Meta(description="Of the device, four lower-case hex digits.")] = ""
     device_id: Annotated[str, Meta(description="Of the device, four lower-case hex digits.")] = ""
-    gpu_uuid: Annotated[
-        str, Meta(description="UUID of a claimed GPU, by which it is known in any slot.")
-    ] = field(default="", name="gpuUUID")
-    iommu_group: Annotated[
-        str, Meta(description="IOMMU group that the claim took as a whole, as text.")
-    ] = ""
+    gpu_uuid: Annotated[str, Meta(description="UUID of a claimed GPU, the same in any slot.")] = (
+        field(default="", name="gpuUUID")
+    )
+    iommu_group: Annotated[str, Meta(description="IOMMU group of the claimed device, as text.")] = (
+        ""
+    )
     allocation: Annotated[
         Allocation | None,
-        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
+        Meta(description="The pod and VM that hold the device; absent while none does."),
     ] = None
 
 
 class PCIDeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The wish to pass a PCI device through to VMs."""
+    """Makes a PCI device available to VMs."""
 
     api_version: str = API_VERSION
     kind: str = "PCIDeviceClaim"

@@ -1,4 +1,4 @@
-"""USBDevice, which only observes, and USBDeviceClaim, the wish to pass one to VMs."""
+"""USBDevice, which only observes, and USBDeviceClaim, which makes one available to VMs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class USBDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=
     port: Annotated[
         str, Meta(description="Where it is plugged in: bus and port path, for example 3-1.2.")
     ] = ""
-    serial: Annotated[str, Meta(description="Serial number that the device tells, if any.")] = ""
+    serial: Annotated[str, Meta(description="Serial number that the device reports, if any.")] = ""
 
 
 class USBDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -55,13 +55,13 @@ class USBDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 class USBDeviceClaimSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """For whom the device of the claim's name is claimed."""
+    """The user who claims the device."""
 
     user_name: UserName = ""
 
 
 class USBDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Where the claimed device is."""
+    """The claimed device."""
 
     node_name: OnNode = ""
     pci_address: Annotated[str, Meta(description="PCI address of the USB controller.")] = ""
@@ -77,12 +77,12 @@ class USBDeviceClaimStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     device_path: Annotated[str, Meta(description="Device node: /dev/bus/usb/BBB/DDD.")] = ""
     allocation: Annotated[
         Allocation | None,
-        Meta(description="The pod and VM to which it is allocated; absent while it is not."),
+        Meta(description="The pod and VM that hold the device; absent while none does."),
     ] = None
 
 
 class USBDeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The wish to pass the USB device of the same name through to VMs."""
+    """Makes the USB device of the same name available to VMs."""
 
     api_version: str = API_VERSION
     kind: str = "USBDeviceClaim"

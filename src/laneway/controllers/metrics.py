@@ -70,20 +70,20 @@ class MetricFamilies:
         )
         self.operations = Histogram(
             "laneway_operation_seconds",
-            "Duration of wishes carried out on hardware, from the look at it to the last step.",
+            "Duration of changes of the hardware, from the observation to the last step.",
             ["node", "operation", "result"],
             registry=registry,
             buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180),
         )
         self.restored = Gauge(
             "laneway_restored_seconds",
-            "How long after its start an agent had met every wish that can be met; missing before.",
+            "Seconds from an agent's start until it had restored its node; missing before.",
             ["node"],
             registry=registry,
         )
         self.failures = Counter(
             "laneway_failures_total",
-            "What kept wishes from being fulfilled, by reason.",
+            "Failed or refused changes, by reason.",
             ["node", "reason"],
             registry=registry,
         )
@@ -145,18 +145,18 @@ class AllocationCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         devices = GaugeMetricFamily(
-            "laneway_handout_devices",
-            "Devices for pods, by resource: offered, healthy, and allocated to a pod.",
+            "laneway_device_plugin_devices",
+            "Devices that the agent advertises, by resource: offered, healthy, allocated to a pod.",
             labels=["node", "resource", "state"],
         )
         registrations = CounterMetricFamily(
-            "laneway_handout_registrations",
-            "How often the kubelet has taken the device plugin of a resource.",
+            "laneway_device_plugin_registrations",
+            "Registrations of device plugins with the kubelet.",
             labels=["node", "resource"],
         )
         refused = CounterMetricFamily(
-            "laneway_handout_allocate_failures",
-            "How often the kubelet asked for devices of a resource and was told no.",
+            "laneway_device_plugin_allocate_failures",
+            "Allocations that the agent refused to the kubelet.",
             labels=["node", "resource"],
         )
         for node, allocated in self._nodes.items():
@@ -219,12 +219,12 @@ _DEVICES: dict[str, tuple[str, tuple[str, ...], Count]] = {
         lambda inventory, _: list(census.vfs(inventory).items()),
     ),
     "laneway_vgpus": (
-        "vGPUs by profile: those that exist, and those that are wished and do not.",
+        "vGPUs by profile and state: existing, or requested and missing.",
         ("profile", "state"),
         _vgpus,
     ),
     "laneway_vgpus_free": (
-        "How many more vGPUs of a profile could be made, if no other is made.",
+        "How many more vGPUs of a profile fit, if no other is made.",
         ("profile",),
         lambda inventory, _: _single(census.free(inventory)),
     ),

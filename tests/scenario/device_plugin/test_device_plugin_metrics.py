@@ -23,14 +23,14 @@ async def test_devices_are_counted_by_resource(cluster: Any, node: Any, simulate
     held = await node.said(VGPU, "Advertised", "Advertised")
     await cluster.until(type(held), VGPU, lambda obj: obj.status.allocation)
     for state in ("offered", "healthy", "allocated"):
-        assert counted(cluster, "laneway_handout_devices", state=state) == 1
-    assert counted(cluster, "laneway_handout_registrations_total") == 1
+        assert counted(cluster, "laneway_device_plugin_devices", state=state) == 1
+    assert counted(cluster, "laneway_device_plugin_registrations_total") == 1
 
     await node.end("launcher", uid)
     await cluster.disable(VGPU)
     await cluster.answer(VGPU, "NotConfigured")
     for state in ("offered", "healthy", "allocated"):
-        assert counted(cluster, "laneway_handout_devices", state=state) == 0
+        assert counted(cluster, "laneway_device_plugin_devices", state=state) == 0
 
 
 async def test_every_registration_is_counted(cluster: Any, node: Any, simulated: Any) -> None:
@@ -40,4 +40,4 @@ async def test_every_registration_is_counted(cluster: Any, node: Any, simulated:
     await node.kubelet.stop()
     await node.kubelet.start()
     await node.allocatable(RESOURCE, 1)
-    assert counted(cluster, "laneway_handout_registrations_total") == 2
+    assert counted(cluster, "laneway_device_plugin_registrations_total") == 2

@@ -321,7 +321,7 @@ def test_conditions_are_kept_by_type(kind: str) -> None:
 
     conditions = status["conditions"]
     assert status["observedGeneration"] == {
-        "description": "Generation of the object that this status answers to.",
+        "description": "Generation of the object that this status is about.",
         "type": "integer",
         "format": "int64",
     }

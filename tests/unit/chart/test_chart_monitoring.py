@@ -47,9 +47,9 @@ def known() -> dict[str, set[str]]:
     found |= {name: {"node", *labels} for name, (_, labels, _) in _DEVICES.items()}
     # These are made when they are asked for.
     made: dict[str, set[str]] = {
-        "laneway_handout_devices": {"node", "resource", "state"},
-        "laneway_handout_registrations": {"node", "resource"},
-        "laneway_handout_allocate_failures": {"node", "resource"},
+        "laneway_device_plugin_devices": {"node", "resource", "state"},
+        "laneway_device_plugin_registrations": {"node", "resource"},
+        "laneway_device_plugin_allocate_failures": {"node", "resource"},
         "laneway_ledger_devices": {"node", "resource", "state"},
         "laneway_ledger_short": {"resource", "phase"},
         "laneway_ledger_build_seconds": set(),

@@ -23,13 +23,13 @@ class ManagerMetrics:
         )
         self._permitted = Gauge(
             "laneway_permitted_entries",
-            "Entries of Laneway's in KubeVirt's lists of permitted devices.",
+            "Laneway's entries in KubeVirt's lists of permitted devices.",
             ["list"],
             registry=registry,
         )
         self._collisions = Gauge(
             "laneway_resource_collisions",
-            "Resource names that stand for more than one kind of device.",
+            "Resource names of more than one kind of device.",
             registry=registry,
         )
         self._writes = Counter(
@@ -40,18 +40,18 @@ class ManagerMetrics:
         )
         self._conflicts = Counter(
             "laneway_manager_conflicts_total",
-            "Writes that came too late, because another program had changed the object.",
+            "Writes refused because another program had changed the object.",
             ["kind"],
             registry=registry,
         )
         self._nodes = Counter(
             "laneway_nodes_cleaned_total",
-            "Nodes that were gone and of which objects were removed.",
+            "Nodes that are gone and whose objects were removed.",
             registry=registry,
         )
         self._left = Gauge(
             "laneway_cleanup_left",
-            "Objects of nodes that are gone, which could not be removed yet.",
+            "Objects of nodes that are gone and that could not be removed yet.",
             registry=registry,
         )
 

@@ -35,7 +35,7 @@ class UncheckedCollector(Collector):
             return
         yield GaugeMetricFamily(
             "laneway_virtual_machines_unchecked",
-            "Virtual machines with devices that admission has not looked at.",
+            "VMs with devices that admission has not judged.",
             sum(map(is_unchecked, self._vms.store)),
         )
 

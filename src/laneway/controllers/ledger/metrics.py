@@ -40,14 +40,14 @@ class LedgerCollector(Collector):
         yield self._shortages(ledger)
         yield GaugeMetricFamily(
             "laneway_ledger_build_seconds",
-            "How long it took to make the ledger that there is.",
+            "Duration of the last computation of the ledger.",
             self._seconds(),
         )
 
     def _devices(self, ledger: Ledger) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "laneway_ledger_devices",
-            "Devices that virtual machines can ask for, by node, resource and state.",
+            "Devices that VMs can request, by node, resource and state.",
             labels=["node", "resource", "state"],
         )
         self._stocks.update(ledger.stocks)
@@ -61,7 +61,7 @@ class LedgerCollector(Collector):
     def _shortages(self, ledger: Ledger) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "laneway_ledger_short",
-            "Devices that are asked for and nowhere to be had, by resource and who asks.",
+            "Requested devices that are not free, by resource and by the phase of the VM.",
             labels=["resource", "phase"],
         )
         short: Counter[tuple[str, str]] = Counter()
