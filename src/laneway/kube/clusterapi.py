@@ -17,7 +17,7 @@ VERSION = "v1beta2"
 LABEL_CLUSTER = "cluster.x-k8s.io/cluster-name"
 """On everything that belongs to a Cluster: its name."""
 ANNOTATION_PAUSED = "cluster.x-k8s.io/paused"
-"""Whoever carries it is left alone by all controllers."""
+"""On a Cluster or Machine: all controllers leave it alone."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

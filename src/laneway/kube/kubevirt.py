@@ -17,13 +17,13 @@ from laneway.core.permitted import List, Lists
 from laneway.kube.resource import Resource
 
 LABEL_VM = "vm.kubevirt.io/name"
-"""On a virt-launcher pod: the hostname of its guest, which need not be the VM's name."""
+"""On a virt-launcher pod: the hostname of its guest, which can differ from the VM's name."""
 ANNOTATION_DOMAIN = "kubevirt.io/domain"
 """On a virt-launcher pod: the name of the VirtualMachineInstance."""
 LABEL_CREATED_BY = "kubevirt.io/created-by"
 """On a virt-launcher pod: uid of the VirtualMachineInstance."""
 ANNOTATION_ADMITTED = "devices.harvesterhci.io/laneway-admitted"
-"""On a VirtualMachine: `mark_of` the devices that admission has looked at."""
+"""On a VirtualMachine: a hash of the devices that admission has judged. Not of Harvester."""
 GATE_RESERVED_OVERHEAD = "ReservedOverheadMemlock"
 """The gate without which KubeVirt refuses `memory.reservedOverhead`."""
 
