@@ -50,7 +50,7 @@ def test_programs_get_findings_as_data(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_kubelet_elsewhere_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     run(["doctor", "node", "--simulate", "a2", "--kubelet-dir", "/somewhere"])
-    assert "there is no kubelet at /somewhere" in capsys.readouterr().out
+    assert "no kubelet at /somewhere" in capsys.readouterr().out
 
 
 def test_in_the_pod_of_an_agent_it_looks_where_the_agent_does(
@@ -59,7 +59,7 @@ def test_in_the_pod_of_an_agent_it_looks_where_the_agent_does(
     monkeypatch.setenv("LANEWAY_KUBELET_DIR", "/elsewhere")
     monkeypatch.setenv("LANEWAY_NODE_ROOT", "/no/such/folder")
     assert run(["doctor", "node", "--simulate", "a2", "--node-root", "/"]) == 0
-    assert "there is no kubelet at /elsewhere" in capsys.readouterr().out
+    assert "no kubelet at /elsewhere" in capsys.readouterr().out
     assert run(["doctor", "node"]) == 1
     assert "there is no folder '/no/such/folder'" in capsys.readouterr().err
 

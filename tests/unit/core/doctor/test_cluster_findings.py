@@ -98,7 +98,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         {"harvester": Harvester(daemon_set=part("DaemonSet", "h"), parked=True)},
         "HarvesterController",
         Level.ADVICE,
-        "no record",
+        "record of its former state is missing",
     ),
     (
         {"harvester": Harvester(hooks=("MutatingWebhookConfiguration/pcidevices-mutator",))},
@@ -106,7 +106,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         Level.PROBLEM,
         "pcidevices-mutator",
     ),
-    ({"managers": None}, "Laneway", Level.PROBLEM, "no manager"),
+    ({"managers": None}, "Laneway", Level.PROBLEM, "manager is missing"),
     (
         {"agents": part("DaemonSet", "laneway-agent", ready=1)},
         "Laneway",

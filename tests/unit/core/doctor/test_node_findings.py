@@ -85,7 +85,7 @@ def test_a_node_that_is_well_has_no_findings_but_good_ones() -> None:
 @pytest.mark.parametrize(
     ("facts", "remedy"),
     [
-        ({"arguments": ("quiet", "intel_iommu=off")}, "Take intel_iommu=off off"),
+        ({"arguments": ("quiet", "intel_iommu=off")}, "Remove intel_iommu=off from"),
         ({"iommu_tables": ("DMAR",), "processor": "GenuineIntel"}, "Add intel_iommu=on"),
         ({"processor": "AuthenticAMD"}, "AMD-Vi"),
     ],
