@@ -19,6 +19,9 @@ from laneway.api.schema import Schema, structural_schema
 
 Columns = dict[str, str]
 
+CATEGORY = "laneway"
+"""For `kubectl get laneway`: the objects of all our kinds."""
+
 _COLUMNS: dict[str, Columns] = {
     "PCIDevice": {
         "Address": ".status.address",
@@ -112,7 +115,13 @@ _WIDE_COLUMNS: dict[str, Columns] = {
         "Claimable": ".status.claimable",
     },
     "SRIOVGPUDevice": {"Mode": ".status.mode"},
-    "VGPUDevice": {"Framework": ".status.framework"},
+    "PCIDeviceClaim": {"Held By": ".status.allocation.virtualMachine"},
+    "USBDeviceClaim": {"Held By": ".status.allocation.virtualMachine"},
+    "VGPUDevice": {
+        "Desired": ".spec.vGPUTypeName",
+        "Held By": ".status.allocation.virtualMachine",
+        "Framework": ".status.framework",
+    },
     "VSphereHost": {"Datacenter": ".status.datacenter", "Ref": ".spec.ref"},
 }
 
@@ -156,6 +165,8 @@ def _crd(info: KindInfo) -> dict[str, Any]:
                 "listKind": f"{info.kind}List",
                 "plural": info.plural,
                 "singular": info.singular,
+                **({"shortNames": list(info.short_names)} if info.short_names else {}),
+                "categories": [CATEGORY],
             },
             "scope": "Namespaced" if info.namespaced else "Cluster",
             "versions": [

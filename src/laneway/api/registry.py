@@ -43,6 +43,8 @@ class KindInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Empty for the core group."""
     version: str = VERSION
     namespaced: bool = False
+    short_names: tuple[str, ...] = ()
+    """For `kubectl get`; none that a kind of Harvester, KubeVirt or Cluster API has."""
 
     @property
     def singular(self) -> str:
@@ -60,16 +62,41 @@ class KindInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS: tuple[KindInfo, ...] = (
-    KindInfo(type=PCIDevice, kind="PCIDevice", plural="pcidevices"),
-    KindInfo(type=PCIDeviceClaim, kind="PCIDeviceClaim", plural="pcideviceclaims"),
-    KindInfo(type=SRIOVNetworkDevice, kind="SRIOVNetworkDevice", plural="sriovnetworkdevices"),
+    KindInfo(type=PCIDevice, kind="PCIDevice", plural="pcidevices", short_names=("pci",)),
+    KindInfo(
+        type=PCIDeviceClaim,
+        kind="PCIDeviceClaim",
+        plural="pcideviceclaims",
+        short_names=("pciclaim",),
+    ),
+    KindInfo(
+        type=SRIOVNetworkDevice,
+        kind="SRIOVNetworkDevice",
+        plural="sriovnetworkdevices",
+        short_names=("sriovnet",),
+    ),
     KindInfo(type=DeviceNode, kind="Node", plural="nodes"),
-    KindInfo(type=SRIOVGPUDevice, kind="SRIOVGPUDevice", plural="sriovgpudevices"),
-    KindInfo(type=VGPUDevice, kind="VGPUDevice", plural="vgpudevices"),
-    KindInfo(type=USBDevice, kind="USBDevice", plural="usbdevices"),
-    KindInfo(type=USBDeviceClaim, kind="USBDeviceClaim", plural="usbdeviceclaims"),
-    KindInfo(type=MigConfiguration, kind="MigConfiguration", plural="migconfigurations"),
-    KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts"),
+    KindInfo(
+        type=SRIOVGPUDevice,
+        kind="SRIOVGPUDevice",
+        plural="sriovgpudevices",
+        short_names=("sriovgpu",),
+    ),
+    KindInfo(type=VGPUDevice, kind="VGPUDevice", plural="vgpudevices", short_names=("vgpu",)),
+    KindInfo(type=USBDevice, kind="USBDevice", plural="usbdevices", short_names=("usb",)),
+    KindInfo(
+        type=USBDeviceClaim,
+        kind="USBDeviceClaim",
+        plural="usbdeviceclaims",
+        short_names=("usbclaim",),
+    ),
+    KindInfo(
+        type=MigConfiguration,
+        kind="MigConfiguration",
+        plural="migconfigurations",
+        short_names=("mig",),
+    ),
+    KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts", short_names=("layout",)),
     KindInfo(type=VCenter, kind="VCenter", plural="vcenters"),
     KindInfo(type=VSphereHost, kind="VSphereHost", plural="vspherehosts"),
     KindInfo(

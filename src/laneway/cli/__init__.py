@@ -1,12 +1,10 @@
-"""The `laneway` command: what every subcommand shares, and how each of them ends.
+"""The `laneway` command: its subcommands, and how each of them ends.
 
-`laneway --help` must be instant and so must a subcommand that needs no API, so a subcommand's
-module is imported only when that subcommand runs; name and short text stand in the table below.
+`laneway --help` must be instant, so a subcommand is imported only when it runs; its name and short
+text stand in the table below.
 
-A command that fails says so in one line that begins with `laneway:` and says what to do. Scripts
-read the exit status: 0 done, 1 failed, 2 called wrongly, 3 the answer to a question is no, 4 not
-finished in time and going on, 130 interrupted. A traceback means a defect of Laneway and nothing
-else.
+A command that fails prints one line that begins with `laneway:` and says what to do. Scripts read
+the exit status (`statuses`). A traceback means a defect of Laneway and nothing else.
 """
 
 from __future__ import annotations
@@ -14,81 +12,71 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from typing import NamedTuple
 
 import click
 
 from laneway.cli.errors import one_line
-
-
-class _Entry(NamedTuple):
-    target: str
-    """`module:attribute`"""
-    help: str
-
+from laneway.cli.groups import Entry, LazyGroup
+from laneway.cli.statuses import ExitStatus, epilog
 
 COMMANDS = {
-    "up": _Entry("laneway.cli.up:up", "Run all of Laneway on this host, to try it out."),
-    "devices": _Entry("laneway.cli.devices:devices", "Show this host's devices."),
-    "explain": _Entry(
-        "laneway.cli.explain:explain", "Explain one device: its state, and whether a VM can use it."
+    "up": Entry("laneway.cli.commands.roles:up", "Run all of Laneway on this host, to try it out."),
+    "devices": Entry("laneway.cli.commands.this_host:devices", "Show the devices of this host."),
+    "gpus": Entry(
+        "laneway.cli.commands.cluster_gpus:gpus",
+        "Show the GPUs of the cluster and what still fits on them.",
     ),
-    "gpus": _Entry("laneway.cli.gpus:gpus", "Show a cluster's GPUs and what still fits on them."),
-    "gpu": _Entry("laneway.cli.gpu:gpu", "Enable or disable a GPU of a cluster, and set its mode."),
-    "vgpu": _Entry("laneway.cli.vgpu:vgpu", "Choose the vGPUs of a GPU of a cluster."),
-    "capacity": _Entry(
-        "laneway.cli.capacity:capacity",
-        "Show how a cluster's devices are allocated, and what could start.",
+    "top": Entry(
+        "laneway.cli.commands.cluster_gpus:top", "Show GPUs, vGPUs and their holders, live."
     ),
-    "vsphere": _Entry(
-        "laneway.cli.vsphere:vsphere", "Show the GPUs of vCenters, their users and what is free."
+    "capacity": Entry(
+        "laneway.cli.commands.questions:capacity",
+        "Show which devices are allocated and free, and what could start.",
     ),
-    "host": _Entry(
-        "laneway.cli.host.commands:host", "Change this host's devices, without any cluster."
+    "explain": Entry(
+        "laneway.cli.commands.questions:explain",
+        "Explain the state of a device or VM, and why it can or cannot be used.",
     ),
-    "doctor": _Entry(
-        "laneway.cli.doctor:doctor", "Find what is wrong with this host or the cluster."
+    "gpu": Entry(
+        "laneway.cli.commands.cluster_gpus:gpu", "Enable or disable a GPU, and set its mode."
     ),
-    "takeover": _Entry(
-        "laneway.cli.takeover:takeover", "Take over from Harvester's controller, or go back to it."
+    "vgpu": Entry("laneway.cli.commands.cluster_gpus:vgpu", "Set the vGPUs of a GPU."),
+    "claim": Entry("laneway.cli.commands.changes:claim", "Claim whole devices for VMs."),
+    "release": Entry(
+        "laneway.cli.commands.changes:release", "Release claimed devices, or all of a node."
     ),
-    "give-back": _Entry(
-        "laneway.cli.give_back:give_back", "Give a cluster's devices back to their nodes."
+    "doctor": Entry(
+        "laneway.cli.commands.questions:doctor", "Find problems of this host or of the cluster."
     ),
-    "capture": _Entry("laneway.cli.capture:capture", "Write a dump of this host's devices."),
-    "crds": _Entry("laneway.cli.crds:crds", "Print the custom resource definitions."),
-    "manifests": _Entry(
-        "laneway.cli.manifests:manifests", "Print all objects that a cluster needs, for kubectl."
+    "vsphere": Entry(
+        "laneway.cli.commands.questions:vsphere", "Show the GPUs of vCenters and their holders."
     ),
-    "agent": _Entry("laneway.cli.agent:agent", "Run the agent of one node of a cluster."),
-    "manager": _Entry(
-        "laneway.cli.manager:manager", "Run what a cluster needs one of: one of several leads."
+    "host": Entry(
+        "laneway.cli.commands.host:host", "Change the devices of this host, without a cluster."
     ),
-    "webhook": _Entry(
-        "laneway.cli.webhook:webhook", "Judge what is to be written, for the API server."
+    "capture": Entry(
+        "laneway.cli.commands.this_host:capture", "Write a dump of this host's devices."
+    ),
+    "takeover": Entry(
+        "laneway.cli.commands.changes:takeover",
+        "Take over from Harvester's controller, or go back.",
+    ),
+    "crds": Entry("laneway.cli.commands.install:crds", "Print the custom resource definitions."),
+    "manifests": Entry(
+        "laneway.cli.commands.install:manifests", "Print all objects that a cluster needs."
+    ),
+    "agent": Entry("laneway.cli.commands.roles:agent", "Run the agent of one node of a cluster."),
+    "manager": Entry(
+        "laneway.cli.commands.roles:manager", "Run the manager, of which one leads in a cluster."
+    ),
+    "webhook": Entry(
+        "laneway.cli.commands.roles:webhook",
+        "Run the webhook that reviews writes for the API server.",
+    ),
+    "completion": Entry(
+        "laneway.cli.completion:command", "Print the completion script of a shell."
     ),
 }
-
-
-class LazyGroup(click.Group):
-    """A group that imports a subcommand when it is used, and not to list it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
-        if (entry := COMMANDS.get(cmd_name)) is None:
-            return None
-        module, _, attribute = entry.target.partition(":")
-        command = getattr(import_module(module), attribute)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{entry.target} is not a click command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -102,8 +90,9 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 @click.group(
     cls=LazyGroup,
+    entries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="'laneway COMMAND --help' says more about a command.",
+    epilog=f"{epilog()}\n\n'laneway COMMAND --help' describes a command.",
 )
 @click.option(
     "--version",
@@ -114,7 +103,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Print the version and exit.",
 )
 def cli() -> None:
-    """Bring GPUs, and any PCI device, from the slot to the virtual machine."""
+    """Bring GPUs and other PCI devices from the slot to the VM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -134,14 +123,14 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _failed(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return ExitStatus.INTERRUPTED
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return result if isinstance(result, int) else 0
 
 
 def _colours() -> bool | None:
-    """False where nobody wants any: https://no-color.org; None: where a terminal reads it."""
+    """False where nobody wants colours (https://no-color.org); None: for terminals only."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return False if plain else None
 

@@ -1,4 +1,4 @@
-"""Asking the agent of a node what it would do with a GPU, before anything is stored for it."""
+"""Asking the agent of a node what it would do with a GPU, before a change is stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
-from laneway.cli import fleet, interrupts, profile_names, progress, steps, trial, wishing
+from laneway.cli import fleet, gpu_changes, interrupts, profile_names, progress, steps, trial
 from laneway.cli.errors import one_line
 from laneway.controllers.devices.layout import NOT_LATER
 from laneway.core.layout.desired import USED
@@ -55,15 +55,15 @@ async def agreed(
         interrupts.say("; nothing was changed")
         raise
     except progress.TooLate as error:
-        advice = "" if dry_run else ". To store the change without asking, add --when-possible"
+        advice = "" if dry_run else ". To store the change without an answer, add --when-possible"
         raise progress.TooLate(f"nothing was changed: {error}{advice}") from None
     entry = entry_of(layout, gpu.name, generation)
     if answer.kind != "refused" and entry is not None:
         return entry
     reasons = told(answer, advise=not dry_run)
     if fits and entry is not None and (room := profile_names.room(entry.fits)):
-        reasons.insert(1, f"What would fit beside what is there, each for itself: {room}.")
-    raise wishing.refused(reasons, dry_run=dry_run)
+        reasons.insert(1, f"Room now, each for itself: {room}.")
+    raise gpu_changes.refused(reasons, dry_run=dry_run)
 
 
 def told(answer: progress.Answer, *, advise: bool) -> list[str]:
@@ -73,7 +73,7 @@ def told(answer: progress.Answer, *, advise: bool) -> list[str]:
     """
     words = [answer.words.removesuffix(NOT_LATER)]
     if advise and answer.reason in _PASSING:
-        words.append("To have it applied as soon as it becomes possible, add --when-possible.")
+        words.append("To store it and have it applied once it is possible, add --when-possible.")
     return words
 
 

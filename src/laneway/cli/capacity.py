@@ -1,161 +1,100 @@
-"""`laneway capacity`: who has which device of the cluster, what is free, and what could start.
+"""`laneway capacity`: which devices of the cluster are allocated and free, and what could start.
 
 The command makes the ledger from one look at the API server, with the same rules as the manager, so
-that it answers also where no manager runs.
+that it also works where no manager runs.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import click
 
+from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
 from laneway.cli import capacity_question as question
 from laneway.cli import capacity_tables as tables
-from laneway.cli import connection, table
+from laneway.cli import connection, live
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import natural
-from laneway.cli.output import output_option, print_json
+from laneway.cli.output import View, show, table_view
+from laneway.cli.statuses import ExitStatus
+from laneway.cli.suggest import did_you_mean
 from laneway.controllers.ledger.snapshot import Snapshot, look
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
 from laneway.kube.client import Client
-
-NO = 3
-"""Exit status where the answer is no."""
+from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
+from laneway.kube.resource import Resource, served
 
 _LISTED = 12
+_KINDS = (PCIDeviceClaim, USBDeviceClaim, VGPUDevice)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-    laneway capacity
-    laneway capacity --node node1 --devices
-    laneway capacity -o json | jq '.resources[] | select(.free > 0)'
-    laneway capacity A2-2Q=2
-    laneway capacity nvidia.com/NVIDIA_A2-2Q=2 nvidia.com/AD104GL_L4 --machines 3
-    laneway capacity A2-4Q --replacing default/pool=web --surge 1
+class Question(NamedTuple):
+    """Whether VMs can start, as it was typed."""
 
-\b
-Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
-"""
-)
-@click.argument(
-    "wanted",
-    metavar="[RESOURCE[=COUNT]]...",
-    nargs=-1,
-    callback=lambda _context, _argument, values: question.desired_states(values),
-)
-@click.option(
-    "--node",
-    "nodes",
-    metavar="NAME",
-    multiple=True,
-    help="Only this node; may be given several times.",
-)
-@click.option(
-    "--devices", is_flag=True, help="List every device, with its user or why it is unavailable."
-)
-@output_option("Text to read, or JSON.")
-@click.option(
-    "--machines",
-    metavar="NUMBER",
-    type=click.IntRange(1, question.MOST),
-    help="How many VMs are to start; otherwise one, or as many as are replaced.",
-)
-@click.option(
-    "--selector",
-    "labels",
-    metavar="KEY=VALUE",
-    multiple=True,
-    callback=lambda _context, _option, values: question.labels(values),
-    help="A label that their nodes must have; may be given several times.",
-)
-@click.option(
-    "--replacing",
-    metavar="NAMESPACE/NAME",
-    multiple=True,
-    help=(
-        "A VM that they replace; NAMESPACE/KEY=VALUE means all with that label. May be given "
-        "several times."
-    ),
-)
-@click.option(
-    "--surge",
-    metavar="NUMBER",
-    type=click.IntRange(0, question.MOST),
-    default=0,
-    help="Replace them one by one: so many more VMs may run meanwhile.",
-)
-@click.option(
-    "--unavailable",
-    metavar="NUMBER",
-    type=click.IntRange(0, question.MOST),
-    help=(
-        "Replace them one by one: so many fewer VMs may run meanwhile. Otherwise all are "
-        "replaced at once, or with --surge none may be missing."
-    ),
-)
-@connection.kubeconfig_option
-def capacity(
-    *,
-    wanted: dict[str, int],
+    resources: dict[str, int]
+    nodes: tuple[str, ...]
+    vms: int | None
+    labels: dict[str, str]
+    replacing: tuple[str, ...]
+    surge: int
+    unavailable: int | None
+
+
+def show_capacity(
     nodes: tuple[str, ...],
+    output: str | None,
+    where: ClusterChoice,
+    *,
     devices: bool,
-    output: str,
-    vms: int | None,
-    labels: dict[str, str],
-    replacing: tuple[str, ...],
-    surge: int,
-    unavailable: int | None,
-    kubeconfig: str | None,
+    watch: bool,
 ) -> int:
-    """Show how the cluster's devices are allocated, and what is free; or ask what could start.
+    """Print the ledger, and with `watch` again after every change. Raises Failure."""
 
-    HELD are devices of running VMs, RESERVED those of stopped VMs, WANTED those of VMs about to
-    start, UNHEALTHY those that are not allocated and unavailable. Together with FREE they are
-    TOTAL.
+    async def work(client: Client) -> None:
+        async def look() -> View:
+            return _view(_ledger(await _look(client)), nodes, devices=devices)
 
-    With RESOURCE, the question is whether VMs that each request that much can start. A vGPU's
-    profile may be written short, A2-2Q. With --replacing, only what the new VMs request beyond the
-    old ones counts.
-    """
-    asking = (vms, labels, replacing, surge, unavailable)
-    if not wanted and any(asking):
-        raise click.UsageError(
-            "--machines, --selector, --replacing, --surge and --unavailable belong to a question: "
-            "name a RESOURCE, too"
-        )
-    if wanted and devices:
-        raise click.UsageError("--devices shows devices; leave RESOURCE out for it")
-    if unavailable == 0 and not surge and replacing:
-        raise click.UsageError("nothing could be replaced: let --surge or --unavailable be 1")
-    seen = connection.ask(_look, kubeconfig)
-    ledger = build(seen.facts)
-    for why in seen.unknown:
-        click.echo(one_line(f"laneway: warning: {why}"), err=True)
-    if not wanted:
-        _show(ledger, nodes, output, devices=devices)
-        return 0
-    old = question.vms(ledger, replacing)
+        if watch:
+            resources: list[Resource[Any]] = [INSTANCES, VIRTUAL_MACHINES]
+            resources += [served(kind) for kind in _KINDS]
+            await live.follow(client, resources, look, output)
+        show(await look(), output)
+
+    connection.ask(work, where)
+    return ExitStatus.DONE
+
+
+def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
+    """Print whether the VMs can start; gives the exit status. Raises Failure."""
+    namespace = connection.namespace_of(where) if asked.replacing else ""
+    ledger = _ledger(connection.ask(_look, where))
+    old = question.vms(ledger, asked.replacing, namespace)
     request = Request(
-        resources=question.in_full(wanted, ledger.homes),
-        vms=vms or len(old) or 1,
-        nodes=nodes,
-        selector=labels,
+        resources=question.in_full(asked.resources, ledger.homes),
+        vms=asked.vms or len(old) or 1,
+        nodes=asked.nodes,
+        selector=asked.labels,
         replacing=old,
-        surge=surge,
-        unavailable=unavailable,
+        surge=asked.surge,
+        unavailable=asked.unavailable,
     )
-    answer = can_start(ledger, request)
-    if output == "json":
-        print_json(question.plain(request, answer))
-    else:
-        for line in question.told(request, answer):
-            indent = " " * (len(line) - len(line.lstrip(" ")))
-            click.echo(indent + one_line(line))
-    return 0 if answer.yes else NO
+    given = can_start(ledger, request)
+    view = View(
+        document=question.plain(request, given),
+        names=[node for node, _ in given.room],
+        text=lambda _: "".join(f"{_indented(line)}\n" for line in question.report(request, given)),
+    )
+    show(view, output)
+    return ExitStatus.DONE if given.yes else ExitStatus.NO
+
+
+def _indented(line: str) -> str:
+    return " " * (len(line) - len(line.lstrip(" "))) + one_line(line)
 
 
 async def _look(client: Client) -> Snapshot:
@@ -163,24 +102,26 @@ async def _look(client: Client) -> Snapshot:
         return await look(client)
 
 
-def _show(ledger: Ledger, nodes: tuple[str, ...], output: str, *, devices: bool) -> None:
-    stocks = tables.shown(ledger, nodes)
+def _ledger(seen: Snapshot) -> Ledger:
+    for why in seen.unknown:
+        click.echo(one_line(f"laneway: warning: {why}"), err=True)
+    return build(seen.facts)
+
+
+def _view(ledger: Ledger, nodes: tuple[str, ...], *, devices: bool) -> View:
+    """The stocks of these nodes, or of all. Raises Failure for an unknown node."""
     if unknown := [node for node in nodes if node not in ledger.nodes]:
         there = sorted({node for node, _ in ledger.stocks}, key=natural)
-        raise Failure(
-            f"there is no node {unknown[0]}; nodes with devices: "
-            f"{', '.join(there[:_LISTED]) or 'none'}"
-        )
-    if output == "json":
-        print_json(tables.plain(ledger, stocks, devices=devices))
-        return
-    if stocks:
-        sections = list(tables.sections(stocks, devices=devices))
-        table.echo(tables.COLUMNS, sections)
-    else:
-        click.echo(
-            "No device is available to VMs. Claim one, or configure vGPUs: 'laneway vgpu set'."
-        )
-    if not nodes:
-        for line in tables.shortages(ledger):
-            click.echo(one_line(line))
+        listed = f"Nodes with devices: {', '.join(there[:_LISTED]) or 'none'}"
+        meant = did_you_mean(unknown[0], there)
+        raise Failure(f"the cluster has no node {unknown[0]}. {meant or listed}")
+    stocks = tables.shown(ledger, nodes)
+    return table_view(
+        tables.COLUMNS,
+        list(tables.sections(stocks, devices=devices)),
+        document=tables.plain(ledger, stocks, devices=devices),
+        names=[f"{stock.node}/{stock.resource}" for stock in stocks],
+        empty="No device is available to VMs. Claim one with 'laneway claim', or configure vGPUs "
+        "with 'laneway vgpu set'.",
+        after=[] if nodes else list(tables.shortages(ledger)),
+    )

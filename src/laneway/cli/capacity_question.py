@@ -1,4 +1,4 @@
-"""What `laneway capacity` is asked, as people write it, and how the answer reads."""
+"""The question of `laneway capacity` as people write it, and the answer in words."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import click
 
 from laneway.cli.errors import Failure
 from laneway.cli.labels import natural
+from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.ledger.facts import Who, WhoKind
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request, selected
 
 MOST = 100_000
-"""Machines, or devices of one VM, that can be asked about."""
+"""Machines, or devices of one machine, that can be asked about."""
 
-_DESIRED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
+_WISH = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,6}))?")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)")
 _LISTED = 12
+_NAMESPACED = re.compile(r"[^/=]*/")
+"""Before the first `=`: keys of labels may have a slash themselves."""
 
 
-def desired_states(values: Iterable[str]) -> dict[str, int]:
+def requested(values: Iterable[str]) -> dict[str, int]:
     """What `RESOURCE[=COUNT]...` asks for, by name as it is written."""
     wanted: Counter[str] = Counter()
     for value in values:
-        match = _DESIRED.fullmatch(value.strip())
+        match = _WISH.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
         if match is None or not 1 <= count <= MOST:
             raise click.BadParameter(
@@ -51,7 +54,7 @@ def labels(values: Iterable[str]) -> dict[str, str]:
 
 
 def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
-    """The same by the names of resources; a vGPU's profile may be written short. Raises Failure."""
+    """The same by the names of resources; a vGPU profile may be short. Raises Failure."""
     there = sorted(known, key=natural)
     found: Counter[str] = Counter()
     for name, count in wanted.items():
@@ -67,17 +70,21 @@ def _resource(name: str, known: Sequence[str]) -> str:
     if len(alike) == 1:
         return alike[0]
     if alike:
-        raise Failure(f"{name} may be any of {_listed(alike)}; write it in full")
+        raise Failure(f"{name} could be each of {_listed(alike)}; write the name in full")
     raise Failure(
-        f"no node has a resource {name}; there is {_listed(known) if known else 'none at all'}"
+        f"no node has a resource {name}. {did_you_mean(name, _short(known)) or _all(known)}"
     )
 
 
-def vms(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
-    """Who `NAMESPACE/NAME` or `NAMESPACE/KEY=VALUE` means. Raises Failure."""
+def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Who, ...]:
+    """The VMs that `[NAMESPACE/]NAME` or `[NAMESPACE/]KEY=VALUE` means. Raises Failure.
+
+    `own`: the namespace of those that name none.
+    """
     found: list[Who] = []
     for value in values:
-        namespace, slash, name = value.partition("/")
+        before, slash, name = value.partition("/") if _NAMESPACED.match(value) else ("", "/", value)
+        namespace = before or own
         if not (namespace and slash and name):
             raise Failure(f"{value!r}: write NAMESPACE/NAME, or NAMESPACE/KEY=VALUE for a label")
         if "=" in name:
@@ -89,29 +96,36 @@ def vms(ledger: Ledger, values: Iterable[str]) -> tuple[Who, ...]:
             meant = (who,) if who in ledger.demands else ()
         if not meant:
             raise Failure(
-                f"there is no VM {value}; 'kubectl get virtualmachines -A --show-labels' lists them"
+                f"the cluster has no VM {value}. "
+                f"{did_you_mean(value, map(_path, ledger.demands))} "
+                "'kubectl get virtualmachines -A --show-labels' lists the VMs"
             )
         found += meant
     return tuple(dict.fromkeys(found))
 
 
-def told(request: Request, answer: Answer) -> list[str]:
+def report(request: Request, answer: Answer) -> list[str]:
     """The answer in lines."""
-    lines = [_short(request, answer)]
-    lines += [f"  {refusal.reason}: {refusal.words}" for refusal in answer.refusals]
+    lines = [_brief(request, answer)]
+    lines += answer_words(answer)
     if answer.kept:
         stay = "stays as it is" if answer.kept == 1 else "stay as they are"
         lines.append(f"  {answer.kept} of {answer.vms} {stay}")
     if answer.room:
         lines.append(f"  room on {_room(answer)}")
     lines += [
-        f"  asks for {abs(count)} x {resource} {'more' if count > 0 else 'less'} than now"
+        f"  requests {abs(count)} x {resource} {'more' if count > 0 else 'less'} than now"
         for resource, count in answer.change
     ]
     return lines
 
 
-def _short(request: Request, answer: Answer) -> str:
+def answer_words(answer: Answer) -> list[str]:
+    """Why not all of the VMs can start; nothing where they can."""
+    return [f"  {refusal.reason}: {refusal.words}" for refusal in answer.refusals]
+
+
+def _brief(request: Request, answer: Answer) -> str:
     each = ", ".join(f"{count} x {name}" for name, count in sorted(request.resources.items()))
     every = "each " if answer.vms != 1 else ""
     asked = f"{_vms(answer.vms)} {every}with {each}"
@@ -131,6 +145,20 @@ def _room(answer: Answer) -> str:
     parts = [f"{node} for {count}" for node, count in answer.room[:_LISTED]]
     more = len(answer.room) - _LISTED
     return ", ".join(parts) + (f" and on {more} more nodes" if more > 0 else "")
+
+
+def _path(who: Who) -> str:
+    return f"{who.namespace}/{who.name}"
+
+
+def _short(resources: Iterable[str]) -> list[str]:
+    """What people write for resources: profiles short, all else in full."""
+    vgpu = names.vgpu_resource_name("NVIDIA ")
+    return [one.removeprefix(f"{vgpu}_").removeprefix(vgpu) for one in resources]
+
+
+def _all(known: Sequence[str]) -> str:
+    return f"The resources are {_listed(known)}" if known else "No node has any"
 
 
 def _listed(names_: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from laneway.core.ledger.explain import devices_on
 from laneway.core.ledger.facts import Phase, Who
 from laneway.core.ledger.ledger import Counts, Entry, Ledger, State, Stock
 
-COLUMNS = ("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY")
+COLUMNS = table.columns("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY")
 
 _HOW = {
     State.HELD: "held by",
@@ -68,18 +68,18 @@ def _cells(resource: str, counts: Counts) -> tuple[str, ...]:
 def _entry(entry: Entry) -> str:
     if entry.who is None:
         return f"{entry.state}: {entry.unhealthy}" if entry.unhealthy else str(entry.state)
-    told = f"{_HOW[entry.state]} {entry.who}"
-    return f"{told}; {entry.unhealthy}" if entry.unhealthy else told
+    described = f"{_HOW[entry.state]} {entry.who}"
+    return f"{described}; {entry.unhealthy}" if entry.unhealthy else described
 
 
 def shortages(ledger: Ledger) -> Iterator[str]:
-    """A line for everybody who asks for what is nowhere to be had."""
+    """A line for every VM or pod whose devices the cluster does not have."""
     for short in ledger.shortages:
         missing = ", ".join(f"{count} x {name}" for name, count in sorted(short.missing.items()))
         if short.phase is Phase.STOPPED:
-            yield f"{short.who} is stopped and could not start: it lacks {missing}"
+            yield f"{short.who} is stopped and cannot start: the cluster lacks {missing}"
         else:
-            yield f"{short.who} cannot start: it lacks {missing}"
+            yield f"{short.who} cannot start: the cluster lacks {missing}"
 
 
 def plain(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str, Any]:

@@ -15,22 +15,8 @@ from laneway.host.real import RealHost
 _STDOUT = "-"
 
 
-@click.command(
-    epilog="""\b
-Example:
-    laneway capture node7.umockdev
-    laneway devices --simulate node7.umockdev
-"""
-)
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def capture(file: str, *, force: bool) -> None:
-    """Write what the kernel shows of this host's devices to FILE, "-" for standard output.
-
-    The dump holds devices, drivers, IOMMU groups and vGPUs; nothing of the host is changed. Names,
-    serial numbers and MAC addresses are replaced. FILE is complete or not there at all. It has the
-    format of umockdev-record, and --simulate of the other commands takes it.
-    """
+def write_dump(file: str, *, force: bool) -> None:
+    """Write the dump, complete or not at all. Raises Failure."""
     if file != _STDOUT:
         _check(file, force=force)
     dump = dump_of(RealHost())

@@ -1,9 +1,9 @@
-"""Storing a desired state, waiting until it is applied, and going back where it is refused.
+"""Storing a desired state, waiting until it is applied, and restoring the last where it is refused.
 
-A command that fails leaves nothing behind that changes the hardware later: what an agent refuses is
-taken back, as long as nobody else has changed the object since. Only `--when-possible` leaves it.
-A command that ends while the agent is still at work, by a signal or a time limit, says that the
-work goes on, how to watch it and how to cancel it.
+A command that fails leaves nothing behind that changes the hardware later: it undoes a change that
+the agent refuses, unless somebody else has changed the object since. Only `--when-possible` keeps
+such a change. A command that ends while the agent still works, by a signal or a time limit, says
+that the work goes on, how to watch it and how to cancel it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ async def applied(
     for words in asking.told(given, advise=change.changes and not waiting.when_possible):
         click.echo(one_line(words), err=True)
     if waiting.when_possible:
-        words = f"Not possible yet; applied as soon as it becomes possible. {_cancelling(change)}"
+        words = f"Not possible yet; the agent applies it once it is possible. {_cancelling(change)}"
         click.echo(one_line(words))
         return None
     raise await _taken_back(client, change, stored.metadata, waiting)
@@ -124,7 +124,7 @@ async def _stored(change: Change, write: asyncio.Future[Any]) -> Any:
         raise
     except UnreachableError as error:
         raise Failure(
-            f"{error}. Whether {change.title} was changed cannot be told. {_cancelling(change)}"
+            f"{error}. Whether {change.title} was changed is not known. {_cancelling(change)}"
         ) from None
 
 
@@ -140,14 +140,18 @@ def _going_on(change: Change) -> str:
 
 
 def _cancelling(change: Change) -> str:
-    return f"To cancel: {change.cancel}" if change.changes else "It was asked for before already."
+    return (
+        f"To cancel: {change.cancel}"
+        if change.changes
+        else "The object had this desired state before."
+    )
 
 
 async def _taken_back(client: Client, change: Change, written: Any, waiting: Waiting) -> Failure:
     """Go back after a refusal that came after the write; gives how the command ends."""
     if not change.changes:
         return Failure(
-            f"refused; {change.title} asked for it before this command, and is as it was"
+            f"refused; {change.title} had this desired state before the command, and is unchanged"
         )
     back = asyncio.ensure_future(_back(client, change, written))
     try:
@@ -164,10 +168,10 @@ async def _taken_back(client: Client, change: Change, written: Any, waiting: Wai
 def _went_back(change: Change, problem: str) -> str:
     if problem:
         return (
-            f"refused, and {change.title} could not be set back: {problem}. It still asks for the "
-            f"change. Set it back: {change.cancel}"
+            f"refused, and {change.title} could not be restored: {problem}. It still has the new "
+            f"desired state. To restore it: {change.cancel}"
         )
-    done = "has been removed again" if change.before is None else "is as it was before"
+    done = "was removed again" if change.before is None else "is as before"
     return f"refused; {change.title} {done}"
 
 
@@ -176,7 +180,7 @@ async def _partly(before: fleet.Gpu, waiting: Waiting) -> str:
     try:
         now = await waiting.look()
     except (Failure, KubeError) as error:
-        return f". Whether a part of the change was made cannot be told: {error}"
+        return f". Whether a part of the change was made is not known: {error}"
     if (was := _state(before)) == (is_now := _state(now)):
         return ", and the GPU was not changed"
     return f". A part of the change was made: the GPU was {was}, and is {is_now} now"
@@ -217,7 +221,7 @@ async def _removed(client: Client, change: Change, written: Any) -> None:
         found = await client.get(change.resource, change.name)
         metadata = found.metadata
         if (metadata.uid, metadata.generation) != (written.uid, written.generation):
-            raise KubeError("another program has changed it meanwhile")
+            raise KubeError("another program changed it meanwhile")
         try:
             await client.delete(
                 change.resource,

@@ -20,7 +20,9 @@ from laneway.api import (
     kind_of,
 )
 from laneway.cli import connection, fleet
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
+from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.pci import PciAddress, pci_address
 from laneway.kube.client import Client
@@ -49,7 +51,7 @@ class Found(NamedTuple):
     """Of a PCIDevice or USBDevice: its claim, if there is one."""
 
 
-def fetch(text: str, kubeconfig: str | None) -> Found:
+def fetch(text: str, where: ClusterChoice) -> Found:
     """What `KIND/NAME`, `NAME` or `NODE/ADDRESS` means. Raises Failure."""
     kind, slash, name = text.rpartition("/")
     address = pci_address(name) if slash else None
@@ -64,22 +66,24 @@ def fetch(text: str, kubeconfig: str | None) -> Found:
             found = [
                 (one, body) for one in kinds if (body := await _get(client, one, name)) is not None
             ]
-            info, obj = _only(found, kinds, name)
+            meant = "" if found else did_you_mean(name, await _known(client, kinds))
+            info, obj = _only(found, kinds, name, meant)
         asked = names.pci_object_name(kind, address) if address is not None else name
-        events, gpu = await _events(client, info, asked), await _gpu(client, info, obj)
+        events, gpu = await events_of(client, info.kind, asked), await _gpu(client, info, obj)
         return Found(obj, events, gpu, await _claim(client, info, asked))
 
-    return connection.ask(work, kubeconfig)
+    return connection.ask(work, where)
 
 
 def _kinds_named(text: str) -> list[KindInfo]:
     word = text.lower()
-    named = [info for info in KINDS if word in (info.plural, info.singular)]
+    named = [info for info in KINDS if word in (info.plural, info.singular, *info.short_names)]
     if not named:
-        known = ", ".join(info.singular for info in KINDS)
+        known = [info.singular for info in KINDS]
+        meant = did_you_mean(word, [*known, "vm"]) or f"The kinds are {', '.join(known)} and vm."
         raise Failure(
-            f"there is no kind {text!r}; use one of {known}. A device of a node is NODE/ADDRESS, "
-            "such as node1/08:00.0"
+            f"unknown kind {text[:60]!r}. {meant} A device of a node is NODE/ADDRESS, for example "
+            "node1/08:00.0"
         )
     return named
 
@@ -88,8 +92,8 @@ def _check(name: str) -> None:
     """A name becomes a part of a path; nothing passes that could become more than one."""
     if not name or not all(char.isascii() and (char.isalnum() or char in "-.") for char in name):
         raise Failure(
-            f"{name!r} is no name of an object, PCI address or USB port; 'laneway devices' lists"
-            " this host's devices, 'kubectl get pcidevices' those of the cluster"
+            f"{name[:60]!r} is no name of an object, PCI address or USB port. 'laneway devices' "
+            "lists the devices of this host, 'kubectl get pcidevices' those of the cluster"
         )
 
 
@@ -100,9 +104,37 @@ async def _at(client: Client, node: str, address: PciAddress) -> tuple[KindInfo,
         if (obj := await _get(client, info, name)) is not None:
             return info, obj
     raise Failure(
-        f"the cluster knows no device at {address} of node {node}; 'kubectl get pcidevices -l "
-        f"nodename={node}' lists those of the node, 'laneway gpus' all GPUs"
+        f"the cluster has no device at {address} of node {node}. "
+        f"{did_you_mean(f'{node}/{address}', await _titles(client))} 'kubectl get pcidevices -l "
+        f"nodename={node}' lists the devices of the node"
     )
+
+
+async def _titles(client: Client) -> list[str]:
+    """All PCI devices as `NODE/ADDRESS`; none where they may not be listed."""
+    try:
+        body = await client.raw(kind_of(PCIDevice).path)
+        found = msgspec.json.decode(body, type=_Many).items
+        return [f"{one['status']['nodeName']}/{one['status']['address']}" for one in found]
+    except (KubeError, msgspec.DecodeError, LookupError):
+        return []
+
+
+async def raw_object(client: Client, path: str, title: str) -> dict[str, Any]:
+    """An object as it is stored. Raises NotFoundError, and Failure where it cannot be read."""
+    try:
+        return msgspec.json.decode(await client.raw(path), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise Failure(f"the answer of the API server about {title} is damaged: {error}") from None
+
+
+async def names_in(client: Client, path: str) -> list[str]:
+    """The names in a collection; none where it may not be listed."""
+    try:
+        found = msgspec.json.decode(await client.raw(path), type=_Many).items
+        return [str(one["metadata"]["name"]) for one in found]
+    except (KubeError, msgspec.DecodeError, LookupError):
+        return []
 
 
 async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
@@ -111,45 +143,50 @@ async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
         if info.namespaced:
             body = await client.raw(info.path, {"fieldSelector": f"metadata.name={name}"})
             return _alone(msgspec.json.decode(body, type=_Many).items, info, name)
-        body = await client.raw(f"{info.path}/{name}")
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return await raw_object(client, f"{info.path}/{name}", f"{info.singular}/{name}")
     except NotFoundError:
         return None
     except msgspec.DecodeError as error:
         raise Failure(
-            f"the server's answer about {info.singular}/{name} is damaged: {error}"
+            f"the answer of the API server about {info.singular}/{name} is damaged: {error}"
         ) from None
+
+
+async def _known(client: Client, kinds: list[KindInfo]) -> list[str]:
+    """The names of all objects of these kinds."""
+    return [name for info in kinds for name in await names_in(client, info.path)]
 
 
 def _alone(found: list[dict[str, Any]], info: KindInfo, name: str) -> Json | None:
     if len(found) > 1:
         where = ", ".join(sorted(one["metadata"]["namespace"] for one in found))
         raise Failure(
-            f"there is a {info.singular}/{name} in each of the namespaces {where}; "
-            f"'kubectl describe {info.singular} {name} -n NAMESPACE' shows one"
+            f"the namespaces {where} have a {info.singular}/{name} each; 'kubectl describe "
+            f"{info.singular} {name} -n NAMESPACE' shows one"
         )
     return found[0] if found else None
 
 
 def _only(
-    found: list[tuple[KindInfo, Json]], kinds: list[KindInfo], name: str
+    found: list[tuple[KindInfo, Json]], kinds: list[KindInfo], name: str, meant: str
 ) -> tuple[KindInfo, Json]:
     if not found:
         known = kinds[0] if len(kinds) == 1 else None
         asked = f"{known.singular}/{name}" if known else f"object {name}"
         plural = f"{known.plural}.{known.group}" if known else "pcidevices"
-        raise Failure(f"no {asked} in the cluster; 'kubectl get {plural}' lists what there is")
+        raise Failure(f"the cluster has no {asked}. {meant} 'kubectl get {plural}' lists all")
     if len(found) > 1:
         choices = ", ".join(f"{info.singular}/{name}" for info, _ in found)
-        raise Failure(f"{name} names several objects; say which: {choices}")
+        raise Failure(f"{name} names several objects; choose one: {choices}")
     return found[0]
 
 
-async def _events(client: Client, info: KindInfo, name: str) -> list[Json]:
+async def events_of(client: Client, kind: str, name: str, namespace: str = "") -> list[Json]:
     """Events about the object. None where they may not be read: they are no more than context."""
-    selector = {"fieldSelector": f"involvedObject.kind={info.kind},involvedObject.name={name}"}
+    selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
+    path = f"/api/v1/namespaces/{namespace}/events" if namespace else "/api/v1/events"
     try:
-        answer = msgspec.json.decode(await client.raw("/api/v1/events", selector))
+        answer = msgspec.json.decode(await client.raw(path, selector))
         return [event for event in answer["items"] if isinstance(event, dict)]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
         return []

@@ -1,7 +1,7 @@
-"""A command's conversation with the API server, and how each way in which it can fail is told.
+"""A command's conversation with the API server, and the message for each way in which it fails.
 
-^C, SIGTERM and SIGHUP cancel the conversation where it waits, so that what a command has put up for
-its own use is taken down again before the command ends.
+^C, SIGTERM and SIGHUP cancel the conversation where it waits, so that a command removes the objects
+that it made for its own use before it ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 import click
 
 from laneway.cli import interrupts
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.namespaces import checked_namespace
 from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.connection import WARNINGS
@@ -29,32 +31,35 @@ from laneway.kube.errors import (
 
 R = TypeVar("R")
 
-kubeconfig_option = click.option(
-    "--kubeconfig",
-    metavar="PATH",
-    help="How to reach the API server. Default: $KUBECONFIG, ~/.kube/config, or a pod's service "
-    "account.",
-)
-
 _DENIED = "denied the request:"
 """As API servers introduce what an admission webhook says."""
 
 
 def ask(
-    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None, interrupted: str = ""
+    work: Callable[[Client], Coroutine[Any, Any, R]], cluster: ClusterChoice, interrupted: str = ""
 ) -> R:
     """The answer of `work`. Raises Failure, and Abort when a signal ends it.
 
-    `interrupted`: what a person is told then; nothing where `work` tells it, or changes nothing.
+    `interrupted`: what the command prints then; nothing where `work` prints it, or changes nothing.
     """
     _show_warnings()
-    return asyncio.run(_conversation(work, kubeconfig, interrupted))
+    return asyncio.run(_conversation(work, cluster, interrupted))
+
+
+def namespace_of(cluster: ClusterChoice) -> str:
+    """The namespace that a command is about. Raises Failure."""
+    if cluster.namespace is not None:
+        return checked_namespace(cluster.namespace)
+    try:
+        return config.load(cluster.kubeconfig, cluster.context).namespace
+    except KubeError as error:
+        raise failure(error) from error
 
 
 async def _conversation(
-    work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None, interrupted: str
+    work: Callable[[Client], Coroutine[Any, Any, R]], cluster: ClusterChoice, interrupted: str
 ) -> R:
-    task = asyncio.ensure_future(_asked(work, kubeconfig))
+    task = asyncio.ensure_future(_asked(work, cluster))
     # Python's own way could raise in the middle of the event loop's work.
     loop = asyncio.get_running_loop()
     for number in interrupts.SIGNALS:
@@ -82,9 +87,10 @@ def _show_warnings() -> None:
     log.handlers = [_Warnings(logging.WARNING)]
 
 
-async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], kubeconfig: str | None) -> R:
-    # A person who waits for an answer is told at once that there is no server.
-    async with Client(config.load(kubeconfig), connect_delays=()) as client:
+async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], cluster: ClusterChoice) -> R:
+    # Somebody waits for the answer: a server that is away is reported at once.
+    found = config.load(cluster.kubeconfig, cluster.context)
+    async with Client(found, connect_delays=()) as client:
         return await work(client)
 
 
@@ -93,20 +99,21 @@ def failure(error: KubeError) -> Failure:
     match error:
         case UnauthorizedError():
             return Failure(
-                f"the API server does not accept your credentials: {error}. Log in again, or name "
-                "another kubeconfig"
+                f"the API server does not accept your credentials: {error}. Log in again, or "
+                "choose another kubeconfig or context"
             )
         case ForbiddenError() if _DENIED in error.message:
             words = error.message.partition(_DENIED)[2].strip().rstrip(".")
             return Failure(f"refused; nothing was changed. {words}")
         case ForbiddenError():
             return Failure(
-                f"the API server does not let you do this: {error}. Ask for a role that allows it"
+                f"the API server does not allow you to do this: {error}. Ask an administrator "
+                "for a role that allows it"
             )
         case UnreachableError():
             return Failure(
-                f"{error}. Is it up, and is it the one that you mean? --kubeconfig, or KUBECONFIG, "
-                "says which is asked"
+                f"{error}. Check that the API server runs, and that --kubeconfig, --context or "
+                "KUBECONFIG names the right one"
             )
         case _:
             return Failure(str(error))
@@ -114,14 +121,14 @@ def failure(error: KubeError) -> Failure:
 
 @contextlib.contextmanager
 def installed(kind: str) -> Iterator[None]:
-    """Tell a kind that the server does not know from an object that is not there.
+    """Tell a kind that the server does not know from an object that does not exist.
 
-    For requests to a collection: whatever these do not find is the collection.
+    For requests to a collection: what these do not find is the collection.
     """
     try:
         yield
     except NotFoundError:
         raise Failure(
-            f"this cluster has no kind {kind}: install what Laneway defines, with: laneway crds | "
+            f"the cluster has no kind {kind}. Install Laneway's definitions: laneway crds | "
             "kubectl apply --server-side -f -"
         ) from None

@@ -1,4 +1,4 @@
-"""`laneway devices`: what this host has, without any cluster."""
+"""`laneway devices`: the devices of this host, without a cluster."""
 
 from __future__ import annotations
 
@@ -7,54 +7,67 @@ from typing import Any
 import click
 import msgspec
 
-from laneway.cli import table
 from laneway.cli.errors import one_line
-from laneway.cli.output import output_option, print_json
+from laneway.cli.output import View, show, table_view
 from laneway.cli.overview import COLUMNS, overview
-from laneway.cli.source import look, simulate_option
+from laneway.cli.source import host_of
+from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.host.port import Host
+from laneway.host.scan import scan
 
 
-@click.command(
-    epilog="""\b
-Examples:
-    laneway devices
-    laneway devices --simulate a2
-    laneway devices -o json | jq '.functions[] | select(.driver == "vfio-pci")'
-"""
-)
-@simulate_option
-@output_option("A table to read, or everything that was found as JSON.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Also list bridges, hubs, chipset parts and every VF."
-)
-def devices(simulate: str | None, output: str, *, everything: bool) -> None:
-    """Show this host's devices, and which of them VMs can use.
-
-    GPUs come first, each with its vGPUs, then network cards with SR-IOV, other devices and USB.
-    Without root some details are missing. What could not be read is told on standard error.
-    """
-    inventory = look(simulate)
-    if output == "json":
-        print_json(_plain(inventory))
-    elif sections := overview(inventory, everything=everything):
-        table.show(COLUMNS, sections)
-    else:
-        click.echo("No devices. Bridges and the like are listed with --all.")
+def show_devices(
+    simulate: str | None, output: str | None, *, everything: bool, watch: bool
+) -> None:
+    """Print the devices, and with `watch` again after every change. Raises Failure."""
+    host = host_of(simulate)
+    if watch:
+        _follow(host, output, everything=everything)
+    inventory = scan(host)
+    show(view(inventory, everything=everything), output)
     for error in inventory.errors:
         click.echo(one_line(f"laneway: {error.device}: {error.message}"), err=True)
 
 
-def _plain(value: Any) -> Any:
+def _follow(host: Host, output: str | None, *, everything: bool) -> None:
+    """Print again after every event of the kernel, until a signal ends it."""
+    import asyncio  # noqa: PLC0415 - slow to import, and needed only here
+
+    from laneway.cli import live  # noqa: PLC0415 - as above
+
+    async def work() -> None:
+        async with host.uevents() as events:
+            await live.follow_events(
+                events, lambda: view(scan(host), everything=everything), output
+            )
+
+    # Ctrl-C cancels the task, so that the terminal is put back in order.
+    asyncio.run(work())
+
+
+def view(inventory: Inventory, *, everything: bool) -> View:
+    """The devices in all forms."""
+    return table_view(
+        COLUMNS,
+        overview(inventory, everything=everything),
+        document=plain(inventory),
+        names=[str(function.address) for function in inventory.functions]
+        + [device.port for device in inventory.usb],
+        empty="No devices. --all also lists bridges and chipset parts.",
+    )
+
+
+def plain(value: Any) -> Any:
     """What JSON can hold, with addresses as everybody writes them, also as keys."""
     match value:
         case PciAddress():
             return str(value)
         case msgspec.Struct():
-            return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
         case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
+            return {str(key): plain(inner) for key, inner in value.items()}
         case tuple() | list():
-            return [_plain(inner) for inner in value]
+            return [plain(inner) for inner in value]
         case _:
             return value

@@ -1,8 +1,10 @@
-"""How a command says that it cannot do what it was asked."""
+"""How a command reports that it failed."""
 
 from __future__ import annotations
 
 import click
+
+from laneway.cli.statuses import ExitStatus
 
 
 class Failure(click.ClickException):
@@ -12,7 +14,7 @@ class Failure(click.ClickException):
 class Unfinished(Failure):
     """The change was accepted and is still in progress when the command ends."""
 
-    exit_code = 4
+    exit_code = ExitStatus.UNFINISHED
 
 
 def one_line(text: str) -> str:

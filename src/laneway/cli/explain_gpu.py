@@ -36,7 +36,15 @@ def with_answer(page: Page, stored: Explained, gpu: fleet.Gpu | None) -> Page:
     """The page of an object, with the short answer before it."""
     answer = Section("In short", tuple(_facts(stored, gpu)), tuple(_layout_lines(stored)))
     advice = Section("What to do", lines=tuple(_advice(stored, gpu)))
-    return Page(page.title, (answer, advice, *page.sections))
+    return Page(page.title, (answer, _memory(stored, gpu), advice, *page.sections))
+
+
+def _memory(stored: Explained, gpu: fleet.Gpu | None) -> Section:
+    """The picture of the GPU's memory, for the GPU itself and for its GPU instances."""
+    if gpu is None or not isinstance(stored, SRIOVGPUDevice | MigConfiguration):
+        return Section("Memory")
+    title, *lines = gpus.memory(gpu)
+    return Section(title, drawn=tuple(lines))
 
 
 def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
@@ -45,7 +53,7 @@ def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
     if isinstance(stored, MigConfiguration):
         yield from _mig(stored)
     if isinstance(stored, VGPULayout):
-        yield fact("GPUs as asked for", stored.status.summary)
+        yield fact("GPUs as desired", stored.status.summary)
         wanted: Counter[str] = Counter()
         for one in stored.spec.vgpus:
             wanted[one.profile] += one.count

@@ -67,10 +67,10 @@ def _object(found: Found) -> Page:
     obj, events = found.obj, found.events
     metadata, spec, status = (_map(obj.get(key)) for key in ("metadata", "spec", "status"))
     kind = _text(obj.get("kind"))
-    conditions = [_map(one) for one in _list(status.get("conditions"))]
+    found_conditions = [_map(one) for one in _list(status.get("conditions"))]
     observed = {k: v for k, v in status.items() if k not in ("conditions", "observedGeneration")}
     held = _holder(obj) or _holder(found.claim or {})
-    answer = [f"No: {held} has it."] if held else list(_answer(kind, status, conditions))
+    answer = [f"No: {held} has it."] if held else list(_answer(kind, status, found_conditions))
     return Page(
         f"{kind} {_text(metadata.get('name'))}",
         (
@@ -81,8 +81,8 @@ def _object(found: Found) -> Page:
                 "Differs from the desired state",
                 lines=tuple(_differences(kind, metadata, spec, status)),
             ),
-            Section("Conditions", lines=tuple(_conditions(conditions))),
-            Section("Events", lines=tuple(_event(event) for event in _by_time(events))),
+            Section("Conditions", lines=tuple(conditions(status.get("conditions")))),
+            Section("Events", lines=tuple(event_lines(events))),
             Section(_QUESTION, lines=tuple(answer)),
         ),
     )
@@ -142,16 +142,17 @@ def _differences(kind: str, metadata: Json, spec: Json, status: Json) -> Iterato
             yield f"Desired vGPU: {desired or 'none'}; configured: {found or 'none'}."
     if kind in ("SRIOVGPUDevice", "SRIOVNetworkDevice"):
         found_vfs = len(_list(status.get("vfAddresses")))
-        vfs_desired = spec.get("numVFs")
+        desired_vfs = spec.get("numVFs")
         if kind == "SRIOVGPUDevice" and bool(spec.get("enabled")) != bool(found_vfs):
             desired = "enabled" if spec.get("enabled") else "disabled"
             yield f"Desired: {desired}; virtual functions: {found_vfs}."
-        if isinstance(vfs_desired, int) and vfs_desired != found_vfs:
-            yield f"Desired virtual functions: {vfs_desired}; there are {found_vfs}."
+        if isinstance(desired_vfs, int) and desired_vfs != found_vfs:
+            yield f"Desired virtual functions: {desired_vfs}; there are {found_vfs}."
 
 
-def _conditions(conditions: Sequence[Json]) -> Iterator[str]:
-    for one in conditions:
+def conditions(found: object) -> Iterator[str]:
+    """The conditions of a status, each with its message."""
+    for one in map(_map, _list(found)):
         reason = f" ({_text(one.get('reason'))})" if one.get("reason") else ""
         since = _text(one.get("lastTransitionTime"))
         yield f"{_text(one.get('type'))}: {_text(one.get('status'))}{reason}" + (
@@ -159,6 +160,11 @@ def _conditions(conditions: Sequence[Json]) -> Iterator[str]:
         )
         if message := _text(one.get("message")):
             yield f"  {message}"
+
+
+def event_lines(events: Sequence[Json]) -> Iterator[str]:
+    """A line for each event, the oldest first."""
+    return map(_event, _by_time(events))
 
 
 def _by_time(events: Sequence[Json]) -> list[Json]:

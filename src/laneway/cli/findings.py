@@ -12,26 +12,25 @@ import click
 import msgspec
 
 from laneway.cli.errors import one_line
-from laneway.cli.output import print_json
+from laneway.cli.output import View
+from laneway.cli.output import show as output_show
+from laneway.cli.statuses import ExitStatus
+from laneway.cli.table import fitted
 from laneway.core.doctor.finding import Finding, Level, healthy
-
-NO = 3
-"""Exit status where there is a problem."""
 
 _COLOURS = {Level.OK: "green", Level.ADVICE: "yellow", Level.PROBLEM: "red"}
 _WIDTH = max(map(len, Level))
 
 
-def told(findings: Sequence[Finding], output: str, about: str) -> int:
-    """Print findings; gives the exit status. `about`: what was looked at."""
-    if output == "json":
-        print_json(
-            {"about": about, "healthy": healthy(findings), "findings": plain(findings)},
-        )
-    else:
-        show(findings)
-        click.echo(one_line(f"{about}: {counted(findings)}"))
-    return 0 if healthy(findings) else NO
+def report(findings: Sequence[Finding], output: str | None, about: str) -> int:
+    """Print findings; gives the exit status. `about`: what was examined."""
+    view = View(
+        document={"about": about, "healthy": healthy(findings), "findings": plain(findings)},
+        names=[f"{finding.level.value}/{finding.check}" for finding in findings],
+        text=lambda _: f"{text(findings)}{one_line(f'{about}: {counted(findings)}')}\n",
+    )
+    output_show(view, output)
+    return ExitStatus.DONE if healthy(findings) else ExitStatus.NO
 
 
 def plain(findings: Sequence[Finding]) -> list[dict[str, str]]:
@@ -39,13 +38,16 @@ def plain(findings: Sequence[Finding]) -> list[dict[str, str]]:
     return [msgspec.to_builtins(finding) for finding in findings]
 
 
-def show(findings: Sequence[Finding]) -> None:
-    """Every finding, each with its why and its remedy below it."""
+def text(findings: Sequence[Finding]) -> str:
+    """Every finding, each with its why and its remedy below it; a terminal gets lines that fit."""
+    lines = []
     for finding in findings:
         level = click.style(f"{finding.level.value:<{_WIDTH}}", fg=_COLOURS[finding.level])
-        click.echo(f"{level}  {one_line(f'{finding.check}: {finding.what}')}")
-        for line in filter(None, (finding.why, finding.remedy and f"-> {finding.remedy}")):
-            click.echo(f"{'':{_WIDTH}}  {one_line(line)}")
+        first, *rest = fitted(f"{finding.check}: {finding.what}", _WIDTH + 2)
+        lines += [f"{level}  {first}", *(f"{'':{_WIDTH}}  {line}" for line in rest)]
+        for words in filter(None, (finding.why, finding.remedy and f"-> {finding.remedy}")):
+            lines += [f"{'':{_WIDTH}}  {line}" for line in fitted(words, _WIDTH + 2)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def counted(findings: Sequence[Finding]) -> str:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import click
 
 from laneway.api import LAYOUT_REFUSED, PCIDeviceClaim, SRIOVGPUDevice, SRIOVGPUDeviceSpec
-from laneway.cli import asking, connection, fleet, gpus, progress, target, wishing
+from laneway.cli import asking, connection, fleet, gpu_changes, gpus, progress, reporting, target
 from laneway.cli.changing import Change, Waiting, applied
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import one_line
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import DeviceHeld, GpuClaimed, ModeWithoutVfs, VgpusEnabled
@@ -22,58 +23,7 @@ from laneway.kube.client import Client
 from laneway.kube.resource import served
 
 
-@click.group(
-    epilog="""\b
-Examples:
-    laneway gpu enable node1/08:00.0
-    laneway gpu enable node1/17:00.0 --mode MixedSize
-    laneway gpu disable node1/17:00.0 --mode Passthrough --dry-run
-"""
-)
-def gpu() -> None:
-    """Enable or disable a GPU of a cluster, and choose how it is shared.
-
-    A GPU that is enabled has virtual functions, which carry its vGPUs. A GPU is named by its node
-    and address, the latter with or without its domain, or by the name of its SRIOVGPUDevice.
-    """
-
-
-@gpu.command(
-    epilog="""\b
-Examples:
-    laneway gpu enable node1/08:00.0
-    laneway gpu enable node1/17:00.0 --mode MIGBacked --dry-run
-"""
-)
-@click.argument("which", metavar=target.METAVAR)
-@wishing.mode_option(
-    [mode for mode in Mode if mode.has_vfs],
-    "How its vGPUs share it; otherwise as its object says already.",
-)
-@wishing.options
-def enable(**given: Any) -> None:
-    """Make the virtual functions of a GPU, so that it can carry vGPUs."""
-    _switch(enabled=True, **given)
-
-
-@gpu.command(
-    epilog="""\b
-Examples:
-    laneway gpu disable node1/08:00.0
-    laneway gpu disable node1/17:00.0 --mode MIG
-"""
-)
-@click.argument("which", metavar=target.METAVAR)
-@wishing.mode_option(
-    Mode, "What the GPU is for from now on. Modes of vGPUs take effect once it is enabled."
-)
-@wishing.options
-def disable(**given: Any) -> None:
-    """Remove the virtual functions of a GPU. Refused while one of its vGPUs is enabled."""
-    _switch(enabled=False, **given)
-
-
-def _switch(
+def switch(
     *,
     enabled: bool,
     which: str,
@@ -82,10 +32,13 @@ def _switch(
     when_possible: bool,
     wait: bool,
     timeout: int,
-    kubeconfig: str | None,
+    output: str | None,
+    where: ClusterChoice,
 ) -> None:
-    asked = _Asked(which, desired(enabled, mode), dry_run, when_possible, wait, timeout)
-    connection.ask(lambda client: _switched(client, asked), kubeconfig)
+    """Enable or disable a GPU, as it was typed. Raises Failure."""
+    asked = _Asked(which, desired_fields(enabled, mode), dry_run, when_possible, wait, timeout)
+    with reporting.reported(output) as result:
+        connection.ask(lambda client: _switched(client, asked, result), where)
 
 
 class _Asked(NamedTuple):
@@ -100,19 +53,21 @@ class _Asked(NamedTuple):
     seconds: int
 
 
-def desired(enabled: bool, mode: str | None) -> dict[str, Any]:
+def desired_fields(enabled: bool, mode: str | None) -> dict[str, Any]:
     """The fields of the spec that a command is about."""
     return {"enabled": enabled} if mode is None else {"enabled": enabled, "mode": str(mode)}
 
 
-async def _switched(client: Client, asked: _Asked) -> None:
+async def _switched(client: Client, asked: _Asked, result: reporting.Result) -> None:
     meant = await target.find(client, asked.which)
-    wishing.reachable(meant)
+    result.gpu, result.kind, result.name = meant.title, "SRIOVGPUDevice", meant.name
+    result.dry_run = asked.dry_run
+    gpu_changes.reachable(meant)
     fields, dry_run = asked.fields, asked.dry_run
     different = list(changes(meant.device.spec, fields))
     reasons = list(against(meant, fields, waits=asked.when_possible)) if different else []
     if reasons:
-        raise wishing.refused(reasons, dry_run=dry_run)
+        raise gpu_changes.refused(reasons, dry_run=dry_run)
     resource = served(SRIOVGPUDevice)
     # The server's own dry run, so that what it would refuse is refused before an agent is asked.
     await client.patch(resource, meant.name, {"spec": fields}, dry_run=True)
@@ -127,41 +82,53 @@ async def _switched(client: Client, asked: _Asked) -> None:
             fits=False,
         )
     if dry_run:
-        _tell_changes(meant, different)
+        result.state, result.steps = "Planned", different
+        _print_changes(meant, different)
         return
+    answer = await _stored(client, meant, asked, changes_object=bool(different))
+    result.state = "Stored"
+    if answer is not None:
+        next_step = gpus.NEXT.get(answer.reason, "").format(title=meant.title)
+        result.state, result.reason = "Done", answer.reason
+        result.message = next_step or answer.message
+        click.echo(one_line(f"Done. {result.message or answer.reason}"))
+
+
+async def _stored(
+    client: Client, meant: fleet.Gpu, asked: _Asked, *, changes_object: bool
+) -> progress.Answer | None:
+    """Store the change and wait for the agent; None where nobody waits."""
+    resource, fields = served(SRIOVGPUDevice), asked.fields
     change = Change(
         resource=resource,
         plural="sriovgpudevice",
         name=meant.name,
         gpu=meant,
         before=_before(meant, fields),
-        changes=bool(different),
+        changes=changes_object,
     )
     waiting = Waiting(
         asked.seconds if asked.wait else 0,
         asked.when_possible,
         lambda: target.find(client, meant.name),
     )
-    answer = await applied(
+    return await applied(
         client,
         change,
         lambda: client.patch(resource, meant.name, {"spec": fields}),
         answer_of,
         waiting,
     )
-    if answer is not None:
-        next_step = gpus.NEXT.get(answer.reason, "").format(title=meant.title)
-        click.echo(one_line(f"Done. {next_step or answer.message or answer.reason}"))
 
 
 def answer_of(device: SRIOVGPUDevice, generation: int) -> progress.Answer:
-    """How far the agent is; a GPU that offers no vGPU yet may be as it was asked to be."""
+    """How far the agent is; a GPU that offers no vGPU yet may be as desired."""
     found = progress.answer_of(device.status, generation)
     return found._replace(kind="done") if found.reason in gpus.NEXT else found
 
 
 def trial_spec(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
-    """A layout that asks the agent for the same change of the GPU."""
+    """A layout for the same change of the GPU, to ask the agent about."""
     mode = fields.get("mode", gpu.device.spec.mode)
     names: dict[str, Any] = {"gpuSelector": {"names": [gpu.name]}}
     if fields["enabled"]:
@@ -180,11 +147,11 @@ def _before(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     found = {"enabled": bool(device.status.vf_addresses), "mode": ""}
     spec = {"enabled": device.spec.enabled, "mode": device.spec.mode}
     refused = answer_of(device, device.metadata.generation).kind == "refused"
-    return wishing.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
+    return gpu_changes.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
 
 
 def changes(spec: SRIOVGPUDeviceSpec, desired: dict[str, Any]) -> Iterator[str]:
-    """What the desired state changes in the object."""
+    """What the desired fields change in the object."""
     if spec.enabled != desired["enabled"]:
         yield f"spec.enabled: {_json(spec.enabled)} -> {_json(desired['enabled'])}"
     if (mode := desired.get("mode", spec.mode)) != spec.mode:
@@ -196,9 +163,9 @@ def _json(value: bool) -> str:
 
 
 def against(meant: fleet.Gpu, desired: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
-    """What speaks against a change, as far as the objects tell; holders show on the node only.
+    """Reasons against a change, as far as the objects show; holders show on the node only.
 
-    `waits`: what can go away by itself is left out.
+    `waits`: leave out reasons that can go away by themselves.
     """
     enabled, mode = desired["enabled"], desired.get("mode", meant.device.spec.mode)
     owners = [
@@ -229,7 +196,7 @@ def against(meant: fleet.Gpu, desired: dict[str, Any], *, waits: bool = False) -
 
 
 def _without(layout: str, meant: fleet.Gpu, desired: dict[str, Any]) -> str:
-    """How to have it otherwise than a layout has it."""
+    """How to change what a layout decides."""
     is_own = layout == meant.name
     delete = f"kubectl delete vgpulayout {layout}"
     if desired["enabled"]:
@@ -243,13 +210,13 @@ def _without(layout: str, meant: fleet.Gpu, desired: dict[str, Any]) -> str:
 
 
 def claim_of(gpu: fleet.Gpu) -> PCIDeviceClaim | None:
-    """The claim that has a GPU as a whole; one that came after its functions does not."""
+    """The claim of the whole GPU; a claim that came after its functions does not count."""
     return None if gpu.device.status.vf_addresses else gpu.claim
 
 
-def _tell_changes(meant: fleet.Gpu, different: list[str]) -> None:
+def _print_changes(meant: fleet.Gpu, different: list[str]) -> None:
     if not different:
-        click.echo("Nothing to do: everything is as asked for.")
+        click.echo("Nothing to do: the GPU is as desired.")
         return
     click.echo(one_line(f"Would change SRIOVGPUDevice {meant.name}, for the agent to apply:"))
     for line in different:

@@ -1,6 +1,6 @@
 """`laneway gpus`: every GPU of the cluster that can be shared, what it carries and what still fits.
 
-A GPU takes one line, and more only where there is something to say.
+A GPU takes one line, and more only where there is more to know.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import click
 
@@ -16,16 +17,24 @@ from laneway.api import (
     LAYOUT_PLANNED,
     MIG_OUT_OF_SYNC,
     LayoutGpu,
+    MigConfiguration,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
     VGPUDevice,
     VGPULayout,
     find_condition,
 )
-from laneway.cli import connection, fleet, table
+from laneway.cli import connection, fleet, gpu_view, live, picture, table, target
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
+from laneway.cli.suggest import did_you_mean
 from laneway.core.mig.desired import bare_name
 from laneway.core.refusals import MigOnly, NoGpuInstances, reason_of
 from laneway.core.vgpu.spelling import short_name
+from laneway.kube.client import Client
+from laneway.kube.resource import served
 
 NEXT = {
     reason_of(NoGpuInstances): (
@@ -37,47 +46,94 @@ NEXT = {
         "laneway gpu enable {title} --mode MIGBacked"
     ),
 }
-"""Answers about a GPU that is as asked for and offers no vGPU yet, and what has to follow."""
+"""Reasons of a GPU that is as desired and offers no vGPU yet, and the next step."""
 
-COLUMNS = ("GPU", "BOARD", "MODE", "VGPUS", "STATE")
-
-
-@click.command(
-    epilog="""\b
-Examples:
-    laneway gpus
-    laneway gpus --node node1 --verbose
-"""
+COLUMNS = (
+    table.Column("GPU"),
+    table.Column("BOARD", spare=True),
+    table.Column("MODE"),
+    table.Column("VGPUS"),
+    table.Column("MEMORY", wide=True),
+    table.Column("STATE"),
+    table.Column("OWNER", wide=True),
+    table.Column("NAME", wide=True),
 )
-@click.option("--node", metavar="NAME", help="Only the GPUs of this node.")
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="Also list each vGPU, configured or desired, with its VGPUDevice.",
-)
-@connection.kubeconfig_option
-def gpus(node: str | None, kubeconfig: str | None, *, verbose: bool) -> None:
-    """Show the GPUs of the cluster that can be shared, and what each still has room for.
 
-    VGPUS counts those that exist, of the virtual functions that can carry one. "Room for" tells how
-    many more of each profile would fit now if it were the only one that is added.
-    """
-    seen = connection.ask(lambda client: fleet.look(client, node or ""), kubeconfig)
+_KINDS = (SRIOVGPUDevice, VGPUDevice, PCIDeviceClaim, MigConfiguration, VGPULayout)
+
+
+class Asked(NamedTuple):
+    """Which GPUs are shown, and how much of each."""
+
+    which: str = ""
+    """One of them, as `NODE/ADDRESS` or by name."""
+    node: str = ""
+    verbose: bool = False
+
+
+def show_gpus(asked: Asked, output: str | None, where: ClusterChoice, *, watch: bool) -> None:
+    """Print the GPUs, and with `watch` again after every change. Raises Failure."""
+
+    async def work(client: Client) -> None:
+        async def look() -> View:
+            return await _look(client, asked, watch=watch)
+
+        if watch:
+            await live.follow(client, [served(kind) for kind in _KINDS], look, output)
+        show(await look(), output)
+
+    connection.ask(work, where)
+
+
+async def _look(client: Client, asked: Asked, *, watch: bool) -> View:
+    if asked.which:
+        return one_view(await target.find(client, asked.which))
+    seen = await fleet.look(client, asked.node)
     for why in seen.unreadable:
         click.echo(one_line(f"laneway: warning: {why}"), err=True)
-    if node is not None and not seen.gpus:
+    if asked.node and not seen.gpus and not watch:
+        known = {fleet.node_of(device) for device in await fleet.devices(client)}
         raise Failure(
-            f"node {node} has no GPU that can be shared, as far as the cluster knows; 'laneway "
-            "gpus' lists all, 'kubectl get nodes.devices.harvesterhci.io' the nodes with an agent"
+            f"node {asked.node} has no GPU that can be shared. "
+            f"{did_you_mean(asked.node, known) or 'laneway gpus lists all GPUs.'} 'kubectl get "
+            "nodes.devices.harvesterhci.io' lists the nodes with an agent"
         )
-    if seen.gpus:
-        table.echo(COLUMNS, list(sections(seen, verbose=verbose)))
-    else:
-        click.echo(
-            "No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "
-            "nodes with an agent."
-        )
+    return view(seen, verbose=asked.verbose)
+
+
+def view(seen: fleet.Fleet, *, verbose: bool = False) -> View:
+    """All GPUs of a look at the cluster."""
+    return table_view(
+        COLUMNS,
+        list(sections(seen, verbose=verbose)),
+        document={"gpus": [gpu_view.document(gpu) for gpu in seen.gpus]},
+        names=[object_name("SRIOVGPUDevice", gpu.name) for gpu in seen.gpus],
+        empty="No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "
+        "nodes with an agent.",
+    )
+
+
+def one_view(gpu: fleet.Gpu) -> View:
+    """One GPU, with a picture of its memory."""
+
+    def text(wide: bool) -> str:
+        seen = fleet.Fleet(gpus=(gpu,))
+        shown = table.text(COLUMNS, list(sections(seen, verbose=True)), wide=wide)
+        return shown + "".join(f"{line}\n" for line in ("", *memory(gpu)))
+
+    document = gpu_view.document(gpu)
+    return View(document=document, names=[object_name("SRIOVGPUDevice", gpu.name)], text=text)
+
+
+def memory(gpu: fleet.Gpu) -> Iterator[str]:
+    """A title, and the picture of the memory; why there is none where it is not known."""
+    found = gpu_view.occupancy(gpu)
+    if found is None:
+        yield "Memory: not known."
+        return
+    yield f"Memory: {picture.gib(found.allocated_mib)} of {picture.gib(found.mib)} allocated"
+    holders = {vgpu.spec.address: gpu_view.holder(vgpu) for vgpu in gpu.vgpus}
+    yield from picture.lines(found, holders)
 
 
 def sections(seen: fleet.Fleet, *, verbose: bool = False) -> Iterator[table.Section]:
@@ -92,34 +148,56 @@ def sections(seen: fleet.Fleet, *, verbose: bool = False) -> Iterator[table.Sect
 def _rows(gpu: fleet.Gpu, *, verbose: bool) -> Iterator[table.Row]:
     carrying = sum(bool(vgpu.status.vgpu_status) for vgpu in gpu.vgpus)
     vgpus = f"{carrying} of {len(gpu.vgpus)}" if gpu.vgpus else ""
-    cells = (gpu.address, gpu.board, mode(gpu), vgpus, state(gpu))
+    cells = (
+        gpu.address,
+        gpu.board,
+        mode(gpu),
+        vgpus,
+        allocated(gpu),
+        state(gpu),
+        gpu.device.status.owner,
+        gpu.name,
+    )
     listed = vgpu_lines(gpu.vgpus) if verbose else ()
     yield table.Row(cells, (*notes(gpu), *listed))
 
 
+def allocated(gpu: fleet.Gpu) -> str:
+    """`8 of 16 GiB`; empty where it is not known."""
+    found = gpu_view.occupancy(gpu)
+    if found is None:
+        return ""
+    return f"{picture.gib(found.allocated_mib).removesuffix(' GiB')} of {picture.gib(found.mib)}"
+
+
 def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
-    """A line for every vGPU that there is or that is desired: where, which, and its object."""
+    """A line for every vGPU that exists or is desired: address, profile, object and holder."""
     return [
-        f"{vgpu.spec.address} {_vgpu(vgpu)}: vgpudevice/{vgpu.metadata.name}"
+        f"{vgpu.spec.address} {_vgpu(vgpu)}: vgpudevice/{vgpu.metadata.name}{_held(vgpu)}"
         for vgpu in vgpus
         if vgpu.status.vgpu_status or vgpu.spec.enabled
     ]
 
 
+def _held(vgpu: VGPUDevice) -> str:
+    holder = gpu_view.holder(vgpu)
+    return f", held by {holder}" if holder else ""
+
+
 def _vgpu(vgpu: VGPUDevice) -> str:
-    found, desired = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
+    found, wished = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
     is_there = short_name(found) or "?" if vgpu.status.vgpu_status else ""
-    if not vgpu.spec.enabled or desired == found:
+    if not vgpu.spec.enabled or wished == found:
         return is_there
     ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
-    return f"{is_there or 'none'}, desired {short_name(desired) or '?'}{why}"
+    return f"{is_there or 'none'}, desired {short_name(wished) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:
-    """The mode that it is in, and the one that is desired where it differs."""
-    found, desired = gpu.device.status.mode, gpu.device.spec.mode
-    return f"{found or '?'}, desired {desired}" if desired and desired != found else found
+    """The mode that it is in, and the desired one where that differs."""
+    found, wished = gpu.device.status.mode, gpu.device.spec.mode
+    return f"{found or '?'}, desired {wished}" if wished and wished != found else found
 
 
 def state(gpu: fleet.Gpu) -> str:
@@ -136,7 +214,7 @@ def state(gpu: fleet.Gpu) -> str:
 
 
 def notes(gpu: fleet.Gpu) -> Iterator[str]:
-    """What there is to say about a GPU beside its row."""
+    """What else to know about a GPU, below its row."""
     answer = gpu.ready
     if answer is not None and answer.status != "True" and answer.message:
         yield answer.message
@@ -171,7 +249,7 @@ def layout_state(layout: VGPULayout, entry: LayoutGpu) -> str:
 
 
 def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
-    """How many vGPUs of each profile the GPU carries, and how many are desired beside these."""
+    """How many vGPUs of each profile the GPU carries, and how many more are desired."""
     carried: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     for vgpu in gpu.vgpus:
@@ -184,15 +262,15 @@ def profiles(gpu: fleet.Gpu) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def gpu_instances(gpu: fleet.Gpu) -> str:
-    """What a MigConfiguration says: its GPU instances, and what is desired where it differs."""
+    """The GPU instances by the MigConfiguration, and the desired ones where they differ."""
     if gpu.mig is None:
         return ""
     status = gpu.mig.status
     found = instances({one.name: len(one.vgpu_ids) for one in status.profile_status})
-    desired = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
+    wished = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
     text = found
-    if gpu.mig.spec.enabled and desired != found:
-        text = f"{found or 'none'}, desired {desired or 'none'}"
+    if gpu.mig.spec.enabled and wished != found:
+        text = f"{found or 'none'}, desired {wished or 'none'}"
     if status.status == MIG_OUT_OF_SYNC:
         text += f" ({status.status}{status.message and ': '}{status.message})"
     return text.strip()

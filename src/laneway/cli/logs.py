@@ -9,38 +9,20 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
-
-import click
-
-LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def level_option(default: str = "info") -> Callable[[Any], Any]:
-    """The option that chooses the level; its value is for `configure`."""
-    return click.option(
-        "--log-level",
-        type=click.Choice(LEVELS),
-        default=default,
-        show_default=True,
-        help="What to log on stderr.",
-    )
-
-
-def configure(level: str = "info", json: bool | None = None) -> None:
+def configure(level: str = "info", form: str | None = None) -> None:
     """Send every record of at least `level` to stderr; replaces what was configured before.
 
-    `json` left out means: JSON unless stderr is a terminal.
+    `form`: text or json; left out, text at a terminal and otherwise JSON.
     """
-    if json is None:
-        json = not sys.stderr.isatty()
+    json = form == "json" if form else not sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_json_formatter() if json else _ReadableFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # One line per request at info is the business of a debug session only.
+    # One line per request at info would bury everything else.
     access = logging.NOTSET if level == "debug" else logging.WARNING
     logging.getLogger("aiohttp.access").setLevel(access)
 

@@ -1,26 +1,72 @@
-"""The two forms of what a command found: text for people, JSON for programs."""
+"""What a command found, in the form that `-o` asks for: the same forms as kubectl's.
+
+A view holds all forms. JSON and YAML are the same document, `wide` is the table with all columns,
+and `name` is one name per line, for `xargs` and `kubectl`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 import msgspec
 
-
-def output_option(about: str) -> Callable[[Any], Any]:
-    """The option `-o`; its value is `table` or `json`."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help=about,
-    )
+from laneway.api.fields import GROUP
+from laneway.cli import table
+from laneway.cli.errors import one_line
 
 
-def print_json(value: object) -> None:
-    """Print a value, indented."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at something, to be shown in any form."""
+
+    document: Any
+    """For programs."""
+    names: Sequence[str]
+    text: Callable[[bool], str]
+    """For people; the argument says whether it may be wide."""
+
+
+def table_view(
+    columns: Sequence[table.Column],
+    sections: Sequence[table.Section],
+    *,
+    document: Any,
+    names: Sequence[str],
+    empty: str,
+    after: Sequence[str] = (),
+) -> View:
+    """A view whose text is a table; `empty` stands where it has no rows, `after` below it."""
+
+    def text(wide: bool) -> str:
+        shown = table.text(columns, sections, wide=wide) if sections else f"{one_line(empty)}\n"
+        return shown + "".join(f"{one_line(line)}\n" for line in after)
+
+    return View(document=document, names=names, text=text)
+
+
+def rendered(view: View, output: str | None) -> str:
+    """The view in one form, with a newline at its end."""
+    match output:
+        case "json":
+            encoded = msgspec.json.format(msgspec.json.encode(view.document), indent=2)
+            return f"{encoded.decode()}\n"
+        case "yaml":
+            import yaml  # noqa: PLC0415 - slow, and needed only here
+
+            plain = msgspec.json.decode(msgspec.json.encode(view.document))
+            return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100))
+        case "name":
+            return "".join(f"{one_line(name)}\n" for name in view.names)
+        case _:
+            return view.text(output == "wide")
+
+
+def show(view: View, output: str | None) -> None:
+    """Print the view."""
+    click.echo(rendered(view, output), nl=False)
+
+
+def object_name(api_kind: str, name: str) -> str:
+    """An object as kubectl names it: `vgpudevice.devices.harvesterhci.io/node1-000008004`."""
+    return f"{api_kind.lower()}.{GROUP}/{name}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from laneway.cli import labels
-from laneway.cli.table import Row, Section
+from laneway.cli.table import Column, Row, Section
 from laneway.core import names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.passthrough.iommu_group import system_bridge
@@ -29,7 +29,16 @@ from laneway.core.passthrough.usability import (
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.vgpu.spelling import short_name
 
-COLUMNS = ("ADDRESS", "DEVICE", "DRIVER", "IOMMU", "NUMA", "CAN BE GIVEN TO A VM")
+COLUMNS = (
+    Column("ADDRESS"),
+    Column("IDS", wide=True),
+    Column("DEVICE"),
+    Column("DRIVER"),
+    Column("IOMMU"),
+    Column("NUMA", spare=True),
+    Column("RESOURCE", wide=True),
+    Column("CAN BE GIVEN TO A VM"),
+)
 
 _MEMBERS_NAMED = 2
 _VGPU_KINDS = (ReasonKind.VGPU_CONFIGURED, ReasonKind.VGPU_FUNCTION)
@@ -124,10 +133,12 @@ class _View:
     ) -> Row:
         cells = (
             str(function.address),
+            f"{function.vendor}:{function.device}",
             device,
             function.driver,
             self._group(function),
             "" if function.numa_node is None else str(function.numa_node),
+            names.resource_name_of(function),
             verdict(self.verdicts[function.address]),
         )
         return Row(cells, notes, child)
@@ -177,7 +188,8 @@ class _View:
                 continue
             description = labels.usb(device)
             answer = verdict(judge_usb(device, self.inventory))
-            yield Row((device.port, description, "", "", "", answer))
+            ids = f"{device.vendor}:{device.product}"
+            yield Row((device.port, ids, description, "", "", "", "", answer))
 
 
 def verdict(reasons: list[Reason]) -> str:

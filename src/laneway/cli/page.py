@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import msgspec
 
 from laneway.cli.errors import one_line
+from laneway.cli.output import View
+from laneway.cli.table import fitted
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Something known. Facts without a value are not shown; several values take a line each."""
+    """Something known. A fact without a value is not shown; each value takes a line."""
 
     label: str
     values: tuple[str, ...]
@@ -21,6 +25,8 @@ class Section(msgspec.Struct, frozen=True):
     heading: str
     facts: tuple[Fact, ...] = ()
     lines: tuple[str, ...] = ()
+    drawn: tuple[str, ...] = ()
+    """A picture: lines that stay as they are, before all others."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -35,24 +41,32 @@ def fact(label: str, *values: str) -> Fact:
     return Fact(label, tuple(value for value in values if value))
 
 
-def show(page: Page) -> None:
-    """Print the page; its headings are bold on a terminal, and only there."""
+def view(page: Page, *, document: Any, name: str) -> View:
+    """A page in all forms."""
+    return View(document=document, names=[name], text=lambda _: text(page))
+
+
+def text(page: Page) -> str:
+    """The page as lines that fit the terminal; its headings are bold on a terminal."""
     lines = [click.style(one_line(page.title), bold=True)]
     for section in page.sections:
         facts = [fact for fact in section.facts if fact.values]
-        if not facts and not section.lines:
+        if not (facts or section.lines or section.drawn):
             continue
         lines += ["", click.style(one_line(section.heading), bold=True)]
+        lines += [f"  {line}" for line in section.drawn]
         width = max((len(fact.label) for fact in facts), default=0)
         for fact in facts:
-            for n, value in enumerate(fact.values):
+            values = [part for value in fact.values for part in fitted(value, width + 4)]
+            for n, value in enumerate(values):
                 label = "" if n else fact.label
-                lines.append(f"  {one_line(label):<{width}}  {one_line(value)}")
-        lines += [_indented(line) for line in section.lines]
-    click.echo("\n".join(lines))
+                lines.append(f"  {one_line(label):<{width}}  {value}")
+        for line in section.lines:
+            lines += _indented(line)
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _indented(line: str) -> str:
+def _indented(line: str) -> list[str]:
     """Two columns further in than the line is, so that a line may belong to the one above."""
-    depth = len(line) - len(line.lstrip(" "))
-    return " " * (depth + 2) + one_line(line)
+    depth = len(line) - len(line.lstrip(" ")) + 2
+    return [" " * depth + part for part in fitted(line, depth)]

@@ -1,8 +1,8 @@
 """Profiles as people write them: `A2-4Q` for `NVIDIA A2-4Q`, and how many of each.
 
-A short name is taken where exactly one profile that is known for the GPU ends with it. A name that
-nobody knows is taken as it is written only in full: the driver of the node may be newer than every
-list, and its agent says so if not.
+A short name, in any case, means the one known profile of the GPU that ends with it. An unknown name
+is accepted only in full: the driver of the node may be newer than every list, and otherwise the
+agent refuses it.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 import click
 
 from laneway.cli.errors import Failure
 from laneway.cli.labels import natural
+from laneway.cli.suggest import did_you_mean
 from laneway.core.vgpu import spelling
 from laneway.core.vgpu.spelling import short_name
 
 MOST = 64
 """vGPUs of one profile that a layout can ask for."""
 
-_DESIRED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
+_COUNTED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _COUNT_FIRST = re.compile(r"([0-9]+)\s*[xX]\s*(.+)")
-"""How `laneway host` was told until 0.1."""
+_QUOTES = "\"'"
 _NAMED = 12
-_ALIKE = 0.7
 _SERIES = string.ascii_uppercase
 
 
@@ -35,6 +34,11 @@ def counts(profiles: Mapping[str, int]) -> str:
     """`2 x A2-4Q, 1 x A2-8Q`, in the order of their names; what there is none of is left out."""
     named = sorted(profiles.items(), key=lambda item: natural(short_name(item[0])))
     return ", ".join(f"{count} x {short_name(name)}" for name, count in named if count)
+
+
+def shortened(counts_: Mapping[str, int]) -> dict[str, int]:
+    """The same counts by short names, without those that are zero."""
+    return {short_name(name): count for name, count in counts_.items() if count}
 
 
 def room(fits: Mapping[str, int]) -> str:
@@ -53,29 +57,29 @@ def room(fits: Mapping[str, int]) -> str:
     )
 
 
-def desired_states(values: Iterable[str]) -> dict[str, int]:
-    """What `PROFILE[=COUNT]...` asks for, by name as it is written; empty for `none`."""
+def desired(values: Iterable[str]) -> dict[str, int]:
+    """The vGPUs of `PROFILE[=COUNT]...`, by profile as it is written; empty for `none`."""
     wanted: Counter[str] = Counter()
     nothing = False
     for value in values:
-        if old := _COUNT_FIRST.fullmatch(value.strip()[:60]):
-            name = old[2].strip("\"'")
+        if first := _COUNT_FIRST.fullmatch(value.strip()[:60]):
             raise click.BadParameter(
-                f'{value[:60]!r}: the count follows the profile; write "{name}={old[1]}"'
+                f"{value[:60]!r}: the count follows the profile; write "
+                f"{first[2].strip(_QUOTES)}={first[1]}"
             )
-        match = _DESIRED.fullmatch(value.strip())
+        match = _COUNTED.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
         if match is None or not 1 <= count <= MOST:
             raise click.BadParameter(
                 f"{value[:60]!r} is no profile with a count from 1 to {MOST}; write A2-4Q, "
-                '"NVIDIA A2-4Q=2", or none for no vGPU'
+                "A2-4Q=2, or none for no vGPU"
             )
         if match[1].lower() == "none":
             nothing = True
         else:
             wanted[match[1]] += count
     if nothing and wanted:
-        raise click.BadParameter("none stands for no vGPU at all; leave it, or the profiles, out")
+        raise click.BadParameter("none means no vGPU; leave out none, or the profiles")
     if any(count > MOST for count in wanted.values()):
         raise click.BadParameter(f"a GPU has at most {MOST} vGPUs of one profile")
     return dict(wanted)
@@ -84,9 +88,9 @@ def desired_states(values: Iterable[str]) -> dict[str, int]:
 def in_full(
     wanted: Mapping[str, int], driver: Iterable[str], catalogue: Iterable[str] = ()
 ) -> dict[str, int]:
-    """The same in the driver's names. Raises Failure where a short name tells too little.
+    """The same in the driver's names. Raises Failure where a name is unknown or ambiguous.
 
-    `driver`: the profiles that it names itself, which count before those of the `catalogue`.
+    `driver`: the profiles that the driver names, which take precedence over the `catalogue`.
     """
     listed = tuple(driver)
     names = sorted({*listed, *catalogue}, key=natural)
@@ -106,12 +110,10 @@ def _full(text: str, known: list[str]) -> str:
         return text
     if not known:
         raise Failure(
-            f"no profile of this GPU is known yet, so {text} cannot be told from a mistake; write "
-            f'the name in full, as the driver prints it, such as "NVIDIA {text}"'
+            f"no profile of the GPU is known yet, so {text} could be a mistake; write the name in "
+            f'full, as the driver prints it: "NVIDIA {text}"'
         )
     offered = sorted(set(map(short_name, known)), key=natural)
-    close = get_close_matches(short_name(text).upper(), offered, n=_NAMED, cutoff=_ALIKE)
-    listed = ", ".join(sorted(close, key=natural) or offered[:_NAMED])
-    more = ", ..." if not close and len(offered) > _NAMED else ""
-    meant = "the closest are" if close else "it has"
-    raise Failure(f"this GPU has no profile {text}; {meant} {listed}{more}")
+    meant = did_you_mean(short_name(text), offered)
+    listed = ", ".join([*offered[:_NAMED], *["..."] * (len(offered) > _NAMED)])
+    raise Failure(f"the GPU has no profile {text}. {meant or f'Its profiles are {listed}'}")

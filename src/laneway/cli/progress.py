@@ -1,9 +1,9 @@
-"""Waiting for an agent's answer to a desired state, and telling what it says meanwhile.
+"""Waiting for an agent's answer to a desired state, and printing its progress meanwhile.
 
-An answer belongs to a generation of the object, so an older one is never taken for it. Waiting ends
-with the answer, or with the time limit; in between the words of the object are printed as they
-change, each with the seconds since the desired state was written. Where the API server goes away
-meanwhile, it is waited for.
+An answer belongs to a generation of the object, so an older answer never counts. Waiting ends with
+the answer or with the time limit. Until then the words of the object are printed as they change,
+each with the seconds since the change was written. If the API server goes away meanwhile, the
+command waits for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
     """How far an agent is with a desired state."""
 
     kind: Literal["none", "working", "done", "refused"]
-    """`none`: no agent has seen this desired state yet."""
+    """`none`: no agent has seen it yet."""
     reason: str = ""
     message: str = ""
 
@@ -100,7 +100,7 @@ async def awaited(
 def _late(last: Answer, node: str, seconds: float) -> str:
     if last.kind == "none":
         return (
-            f"no agent answered within {seconds:.0f} s: that of node {node} is not running, or "
+            f"no agent answered within {seconds:.0f} s: the agent of node {node} does not run, or "
             "cannot reach the API server. To see what runs there: kubectl get pods -A -o wide "
             f"--field-selector spec.nodeName={node}"
         )
@@ -119,13 +119,13 @@ async def _states(
                 version = page.resource_version
                 found = [resource.decode(item) for item in page.items]
             if not found:
-                raise Failure(f"{resource.kind} {name} has been deleted meanwhile")
+                raise Failure(f"{resource.kind} {name} was deleted meanwhile")
             yield found[0]
             watch = client.watch(resource, resource_version=version, field_selector=only)
             async with contextlib.aclosing(watch):
                 async for event in watch:
                     if event.type == "DELETED":
-                        raise Failure(f"{resource.kind} {name} has been deleted meanwhile")
+                        raise Failure(f"{resource.kind} {name} was deleted meanwhile")
                     if event.type in _STATES:
                         yield resource.decode(event.object)
         except GoneError:

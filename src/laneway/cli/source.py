@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from laneway.cli.errors import Failure
 from laneway.core.inventory import Inventory
 from laneway.host.port import Executor, Host
@@ -16,19 +14,15 @@ if TYPE_CHECKING:
     from laneway.sim.host import SimulatedHost
     from laneway.sim.spec import Spec
 
-MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
-"""For help texts alone: the models themselves take a third of a command's start to import."""
 
-simulate_option = click.option(
-    "--simulate",
-    metavar="SPEC",
-    help=f"Look at a simulated host instead: a model ({MODELS}) or a dump.",
-)
+def host_of(simulate: str | None) -> Host:
+    """The host that runs the command, or the one that `simulate` describes. Raises Failure."""
+    return RealHost() if simulate is None else _simulated(simulate)
 
 
 def look(simulate: str | None) -> Inventory:
-    """Scan this host, or the one that `simulate` describes."""
-    return scan(RealHost() if simulate is None else _simulated(simulate))
+    """Scan this host, or the one that `simulate` describes. Raises Failure."""
+    return scan(host_of(simulate))
 
 
 def _simulated(text: str) -> SimulatedHost:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from laneway.cli import connection, findings
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.statuses import ExitStatus
 from laneway.controllers.takeover import steps
 from laneway.controllers.takeover.facts import look
 from laneway.core import takeover as rules
@@ -13,48 +15,18 @@ from laneway.core.doctor.finding import healthy
 from laneway.core.takeover import TakeoverFacts
 from laneway.kube.client import Client
 
-_SECONDS = 300
 
-
-@click.command(
-    epilog="""\b
-Examples:
-    laneway takeover --dry-run
-    laneway takeover
-    laneway takeover --back --dry-run
-
-\b
-Exit status: 0 done or nothing to do, 3 something stands in the way, 1 it failed.
-"""
-)
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and what to know first.")
-@click.option("--back", is_flag=True, help="Have Harvester's controller take over again.")
-@click.option(
-    "--timeout",
-    type=click.IntRange(1, 86400),
-    default=_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for its pods to go.",
-)
-@connection.kubeconfig_option
-def takeover(*, dry_run: bool, back: bool, timeout: int, kubeconfig: str | None) -> int:
-    """Take over from Harvester's PCI devices controller, before Laneway is installed.
-
-    Its DaemonSet is parked and its webhook configurations are removed, both after they were saved
-    in the ConfigMap harvester-system/laneway-takeover. Devices, claims and KubeVirt's lists are
-    left alone, and machines that have devices get an annotation: Laneway's agents adopt what runs
-    when they start. After an interruption run the command again.
-    """
+def take_over(where: ClusterChoice, *, dry_run: bool, back: bool, seconds: int) -> int:
+    """Take over from Harvester's controller, or go back; gives the exit status."""
 
     async def work(client: Client) -> int:
         facts = await look(client)
         if back:
             return await _back(client, facts, dry_run=dry_run)
-        return await _there(client, facts, dry_run=dry_run, seconds=timeout)
+        return await _there(client, facts, dry_run=dry_run, seconds=seconds)
 
-    again = ". What was done before stays; run the command again, and it goes on where it stopped."
-    return connection.ask(work, kubeconfig, "" if dry_run else again)
+    again = ". What was done stays. Run the command again to continue."
+    return connection.ask(work, where, "" if dry_run else again)
 
 
 async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
@@ -67,7 +39,7 @@ async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds
         click.echo("Nothing to do: Harvester's controller is parked already.")
         return 0
     found = rules.before(facts)
-    findings.show(found)
+    click.echo(findings.text(found), nl=False)
     if not healthy(found):
         return _stopped()
     if dry_run:
@@ -92,7 +64,7 @@ async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
         click.echo("Nothing to do: nothing of Harvester's controller was taken over.")
         return 0
     found = rules.before_going_back(facts)
-    findings.show(found)
+    click.echo(findings.text(found), nl=False)
     if not healthy(found):
         return _stopped()
     if dry_run:
@@ -108,7 +80,7 @@ async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
 
 def _stopped() -> int:
     click.echo("Nothing was changed: solve the problems first.", err=True)
-    return findings.NO
+    return ExitStatus.NO
 
 
 def _tell(words: str) -> None:

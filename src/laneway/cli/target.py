@@ -1,6 +1,6 @@
 """Which GPU of the cluster a person means: `NODE/ADDRESS`, the address long or short, or its name.
 
-Whatever is not found is answered with what there is.
+A GPU that is not found is answered with the closest, or with those that exist.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from laneway.api import SRIOVGPUDevice
 from laneway.cli import fleet
 from laneway.cli.errors import Failure
+from laneway.cli.suggest import did_you_mean
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
 
 _LISTED = 16
-
-METAVAR = "NODE/ADDRESS"
 
 
 async def find(client: Client, text: str) -> fleet.Gpu:
@@ -29,36 +28,41 @@ async def find(client: Client, text: str) -> fleet.Gpu:
 
 
 def pick(devices: Sequence[SRIOVGPUDevice], text: str) -> SRIOVGPUDevice:
-    """The one of these GPUs that the text means."""
+    """The one of these GPUs that the text means. Raises Failure."""
     if not devices:
         raise Failure(
-            "the cluster has no GPU that can be shared. Where one should be, look whether an agent "
-            "runs on its node: kubectl get nodes.devices.harvesterhci.io"
+            "the cluster has no GPU that can be shared. Check that an agent runs on the node of "
+            "the GPU: kubectl get nodes.devices.harvesterhci.io"
         )
     for device in devices:
         if device.metadata.name == text:
             return device
     node, slash, written = text.rpartition("/")
-    if not slash:
-        raise Failure(f"there is no GPU {text}; say NODE/ADDRESS. There is: {_listed(devices)}")
     address = pci_address(written)
-    if not node or address is None:
+    if not slash or not node or address is None:
+        titles = [*map(_title, devices), *(device.metadata.name for device in devices)]
+        meant = did_you_mean(text, titles) or f"The GPUs are: {_listed(devices)}"
         raise Failure(
-            f"{text} names no GPU: write NODE/ADDRESS, such as node1/08:00.0. There is: "
-            f"{_listed(devices)}"
+            f"{text[:80]!r} names no GPU; write NODE/ADDRESS, for example node1/08:00.0. {meant}"
         )
     on_node = [device for device in devices if fleet.node_of(device) == node]
     if not on_node:
+        meant = did_you_mean(node, {fleet.node_of(device) for device in devices})
         raise Failure(
-            f"there is no node {node} with a GPU that can be shared. There is: {_listed(devices)}"
+            f"the cluster has no node {node} with a GPU that can be shared. "
+            f"{meant or f'The GPUs are: {_listed(devices)}'}"
         )
     for device in on_node:
         if pci_address(device.spec.address) == address:
             return device
-    raise Failure(f"node {node} has no GPU at {address}. There is: {_listed(on_node)}")
+    raise Failure(f"node {node} has no GPU at {address}. Its GPUs are: {_listed(on_node)}")
+
+
+def _title(device: SRIOVGPUDevice) -> str:
+    return f"{fleet.node_of(device)}/{device.spec.address}"
 
 
 def _listed(devices: Iterable[SRIOVGPUDevice]) -> str:
-    titles = [f"{fleet.node_of(device)}/{device.spec.address}" for device in devices]
+    titles = [_title(device) for device in devices]
     more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
     return ", ".join(titles[:_LISTED]) + more

@@ -1,8 +1,7 @@
-"""A layout that only asks what would be done, and is gone afterwards.
+"""A layout that only asks what the agent would do, and is deleted afterwards.
 
-It is taken away in every case: after an answer, an error, a time limit or a signal. Its name is
-chosen here and its creation is never left half done, so that there is no moment in which the
-command could end without knowing what to take away.
+It is deleted in every case: after an answer, an error, a time limit or a signal. Its name is chosen
+here and its creation always completes, so that the command knows at any moment what to delete.
 """
 
 from __future__ import annotations
@@ -52,6 +51,6 @@ async def _remove(client: Client, name: str, made: asyncio.Future[VGPULayout]) -
     except NotFoundError:
         pass
     except KubeError as error:
-        text = f"VGPULayout {name}, made for this dry run, could not be removed: {error}."
-        text += f" Remove it: kubectl delete vgpulayout {name}"
+        text = f"VGPULayout {name} of this dry run could not be deleted: {error}."
+        text += f" To delete it: kubectl delete vgpulayout {name}"
         click.echo(one_line(f"laneway: warning: {text}"), err=True)

@@ -1,8 +1,8 @@
 """`laneway vgpu set`: all vGPUs of one GPU at once.
 
-They are stored in a VGPULayout that selects this GPU alone and is named like its SRIOVGPUDevice, so
-that the next command changes it instead of adding another. A GPU that another layout has is refused
-before anything is written, for two layouts must never pull at one GPU.
+They are stored in a VGPULayout that selects this GPU alone and has the name of its SRIOVGPUDevice,
+so that the next command changes it instead of adding another. If another layout configures the GPU,
+the command refuses before it writes anything: one GPU has one layout.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from laneway.cli import (
     asking,
     connection,
     fleet,
+    gpu_changes,
     gpus,
     profile_names,
     progress,
+    reporting,
     steps,
     target,
     trial,
-    wishing,
 )
 from laneway.cli import gpu as gpu_commands
 from laneway.cli.changing import Change, Waiting, applied
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.devices.gpu import profile_names as profile_names_of
 from laneway.controllers.devices.layout import claimant, claims, selection
-from laneway.core.gpu.modes import Mode
 from laneway.core.layout.desired import owner, selects_gpu, selects_node
 from laneway.core.refusals import GpuClaimed
 from laneway.kube.client import Client
@@ -46,46 +47,7 @@ _DEFAULTS = {"mode": "", "vgpus": [], "dryRun": False, "whenPossible": False, "t
 """Of a layout's spec, where it does not say."""
 
 
-@click.group(
-    epilog="""\b
-Examples:
-    laneway vgpu set node1/08:00.0 A2-4Q=4
-    laneway vgpu set node1/08:00.0 none --dry-run
-"""
-)
-def vgpu() -> None:
-    """Choose the vGPUs of a GPU of a cluster."""
-
-
-@vgpu.command(
-    "set",
-    epilog="""\b
-Examples:
-    laneway vgpu set node1/08:00.0 A2-8Q
-    laneway vgpu set node1/08:00.0 "NVIDIA A2-4Q=2" --dry-run
-    laneway vgpu set node1/17:00.0 L40S-12Q=2 L40S-24Q --mode MixedSize
-    laneway vgpu set node1/17:00.0 none
-""",
-)
-@click.argument("which", metavar=target.METAVAR)
-@click.argument(
-    "wanted",
-    metavar="PROFILE[=COUNT]...",
-    nargs=-1,
-    required=True,
-    callback=lambda _context, _argument, values: profile_names.desired_states(values),
-)
-@wishing.mode_option(
-    [mode for mode in Mode if mode.has_vfs],
-    "How the vGPUs share the GPU; otherwise as the layout and the GPU say already.",
-)
-@click.option(
-    "--take-over",
-    is_flag=True,
-    help="Also replace the vGPUs that single VGPUDevices of the GPU ask for.",
-)
-@wishing.options
-def set_(
+def set_vgpus(
     *,
     which: str,
     wanted: dict[str, int],
@@ -95,19 +57,13 @@ def set_(
     when_possible: bool,
     wait: bool,
     timeout: int,
-    kubeconfig: str | None,
+    output: str | None,
+    where: ClusterChoice,
 ) -> None:
-    """Configure exactly these vGPUs on a GPU; "none" stands for no vGPU at all.
-
-    vGPUs that it has and that are asked for stay as they are. Others are removed, unless a VM has
-    them. What the profiles need (virtual functions, the mode, GPU instances) is made as well. A
-    profile is named as the driver prints it, or by the last word of that.
-
-    What is not possible now is refused, and nothing is changed; --when-possible stores it all the
-    same, to be applied as soon as it becomes possible.
-    """
+    """Configure exactly these vGPUs on a GPU, as it was typed. Raises Failure."""
     asked = _Asked(which, wanted, mode, take_over, dry_run, when_possible, wait, timeout)
-    connection.ask(lambda client: _fulfil(client, asked), kubeconfig)
+    with reporting.reported(output) as result:
+        connection.ask(lambda client: _fulfil(client, asked, result), where)
 
 
 class _Asked(NamedTuple):
@@ -128,8 +84,8 @@ def known(gpu: fleet.Gpu) -> tuple[set[str], set[str]]:
     return profile_names_of(gpu.device, gpu.pci.status if gpu.pci else None, gpu.vgpus)
 
 
-def desired(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
-    """The spec of the layout, without what the command says nothing about."""
+def desired_spec(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
+    """The spec of the layout, without the fields that the command does not set."""
     spec: dict[str, Any] = {
         "gpuSelector": {"names": [gpu.name]},
         "vgpus": [{"profile": name, "count": count} for name, count in wanted.items()],
@@ -138,19 +94,19 @@ def desired(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict
 
 
 def foremost(gpu: fleet.Gpu, layouts: Sequence[VGPULayout]) -> VGPULayout | None:
-    """The layout of this GPU alone, if there is one. Raises Failure when another has the GPU."""
+    """The layout of this GPU alone, if it exists. Raises Failure where another has the GPU."""
     mine = next((layout for layout in layouts if layout.metadata.name == gpu.name), None)
     if mine is not None and not _is_alone(mine, gpu):
         raise Failure(
-            f"VGPULayout {gpu.name} does not select {gpu.title} alone, so this command leaves it. "
-            f"Change it with: kubectl edit vgpulayout {gpu.name}"
+            f"VGPULayout {gpu.name} selects more than {gpu.title}, so this command does not change "
+            f"it. To change it: kubectl edit vgpulayout {gpu.name}"
         )
     rivals = [claimant(layout) for layout in layouts if claims(layout) and _means(layout, gpu)]
     first = owner([*rivals, *([claimant(mine)] if mine is not None else [])])
     if first not in ("", gpu.name):
         raise Failure(
-            f"VGPULayout {first} has {gpu.title} already. Change that one (kubectl edit "
-            f"vgpulayout {first}), have it leave this GPU out, or delete it"
+            f"VGPULayout {first} configures {gpu.title}. Change its vGPUs or its gpuSelector "
+            f"(kubectl edit vgpulayout {first}), or delete it (kubectl delete vgpulayout {first})"
         )
     return mine
 
@@ -176,36 +132,53 @@ async def _layouts(client: Client) -> list[VGPULayout]:
         ]
 
 
-async def _fulfil(client: Client, asked: _Asked) -> None:
+async def _fulfil(client: Client, asked: _Asked, result: reporting.Result) -> None:
     meant = await target.find(client, asked.which)
-    wishing.reachable(meant)
+    result.gpu, result.kind, result.name = meant.title, "VGPULayout", meant.name
+    result.dry_run = asked.dry_run
+    gpu_changes.reachable(meant)
     full = profile_names.in_full(asked.wanted, *known(meant))
     mine = foremost(meant, await _layouts(client))
-    spec = desired(meant, full, asked.mode)
-    # What is not named stays as it is in the layout, so the trial has to name it.
-    tried = {"mode": mine.spec.mode, **spec} if mine is not None else dict(spec)
+    spec = desired_spec(meant, full, asked.mode)
     if asked.take_over:
-        tried["takeOver"] = spec["takeOver"] = True
+        spec["takeOver"] = True
     if not asked.when_possible:
-        if (claim := gpu_commands.claim_of(meant)) is not None:
-            words = GpuClaimed(meant.address, claim.metadata.name, claim.spec.user_name).words
-            raise wishing.refused([words], dry_run=asked.dry_run)
-        entry = await asking.agreed(
-            client,
-            meant,
-            tried,
-            seconds=asking.patience(asked.seconds, wait=asked.wait),
-            dry_run=asked.dry_run,
-            fits=True,
-        )
+        entry = await _possible(client, meant, spec, mine, asked)
         if asked.dry_run:
-            _tell(entry)
+            result.state, result.steps = "Planned", entry.steps
+            result.fits_afterwards = profile_names.shortened(entry.fits_afterwards)
+            _print_plan(entry)
             return
     elif asked.dry_run:
-        raise Failure("--when-possible stores what --dry-run only asks about; use one of them")
+        raise Failure("--when-possible stores a change, and --dry-run none; use one of them")
+    result.state = "Stored"
     answer = await _stored(client, meant, spec, mine, asked)
     if answer is not None:
+        result.state, result.reason, result.message = "Done", answer.reason, answer.message
         click.echo(one_line(f"Done. {answer.message or answer.reason}"))
+
+
+async def _possible(
+    client: Client,
+    gpu: fleet.Gpu,
+    spec: dict[str, Any],
+    mine: VGPULayout | None,
+    asked: _Asked,
+) -> LayoutGpu:
+    """What the agent would do. Raises Failure where the change is refused."""
+    if (claim := gpu_commands.claim_of(gpu)) is not None:
+        words = GpuClaimed(gpu.address, claim.metadata.name, claim.spec.user_name).words
+        raise gpu_changes.refused([words], dry_run=asked.dry_run)
+    # What is not named stays as it is in the layout, so the trial has to name it.
+    tried = {"mode": mine.spec.mode, **spec} if mine is not None else dict(spec)
+    return await asking.agreed(
+        client,
+        gpu,
+        tried,
+        seconds=asking.patience(asked.seconds, wait=asked.wait),
+        dry_run=asked.dry_run,
+        fits=True,
+    )
 
 
 async def _stored(
@@ -250,7 +223,9 @@ async def _made(client: Client, name: str, spec: dict[str, Any]) -> VGPULayout:
     try:
         return await trial.make(client, name, spec)
     except AlreadyExistsError:
-        raise Failure(f"another program has just made VGPULayout {name}; ask again") from None
+        raise Failure(
+            f"VGPULayout {name} was created by another program meanwhile; run the command again"
+        ) from None
 
 
 def _before(
@@ -259,7 +234,7 @@ def _before(
     """The fields that are written, as they were in force until now."""
     carried, _ = gpus.profiles(gpu)
     vgpus = [{"profile": name, "count": count} for name, count in sorted(carried.items())]
-    return wishing.in_force(
+    return gpu_changes.in_force(
         {key: was[key] for key in written},
         found={**was, "mode": "", "vgpus": vgpus},
         refused=_refused(mine, gpu) and not was["whenPossible"],
@@ -275,17 +250,13 @@ def _same(written: dict[str, Any], was: dict[str, Any]) -> bool:
     return all(was[key] == value for key, value in written.items())
 
 
-def _tell(entry: LayoutGpu) -> None:
-    tell_plan(entry.steps)
+def _print_plan(entry: LayoutGpu) -> None:
+    """Print the steps of a plan, as `laneway host plan` does, and what would fit then."""
+    if entry.steps:
+        click.echo("Would do, in this order:")
+        for line in steps.numbered(entry.steps):
+            click.echo(line)
+    else:
+        click.echo("Nothing to do: the GPU is as desired.")
     if fits := profile_names.room(entry.fits_afterwards):
-        click.echo(one_line(f"Afterwards there would be room, each for itself, for {fits}."))
-
-
-def tell_plan(words: Sequence[str]) -> None:
-    """Print the steps of a plan, as `laneway host plan` does."""
-    if not words:
-        click.echo("Nothing to do: everything is as asked for.")
-        return
-    click.echo("Would do, in this order:")
-    for line in steps.numbered(words):
-        click.echo(line)
+        click.echo(one_line(f"Room afterwards, each for itself: {fits}."))

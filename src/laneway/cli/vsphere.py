@@ -9,83 +9,82 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import click
 import msgspec
 
 from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
-from laneway.cli import connection, table
+from laneway.cli import connection, live, table
 from laneway.cli import vsphere_tables as tables
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.labels import natural
-from laneway.cli.output import output_option, print_json
+from laneway.cli.output import View, object_name, show
+from laneway.cli.suggest import did_you_mean
 from laneway.cli.vsphere_tables import Site
 from laneway.controllers.ledger.vsphere import host_of, machine_name, reservation_of
 from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.kube.resource import Resource, T, served
 
-
-@click.group(
-    epilog="""\b
-Example:
-    laneway vsphere gpus
-"""
-)
-def vsphere() -> None:
-    """Show the vCenters whose GPUs Laneway manages."""
+_KINDS = (VCenter, VSphereHost, VSphereReservation)
 
 
-@vsphere.command(
-    epilog="""\b
-Examples:
-    laneway vsphere gpus
-    laneway vsphere gpus --vcenter main --cluster DC0_C0
-    laneway vsphere gpus -o json | jq '.vCenters[].clusters[].capacity[] | select(.free > 0)'
-"""
-)
-@click.option("--vcenter", metavar="NAME", help="Only this vCenter, by the name of its object.")
-@click.option("--cluster", metavar="NAME", help="Only this cluster of vSphere.")
-@output_option("Text to read, or JSON.")
-@connection.kubeconfig_option
-def gpus(vcenter: str | None, cluster: str | None, output: str, kubeconfig: str | None) -> None:
-    """Show the GPUs of vCenters' hosts, their users, and what is free.
+def show_vsphere(
+    vcenter: str | None,
+    cluster: str | None,
+    output: str | None,
+    where: ClusterChoice,
+    *,
+    watch: bool,
+) -> None:
+    """Print the vCenters, and with `watch` again after every change. Raises Failure."""
 
-    USED BY names the machine, or the VM where no machine of this cluster is known for it. RESERVED
-    is what machines are promised that are not on yet. "Room for" tells how many more vGPUs of each
-    profile would fit now if it were the only one that is added.
-    """
-    sites = connection.ask(_look, kubeconfig)
+    async def work(client: Client) -> None:
+        async def look() -> View:
+            return _view(_chosen(await _look(client), vcenter, cluster))
+
+        if watch:
+            await live.follow(client, [served(kind) for kind in _KINDS], look, output)
+        show(await look(), output)
+
+    connection.ask(work, where)
+
+
+def _chosen(sites: list[Site], vcenter: str | None, cluster: str | None) -> list[Site]:
     if vcenter is not None:
         sites = [one for one in sites if one.name == vcenter] or _unknown(
             "vCenter", vcenter, [one.name for one in sites]
         )
-    if cluster is not None:
-        known = {host.cluster for one in sites for host in one.hosts}
-        if cluster not in known:
-            _unknown("cluster", cluster, known)
-        sites = [msgspec.structs.replace(one, only=cluster) for one in sites if one.has(cluster)]
-    if output == "json":
-        print_json({"vCenters": [tables.plain(one) for one in sites]})
-        return
-    if not sites:
-        click.echo(
-            "No vCenter. Make a VCenter object, or a VSphereCluster with a Secret, while a "
-            "manager runs with --vsphere."
-        )
-    for number, site in enumerate(sites):
-        if number:
-            click.echo()
-        _show(site)
+    if cluster is None:
+        return sites
+    known = {host.cluster for one in sites for host in one.hosts}
+    if cluster not in known:
+        _unknown("cluster", cluster, known)
+    return [msgspec.structs.replace(one, only=cluster) for one in sites if one.has(cluster)]
 
 
-def _show(site: Site) -> None:
-    click.echo(one_line(tables.heading(site)))
-    if devices := list(tables.devices(site)):
-        table.echo(tables.DEVICES, devices)
-        click.echo()
-        table.echo(tables.CAPACITY, list(tables.capacities(site)))
-    else:
-        click.echo("  No host with GPUs or other devices for Machines is known.")
+def _view(sites: list[Site]) -> View:
+    return View(
+        document={"vCenters": [tables.plain(one) for one in sites]},
+        names=[object_name("VCenter", one.name) for one in sites if one.vcenter is not None],
+        text=lambda wide: "\n".join(_text(site, wide=wide) for site in sites) or _NONE,
+    )
+
+
+_NONE = (
+    "No vCenter. Create a VCenter object, or a VSphereCluster with a Secret, while a manager runs "
+    "with --vsphere.\n"
+)
+
+
+def _text(site: Site, *, wide: bool) -> str:
+    heading = f"{one_line(tables.heading(site))}\n"
+    if not (devices := list(tables.devices(site))):
+        return f"{heading}  No host with GPUs or other devices for Machines is known.\n"
+    parts = (
+        table.text(table.columns(*tables.DEVICES), devices, wide=wide),
+        table.text(table.columns(*tables.CAPACITY), list(tables.capacities(site)), wide=wide),
+    )
+    return heading + "\n".join(parts)
 
 
 async def _look(client: Client) -> list[Site]:
@@ -121,4 +120,5 @@ async def _all(client: Client, resource: Resource[T]) -> list[T]:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str] | set[str]) -> list[Site]:
-    raise Failure(f"there is no {kind} {name}; there is: {few(sorted(known, key=natural))}")
+    listed = f"It has {few(sorted(known, key=natural))}" if known else "It has none"
+    raise Failure(f"no {kind} {name} is known. {did_you_mean(name, known) or listed}")

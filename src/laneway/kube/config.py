@@ -29,11 +29,8 @@ def load(
     service_account: str = SERVICE_ACCOUNT,
 ) -> ClusterConfig:
     """Find and check the configuration; ConfigError says what is wrong and what to do."""
-    if path:
-        return _from_files([path], context)
-    listed = [name for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
-    candidates = listed or [os.path.join(env.get("HOME", "/"), ".kube", "config")]
-    if files := [name for name in candidates if os.path.exists(name)]:
+    candidates = [path] if path else _candidates(env)
+    if files := [name for name in candidates if path or os.path.exists(name)]:
         return _from_files(files, context)
     if env.get("KUBERNETES_SERVICE_HOST"):
         return _from_service_account(env, service_account)
@@ -41,6 +38,18 @@ def load(
         f"no cluster is configured: {' and '.join(candidates)} not found and this is not a pod; "
         "name a kubeconfig file, or set KUBECONFIG"
     )
+
+
+def contexts(path: str | None = None, *, env: Mapping[str, str] = os.environ) -> list[str]:
+    """The contexts to choose from. Raises ConfigError."""
+    files = [path] if path else [name for name in _candidates(env) if os.path.exists(name)]
+    return sorted(merge_files(files).contexts)
+
+
+def _candidates(env: Mapping[str, str]) -> list[str]:
+    """The files that are read unless one is named."""
+    listed = [name for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
+    return listed or [os.path.join(env.get("HOME", "/"), ".kube", "config")]
 
 
 def from_secret(data: bytes, source: str) -> ClusterConfig:

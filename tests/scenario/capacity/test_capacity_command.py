@@ -41,7 +41,7 @@ async def test_every_device_is_shown_with_who_has_it(objects: Any, laneway: Lane
         "kubevirt.io/n1-stick 1 0 0 0 1 0",
         "nvidia.com/AD104GL_L4 3 1 1 0 0 1",
         "nvidia.com/NVIDIA_A2-2Q 2 2 0 0 0 0",
-        "VM default/waits cannot start: it lacks 1 x nvidia.com/NVIDIA_A2-2Q",
+        "VM default/waits cannot start: the cluster lacks 1 x nvidia.com/NVIDIA_A2-2Q",
     ]
     assert done.err == ""
 
@@ -111,7 +111,7 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
         await objects.vm(name, [objects.small], labels={"pool": "web"})
     pool = ("--replacing", "default/pool=web")
     done = await laneway("capacity", "A2-2Q", *pool, "--machines", "3")
-    assert "  asks for 1 x nvidia.com/NVIDIA_A2-2Q more than now" in done.lines
+    assert "  requests 1 x nvidia.com/NVIDIA_A2-2Q more than now" in done.lines
     # At once they give back what is kept for them; one by one there is no room for a third.
     await laneway("capacity", "A2-2Q=2", *pool, "--machines", "1")
     done = await laneway("capacity", "A2-2Q=2", *pool, "--surge", "1", status=3)

@@ -84,7 +84,7 @@ async def test_a_plan_is_shown_and_nothing_is_left_of_it(
     assert done.lines[0] == "Would do, in this order:"
     assert done.lines[1].startswith("  1. enable the 16 virtual functions")
     assert Q4 in done.lines[-2]
-    assert done.lines[-1].endswith("room, each for itself, for 2 x A2-4A/C/Q.")
+    assert done.lines[-1].endswith("each for itself: 2 x A2-4A/C/Q.")
     assert refused.err.splitlines()[1].startswith("LayoutDoesNotFit: 5 x NVIDIA A2-4Q do not fit")
     assert refused.err.splitlines()[-1] == "laneway: refused; nothing would be changed"
     assert await cluster.names(VGPULayout) == set()
@@ -99,7 +99,7 @@ async def test_a_plan_for_what_is_there_already_is_empty(
 
     done = await laneway("vgpu", "set", TITLE, "A2-4Q=2", "--dry-run")
 
-    assert done.lines == ["Nothing to do: everything is as asked for."]
+    assert done.lines == ["Nothing to do: the GPU is as desired."]
     assert await cluster.names(VGPULayout) == {GPU}
 
 
@@ -137,7 +137,7 @@ async def test_a_gpu_that_another_layout_has_is_left_to_it(
 
     for more in ((), ("--dry-run",)):
         done = await laneway("vgpu", "set", TITLE, "A2-4Q", *more, status=1)
-        assert f"VGPULayout everywhere has {TITLE} already." in done.err
+        assert f"VGPULayout everywhere configures {TITLE}." in done.err
     await cluster.answer("everywhere", "Done", VGPULayout)
     refused = await laneway("gpu", "disable", TITLE, status=1)
     assert "VGPULayout everywhere configures" in refused.err
@@ -169,7 +169,7 @@ async def test_a_layout_of_that_name_with_another_meaning_is_not_changed(
 
     done = await laneway("vgpu", "set", TITLE, "A2-4Q", status=1)
 
-    assert f"VGPULayout {GPU} does not select {TITLE} alone" in done.err
+    assert f"VGPULayout {GPU} selects more than {TITLE}" in done.err
     assert not (await cluster.get(VGPULayout, GPU)).spec.vgpus
 
 
@@ -178,7 +178,7 @@ async def test_profiles_are_checked_before_anything_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     unknown = await laneway("vgpu", "set", TITLE, "A2-77Q", status=1)
-    assert "this GPU has no profile A2-77Q; the closest are A2-" in unknown.err
+    assert "the GPU has no profile A2-77Q. " in unknown.err
     foreign = await laneway("vgpu", "set", TITLE, "RTX6000-1", status=1)
     assert "this GPU has no profile RTX6000-1; it has A2-1A, A2-1B" in foreign.err
     odd = await laneway("vgpu", "set", TITLE, "A2-4Q=0", status=2)
@@ -279,7 +279,7 @@ async def test_a_layout_is_explained_gpu_by_gpu(cluster: Any, a2: Any, laneway: 
     out = (await laneway("explain", "vgpulayout/mine")).out
 
     short = out.partition("\nObject\n")[0]
-    assert "GPUs as asked for 0 of 1 vGPUs on each 5 x A2-4Q" in plain(short)
+    assert "GPUs as desired 0 of 1 vGPUs on each 5 x A2-4Q" in plain(short)
     assert f"{GPU}: Refused\n" in short
     assert "do not fit" in short
 
@@ -361,7 +361,7 @@ async def test_what_a_user_may_not_do_is_told(tmp_path: Path) -> None:
     try:
         async with Client(load(config("all"))) as client:
             await install_crds(client)
-        for token, words in [("none", "Ask for a role"), ("unknown", "Log in again")]:
+        for token, words in [("none", "Ask an administrator for a role"), ("unknown", "Log in again")]:
             for command in (("gpus",), ("gpu", "enable", TITLE)):
                 done = await ended(await started(*command, kubeconfig=config(token)))
                 assert done.status == 1

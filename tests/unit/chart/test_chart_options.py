@@ -300,7 +300,7 @@ def test_devices_are_given_back_before_anything_is_removed_if_that_is_desired() 
 
     assert {hook for _, hook in hooks} == {"pre-delete"}
     assert {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"} <= {k for k, _ in hooks}
-    assert job["spec"]["template"]["spec"]["containers"][0]["args"][:2] == ["give-back", "--all"]
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][:2] == ["release", "--all"]
     # What the Job needs is there before it: smaller weights come first.
     assert int(job["metadata"]["annotations"]["helm.sh/hook-weight"]) > 0
     assert "Job" not in kinds({})

@@ -25,7 +25,7 @@ KNOWN = [
 
 
 def test_counts_are_added_up() -> None:
-    assert question.desired_states(["a.com/X=2", "a.com/Y", "a.com/X"]) == {
+    assert question.requested(["a.com/X=2", "a.com/Y", "a.com/X"]) == {
         "a.com/X": 3,
         "a.com/Y": 1,
     }
@@ -34,13 +34,13 @@ def test_counts_are_added_up() -> None:
 @pytest.mark.parametrize("text", ["", "x=", "x=0", "x=-1", "x=1.5", "=3", "x=9999999", "x=1=2"])
 def test_what_is_no_count_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        question.desired_states([text])
+        question.requested([text])
 
 
 @given(st.lists(st.text()))
 def test_any_text_is_a_desired_state_or_refused(texts: list[str]) -> None:
     try:
-        found = question.desired_states(texts)
+        found = question.requested(texts)
     except click.BadParameter:
         return
     assert sum(found.values()) >= len(texts)
@@ -60,12 +60,12 @@ def test_a_profile_may_be_written_short(text: str, meant: str) -> None:
 
 
 def test_a_short_name_that_means_nothing_is_answered_with_what_there_is() -> None:
-    with pytest.raises(Failure, match=r"no node has a resource A2-9Q; there is a\.com/L4, "):
+    with pytest.raises(Failure, match=r"no node has a resource A2-9Q. Did you mean A2-2Q"):
         question.in_full({"A2-9Q": 1}, KNOWN)
 
 
 def test_a_short_name_that_means_several_is_asked_back() -> None:
-    with pytest.raises(Failure, match=r"L4 may be any of a\.com/L4, b\.com/L4"):
+    with pytest.raises(Failure, match=r"L4 could be each of a\.com/L4, b\.com/L4"):
         question.in_full({"L4": 1}, ["a.com/L4", "b.com/L4"])
 
 
@@ -100,7 +100,7 @@ def test_a_machine_that_there_is_not_is_told(text: str) -> None:
 
 
 def read(answer: Answer) -> list[str]:
-    return question.told(Request(resources={"a.com/L4": 2}), answer)
+    return question.report(Request(resources={"a.com/L4": 2}), answer)
 
 
 def test_yes_and_no_come_first() -> None:
@@ -115,7 +115,7 @@ def test_yes_and_no_come_first() -> None:
         "No: of 3 VMs each with 2 x a.com/L4 there is room for 2.",
         f"  NodeNotFound: {refusal.words}",
         "  1 of 3 stays as it is",
-        "  asks for 1 x a.com/L4 less than now",
+        "  requests 1 x a.com/L4 less than now",
     ]
 
 

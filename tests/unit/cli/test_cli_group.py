@@ -10,6 +10,7 @@ import pytest
 import laneway.cli
 from laneway.cli import COMMANDS, run
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.groups import Entry
 from laneway.sim.models import MODELS
 
 
@@ -56,6 +57,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
     def broken() -> None:
         raise error
 
+    monkeypatch.setitem(COMMANDS, "broken", Entry("", ""))
     monkeypatch.setattr(laneway.cli.LazyGroup, "get_command", lambda *_: broken)
     return run(["broken"])
 
@@ -93,6 +95,7 @@ def test_nobody_gets_colours_who_wants_none(
     def told() -> None:
         seen.append(click.get_current_context().color)
 
+    monkeypatch.setitem(COMMANDS, "told", Entry("", ""))
     monkeypatch.setattr(laneway.cli.LazyGroup, "get_command", lambda *_: told)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

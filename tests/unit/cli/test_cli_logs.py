@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from laneway.cli.logs import LEVELS, configure
+from laneway.cli.commands.options import LOG_LEVELS as LEVELS
+from laneway.cli.logs import configure
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_exception_stays_inside_its_json_object(capsys: pytest.CaptureFixture[st
 
 
 def test_readable_line_ends_with_the_extra_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    configure("info", json=False)
+    configure("info", "text")
     logging.getLogger("laneway.test").info("done", extra={"vgpu": "x"})
     [line] = capsys.readouterr().err.splitlines()
     assert line.endswith("INFO    laneway.test: done  vgpu=x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from laneway.cli.manager import manager
+from laneway.cli.commands.roles import manager
 
 CHECKED = ("--vsphere", "alongside", "--vsphere-check-nodes")
 

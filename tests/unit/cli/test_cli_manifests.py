@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from laneway.api.crds import crds
-from laneway.cli.manifests import manifests
+from laneway.cli.commands.install import manifests
 from support.chart import names_of
 
 

@@ -61,7 +61,7 @@ def test_in_the_pod_of_an_agent_it_looks_where_the_agent_does(
     assert run(["doctor", "node", "--simulate", "a2", "--node-root", "/"]) == 0
     assert "no kubelet at /elsewhere" in capsys.readouterr().out
     assert run(["doctor", "node"]) == 1
-    assert "there is no folder '/no/such/folder'" in capsys.readouterr().err
+    assert "the folder '/no/such/folder' does not exist" in capsys.readouterr().err
 
 
 async def test_the_drivers_programs_are_below_the_nodes_root_and_notes_where_they_are_kept(

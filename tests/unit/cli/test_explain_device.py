@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import click
 import pytest
 
 from laneway.cli.explain_device import explain_pci, explain_usb, link, size
-from laneway.cli.page import show
+from laneway.cli.page import text
 from laneway.core.inventory import (
     ConfiguredVgpu,
     DeviceError,
@@ -38,7 +39,7 @@ def page_of(
     capsys: pytest.CaptureFixture[str], inventory: Inventory, device: PciFunction | UsbDevice
 ) -> str:
     explain = explain_pci if isinstance(device, PciFunction) else explain_usb
-    show(explain(device, inventory))  # type: ignore[arg-type]
+    click.echo(text(explain(device, inventory)), nl=False)  # type: ignore[arg-type]
     return capsys.readouterr().out
 
 

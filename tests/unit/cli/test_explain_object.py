@@ -2,19 +2,20 @@
 
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.cli.cluster import Found
 from laneway.cli.explain_object import explain_object
-from laneway.cli.page import show
+from laneway.cli.page import text
 
 
 def page_of(
     capsys: pytest.CaptureFixture[str], obj: dict[str, Any], *events: dict[str, Any]
 ) -> str:
-    show(explain_object(Found(obj, list(events))))
+    click.echo(text(explain_object(Found(obj, list(events)))), nl=False)
     return capsys.readouterr().out
 
 
@@ -109,7 +110,7 @@ def test_a_device_tells_who_claimed_it_and_who_has_it(capsys: pytest.CaptureFixt
     claimable = {"type": "Claimable", "status": "True"}
     device = {"kind": "PCIDevice", "status": {"conditions": [claimable], "resourceName": "x.com/Y"}}
 
-    show(explain_object(Found(device, [], None, claim)))
+    click.echo(text(explain_object(Found(device, [], None, claim))), nl=False)
     held = capsys.readouterr().out
     alone = page_of(capsys, device)
 

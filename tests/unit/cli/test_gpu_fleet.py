@@ -261,7 +261,7 @@ def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> 
     answer = Answer("refused", "UpdateRejected", f"VM default/vm has it.{NOT_LATER}")
     assert asking.told(answer, advise=True) == [
         "UpdateRejected: VM default/vm has it.",
-        "To have it applied as soon as it becomes possible, add --when-possible.",
+        "To store it and have it applied once it is possible, add --when-possible.",
     ]
     assert asking.told(answer, advise=False) == ["UpdateRejected: VM default/vm has it."]
 
@@ -331,7 +331,7 @@ def test_an_older_layout_keeps_its_gpu() -> None:
     mine = layout(NAME, gpu_selector=LayoutGpuSelector(names=[NAME]))
     older = layout("older", "2025-01-01T00:00:00Z")
     for layouts in ([older], [mine, older]):
-        with pytest.raises(Failure, match="VGPULayout older has"):
+        with pytest.raises(Failure, match="VGPULayout older configures"):
             foremost(one(), layouts)
     assert foremost(one(), [layout("asks", dry_run=True)]) is None
 

@@ -45,13 +45,13 @@ def test_a_gpu_is_named_by_its_place_or_by_its_object(text: str, meant: SRIOVGPU
 @pytest.mark.parametrize(
     ("text", "listed", "hidden"),
     [
-        ("node9/08:00.0", "node2/0000:08:00.0", ""),
+        ("node9/08:00.0", "Did you mean node", ""),
         ("node1/09:00.0", "node1/0001:08:00.0", "node2/"),
         ("08:00.0", "node1/0000:08:00.0", ""),
         ("node1/x", "node1/0000:08:00.0", ""),
-        ("node4/nonsense", "node1/0000:08:00.0", ""),
+        ("node5/nonsense", "Did you mean node4/nonsense", ""),
         ("/08:00.0", "node1/0000:08:00.0", ""),
-        ("node2-000009000", "node1/0000:08:00.0", ""),
+        ("node2-000009000", "node2-000008000", ""),
     ],
 )
 def test_what_is_not_found_is_answered_with_what_there_is(

@@ -16,6 +16,7 @@ from kubebasics.serving.listening import listening
 from laneway.api import SRIOVGPUDevice, to_builtins
 from laneway.cli import fleet, interrupts
 from laneway.cli.changing import Change, Waiting, applied
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.connection import ask
 from laneway.cli.gpu import answer_of
 from laneway.kube.client import Client
@@ -42,7 +43,7 @@ def test_a_command_that_is_interrupted_tells_what_that_means(
         await asyncio.Event().wait()
 
     with pytest.raises(click.Abort):
-        ask(work, _config(tmp_path, 1), ". Run it\nagain.")
+        ask(work, ClusterChoice(_config(tmp_path, 1)), ". Run it\nagain.")
 
     assert capsys.readouterr().err == "laneway: interrupted. Run it again.\n"
 
@@ -90,9 +91,9 @@ def test_an_interruption_does_not_leave_a_refused_change_asked_for(
             await applied(client, change, write, answer_of, Waiting(30, False, look))
 
     with pytest.raises(click.Abort):
-        ask(work, _config(tmp_path, unused_tcp_port))
+        ask(work, ClusterChoice(_config(tmp_path, unused_tcp_port)))
 
     assert [one["value"] for one in patches[0]] == [2, True]
-    assert "interrupted. It was refused; SRIOVGPUDevice gpu is as it was before" in (
+    assert "interrupted. It was refused; SRIOVGPUDevice gpu is as before" in (
         capsys.readouterr().err
     )

@@ -1,27 +1,73 @@
-"""Tables of text."""
+"""Tables of text, for terminals and for pipes."""
 
 from __future__ import annotations
 
+import re
 import sys
 
+import click
 import pytest
 
-from laneway.cli.table import Row, Section, echo
+from laneway.cli.table import Column, Row, Section, fitted, text
 
 NOTE = "room for 16 x A2-1A/B/Q, 8 x A2-2A/B/Q, 4 x A2-4A/C/Q (each for itself)"
-TABLE = Section("node1", (Row(("0000:08:00.0", "A2"), (NOTE,)),))
+COLUMNS = (
+    Column("GPU"),
+    Column("BOARD", spare=True),
+    Column("OWNER", wide=True),
+    Column("STATE"),
+)
+ROW = Row(("0000:08:00.0", "A2", "VGPULayout a", "to be enabled: NoGpuInstances"), (NOTE,))
+TABLE = [Section("node1", (ROW,))]
 
 
-def test_a_terminal_gets_lines_that_break_between_words(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    echo(("GPU", "BOARD"), [TABLE])
-    piped = capsys.readouterr().out
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    echo(("GPU", "BOARD"), [TABLE])
-    shown = capsys.readouterr().out
+    return monkeypatch
 
-    assert f"    {NOTE}\n" in piped
-    assert max(map(len, shown.splitlines())) <= 40
-    assert shown.split() == piped.split()
+
+def shown(*, wide: bool = False) -> list[str]:
+    return click.unstyle(text(COLUMNS, TABLE, wide=wide)).splitlines()
+
+
+def test_a_pipe_gets_each_device_on_one_line_however_long() -> None:
+    assert shown() == [
+        "GPU             BOARD  STATE",
+        "node1",
+        "  0000:08:00.0  A2     to be enabled: NoGpuInstances",
+        f"    {NOTE}",
+    ]
+    assert shown(wide=True)[0] == "GPU             BOARD  OWNER         STATE"
+    assert "\x1b" not in text(COLUMNS, TABLE)
+
+
+def test_a_terminal_gets_lines_that_fit_and_break_between_words(
+    terminal: pytest.MonkeyPatch,
+) -> None:
+    terminal.setenv("COLUMNS", "44")
+    lines = shown()
+
+    assert max(map(len, lines)) <= 44
+    assert lines[0] == "GPU             STATE"  # the spare column goes before a cell is broken
+    assert lines[2:4] == ["  0000:08:00.0  to be enabled:", "                NoGpuInstances"]
+    words = set(re.findall(r"\S+", "".join(f"{line}\n" for line in lines)))
+    assert set(NOTE.split()) <= words
+
+
+def test_a_wide_terminal_gets_all_columns(terminal: pytest.MonkeyPatch) -> None:
+    terminal.setenv("COLUMNS", "200")
+    assert shown(wide=True)[2].split()[:3] == ["0000:08:00.0", "A2", "VGPULayout"]
+
+
+def test_a_cell_has_the_colour_of_what_it_means(terminal: pytest.MonkeyPatch) -> None:
+    terminal.setenv("COLUMNS", "200")
+    styled = text(COLUMNS, TABLE)
+    assert click.style("to be enabled: NoGpuInstances", fg="yellow") in styled
+
+
+def test_a_line_of_text_is_broken_for_a_terminal_only(terminal: pytest.MonkeyPatch) -> None:
+    terminal.setenv("COLUMNS", "40")
+    assert max(map(len, fitted(NOTE, 10))) <= 30
+    terminal.setattr(sys.stdout, "isatty", lambda: False)
+    assert fitted(NOTE, 10) == [NOTE]

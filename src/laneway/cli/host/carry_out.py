@@ -1,8 +1,7 @@
-"""From a desired state to the steps that meet it: shown, or done with progress.
+"""From a desired state to the steps that reach it: printed, or carried out with progress.
 
-Some desired states take more than one look: what a GPU's virtual functions can carry shows only
-once they exist. So a desired state is decided, carried out and decided again, until nothing is left
-to do.
+Some states take more than one look at the host: what a GPU's virtual functions can carry shows only
+once they exist. So the steps are decided, carried out and decided again, until none is left.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from laneway.host.plans.recover import Recovery, recover
 from laneway.host.situation import observe
 
 _MAX_ROUNDS = MOST_STAGES + 1
-"""The last one only sees that nothing is left to do."""
+"""The last round finds nothing to do."""
 
 
-class DesiredState(NamedTuple):
-    """What somebody asks of a host."""
+class Desired(NamedTuple):
+    """A desired state of devices of a host."""
 
     text: str
     """For the audit record: the command."""
@@ -45,13 +44,13 @@ class DesiredState(NamedTuple):
     ports: tuple[str, ...] = ()
 
 
-async def show(hardware: Hardware, desired: DesiredState) -> None:
-    """Print what would be done, or why it cannot be."""
+async def show(hardware: Hardware, desired: Desired) -> None:
+    """Print the steps, or why the change is refused."""
     if interrupted := hardware.state.interrupted():
         plans = "plan" if len(interrupted) == 1 else "plans"
         click.echo(
-            f"{len(interrupted)} interrupted {plans} would be finished or undone first; what "
-            "follows may change with that."
+            f"{len(interrupted)} interrupted {plans} would be finished or undone first. That may "
+            "change what follows."
         )
     decision = desired.decide(await _look(hardware, desired))
     if isinstance(decision, Plan):
@@ -61,8 +60,8 @@ async def show(hardware: Hardware, desired: DesiredState) -> None:
         _end(decision, "nothing would be changed")
 
 
-async def carry_out(hardware: Hardware, desired: DesiredState) -> None:
-    """Do it, and print each step. Raises Failure when it is refused or fails."""
+async def carry_out(hardware: Hardware, desired: Desired) -> None:
+    """Carry it out and print each step. Raises Failure where it is refused or fails."""
     with locked(hardware):
         for recovery in await recover(hardware, actor=ACTOR, progress=_Printer()):
             _tell_recovery(recovery)
@@ -75,7 +74,7 @@ async def carry_out(hardware: Hardware, desired: DesiredState) -> None:
             done += len(decision.steps)
         else:
             raise Failure(
-                "the devices do not stay as they are set; another program seems to change them too"
+                "the devices do not stay as Laneway sets them. Another program seems to change them"
             )
         if done and isinstance(decision, Satisfied):
             click.echo(f"Done: {steps.count(done)}.")
@@ -93,12 +92,12 @@ async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardwar
         await task
     except asyncio.CancelledError:
         begun = bool(hardware.state.interrupted())
-        ended = ". The next command finishes or undoes what was begun." if begun else ""
-        interrupts.say(ended or "; no change is left half done")
+        ended = ". The next command finishes or undoes the plan." if begun else ""
+        interrupts.say(ended or "; no change is incomplete")
         raise click.Abort from None
 
 
-async def _look(hardware: Hardware, desired: DesiredState) -> Situation:
+async def _look(hardware: Hardware, desired: Desired) -> Situation:
     node = hardware.host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()
     situation = await observe(hardware, node, desired.addresses, desired.ports)
     if situation.visibility_error:
@@ -109,17 +108,17 @@ async def _look(hardware: Hardware, desired: DesiredState) -> Situation:
     return situation
 
 
-async def _execute(hardware: Hardware, desired: DesiredState, plan: Plan) -> None:
+async def _execute(hardware: Hardware, desired: Desired, plan: Plan) -> None:
     try:
         await execute(hardware, plan, actor=ACTOR, reason=desired.text, progress=_Printer())
     except StepError as error:
-        undone = " What was done before it has been undone." if error.undone else ""
+        undone = " The steps before it were undone." if error.undone else ""
         raise Failure(error.refusal.words + undone) from error
 
 
 def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
     if isinstance(decision, Satisfied):
-        click.echo("Nothing to do: everything is as asked for.")
+        click.echo("Nothing to do: the device is as desired.")
         return
     for refusal in decision:
         click.echo(one_line(f"{refusal.reason}: {refusal.words}"), err=True)
@@ -130,7 +129,7 @@ def _list(plan: Plan) -> None:
     for line in steps.numbered([describe(step) for step in plan.steps]):
         click.echo(line)
     if plan.then:
-        click.echo("Then, once that shows what the device can do:")
+        click.echo("Then, once the device shows what it can do:")
     indent = " " * len(str(len(plan.steps)))
     for words in plan.then:
         click.echo(f"  {indent}  {one_line(words)}")

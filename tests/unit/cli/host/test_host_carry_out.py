@@ -1,4 +1,4 @@
-"""What somebody at the terminal is told while a desired state is carried out."""
+"""What the terminal shows while a change is carried out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 import pytest
 
 from laneway.cli.errors import Failure
-from laneway.cli.host.carry_out import DesiredState, carry_out, until_interrupted
+from laneway.cli.host.carry_out import Desired, carry_out, until_interrupted
 from laneway.core.layout.plan import DesiredGpu, plan_layout
 from laneway.core.passthrough import binding
 from laneway.core.pci import PciAddress
@@ -21,7 +21,7 @@ from laneway.sim.spec import build, parse_spec
 from support.plans import hardware_of
 
 NVME = PciAddress.parse("0000:0a:00.0")
-BIND = DesiredState("bind", lambda seen: binding.bind(NVME, seen), (NVME,))
+BIND = Desired("bind", lambda seen: binding.bind(NVME, seen), (NVME,))
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_a_part_of_the_virtual_functions_is_told_each_time(
         link = f"{host.resolve(f'/sys/bus/pci/devices/{gpu}')}/virtfn{number}"
         host.unplug(link)
         host._tree.discard(link)
-    desired = DesiredState(
+    desired = Desired(
         "gpu", lambda seen: plan_layout(DesiredGpu(gpu, (("NVIDIA A2-4Q", 1),)), seen), (gpu,)
     )
     await carry_out(hardware, desired)

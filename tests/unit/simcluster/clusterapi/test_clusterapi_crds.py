@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner
 
 from laneway.api.crds import crds
-from laneway.cli.crds import crds as crds_command
+from laneway.cli.commands.install import crds as crds_command
 
 ROOT = Path(__file__).parents[4]
 PROVIDER = "infrastructure.cluster.x-k8s.io"

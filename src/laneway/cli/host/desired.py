@@ -1,6 +1,6 @@
-"""What people write on the command line about devices, and nothing of it unchecked.
+"""Devices and vGPUs as they are written on the command line, all of it checked.
 
-Each function is a click type: it returns the value, or raises click.BadParameter with an example.
+Each function returns the value, or raises click.BadParameter with an example.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def address(text: str) -> PciAddress:
     found = pci_address(text)
     if found is None:
         raise click.BadParameter(
-            f"{text[:60]!r} is no PCI address; it looks like 0000:08:00.0, as laneway devices shows"
+            f"{text[:60]!r} is no PCI address, such as 0000:08:00.0. 'laneway devices' "
+            "lists the devices"
         )
     return found
 
@@ -30,7 +31,8 @@ def usb_port(text: str) -> str:
     """The port of a USB device."""
     if not is_usb_port(text):
         raise click.BadParameter(
-            f"{text[:60]!r} is no USB port; it looks like 1-4 or 3-1.2, as laneway devices shows"
+            f"{text[:60]!r} is no USB port, such as 1-4 or 3-1.2. 'laneway devices' "
+            "lists the devices"
         )
     return text
 
@@ -41,8 +43,8 @@ def device(text: str) -> PciAddress | str:
 
 
 def vgpus(text: str) -> dict[str, int]:
-    """How many vGPUs of which profiles, as it is written: `A2-4Q=2,A2-8Q`; empty for `none`."""
-    return profile_names.desired_states(text.split(","))
+    """The vGPUs that `A2-4Q=2,A2-8Q` names, by profile as it is written; empty for `none`."""
+    return profile_names.desired(text.split(","))
 
 
 def in_full(

@@ -72,19 +72,19 @@ async def test_everything_goes_back_in_order(world: World, laneway: Laneway, mod
     before = dict(world.cluster.carried(node.host))
     assert len(before) == 2
 
-    tried = await laneway("give-back", "--all", "--dry-run")
+    tried = await laneway("release", "--all", "--dry-run")
     assert tried.lines[0] == "1. delete VGPULayout mine"
     assert f"disable SRIOVGPUDevice {GPU}" in tried.lines[-1]
     assert world.cluster.carried(node.host) == before
 
-    done = await laneway("give-back", "--node", "node1")
+    done = await laneway("release", "--node", "node1")
     assert done.lines[-1] == "Done. Nothing is claimed or configured any more."
     assert driver(node, "0000:04:00.1") == "igb"
     assert world.cluster.carried(node.host) == {}
     assert vfs(node) == 0
     assert await world.cluster.names(PCIDeviceClaim) == set()
     assert await world.cluster.names(VGPULayout) == set()
-    again = await laneway("give-back", "--all")
+    again = await laneway("release", "--all")
     assert again.lines == ["Done. Nothing is claimed or configured any more."]
 
 
@@ -99,10 +99,10 @@ async def test_what_a_machine_has_stays_until_it_stops(
     await world.running("vm1")
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     held = f"VGPUDevice {VGPU}: it is allocated to VM default/vm1: stop that first"
-    tried = await laneway("give-back", "--all", "--dry-run", status=3)
+    tried = await laneway("release", "--all", "--dry-run", status=3)
     assert f"stands in the way: {held}" in tried.lines
 
-    left = await laneway("give-back", "--all", "--timeout", "5", status=3)
+    left = await laneway("release", "--all", "--timeout", "5", status=3)
     assert f"left: {held}" in left.err
     assert f"left: SRIOVGPUDevice {GPU}: waits for VGPUDevice {VGPU}" in left.err
     # Nobody had that one. What was asked back goes on when the command waits no longer.
@@ -112,7 +112,7 @@ async def test_what_a_machine_has_stays_until_it_stops(
     assert len(await world.opened("vm1")) == 1
 
     # It goes on by itself once the machine ends.
-    running = await started("give-back", "--all", "--timeout", "50", kubeconfig=kubeconfig)
+    running = await started("release", "--all", "--timeout", "50", kubeconfig=kubeconfig)
     await world.delete_vm("vm1")
     done = await ended(running)
     assert done.status == 0, done
@@ -149,7 +149,7 @@ async def test_mig_and_network_functions_go_back(world: World, laneway: Laneway)
     vf = found.status.vf_pci_devices[0]
     await world.claim(vf)
 
-    await laneway("give-back", "--all")
+    await laneway("release", "--all")
     assert vfs(plain) == 0
     gpus = [one for one in scan(a100.host).functions if one.sriov_gpu]
     assert all(one.num_vfs == 0 for one in gpus)
@@ -163,7 +163,7 @@ async def test_a_layout_of_other_nodes_stands_in_the_way(world: World, laneway: 
     await world.add("node2", "a2")
     await layout(world.cluster, "both", vgpus=[{"profile": "NVIDIA A2-4Q", "count": 1}])
     await world.until(served(VGPULayout), "both", lambda one: one.status.summary == "2 of 2")
-    left = await laneway("give-back", "--node", "node1", "--timeout", "3", status=3)
+    left = await laneway("release", "--node", "node1", "--timeout", "3", status=3)
     assert "left: VGPULayout both: it selects node2, too" in left.err
     assert await world.cluster.names(VGPULayout) == {"both"}
 
@@ -173,11 +173,11 @@ async def test_without_an_agent_it_says_so(world: World, laneway: Laneway) -> No
     node = await world.add("node1", "a2")
     await world.claim(CLAIM)
     await world.kill_agent(node)
-    left = await laneway("give-back", "--node", "node1", "--timeout", "3", status=3)
+    left = await laneway("release", "--node", "node1", "--timeout", "3", status=3)
     assert f"left: PCIDeviceClaim {CLAIM}" in left.err
-    missing = await laneway("give-back", "--node", "node9", status=1)
+    missing = await laneway("release", "--node", "node9", status=1)
     assert "the cluster has no node node9" in missing.err
-    wrong = await laneway("give-back", status=2)
+    wrong = await laneway("release", status=2)
     assert "say which nodes" in wrong.err
 
 

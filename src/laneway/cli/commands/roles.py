@@ -1,0 +1,352 @@
+"""`laneway up`, `agent`, `manager` and `webhook`: the parts of Laneway that run."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from laneway.cli.cluster_options import ClusterChoice, role_options
+from laneway.cli.commands.options import (
+    KUBELET_FOLDER,
+    LEASE,
+    MODELS,
+    NAMESPACE,
+    STATE_FOLDER,
+    log_options,
+)
+from laneway.cli.errors import Failure
+from laneway.cli.health import ADDRESS, WHICH, health_address_option
+
+CERTIFICATES = ("own", "cert-manager", "none")
+"""Who makes the certificate of the webhook."""
+VSPHERE = ("none", "alongside", "standalone")
+"""How the manager handles Machines of Cluster API on vSphere."""
+
+
+def _default_data_dir() -> str:
+    base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    if not os.path.isabs(base):
+        # Relative to the current folder, the next start would not find it.
+        raise Failure("you have no home directory to keep data in; choose one with --data-dir")
+    return os.path.join(base, "laneway")
+
+
+@click.command(
+    epilog="""\b
+Example: this host and a simulated server with an NVIDIA A2.
+    laneway up --simulate a2
+"""
+)
+@click.option(
+    "--data-dir",
+    default=_default_data_dir,
+    metavar="DIR",
+    help="The folder for all data. With the same folder, the next start continues from there. "
+    "Default: ~/.local/share/laneway.",
+)
+@click.option(
+    "--simulate",
+    multiple=True,
+    metavar="SPEC",
+    help=f"Add simulated hosts: MODEL[:COUNT] ({MODELS}), or the path of a dump from 'laneway "
+    "capture' or umockdev-record. Pods and VMs of KubeVirt run on them. Repeat the option for "
+    "several.",
+)
+@click.option("--no-local", is_flag=True, help="Leave out the devices of this host.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=7443,
+    show_default=True,
+    help="The port of the API server on 127.0.0.1; 0 for any free port.",
+)
+@click.option(
+    "--dra",
+    is_flag=True,
+    help="Also publish devices in ResourceSlices: kubectl get resourceslices.",
+)
+@click.option(
+    "--vsphere",
+    is_flag=True,
+    help="Also create Machines of Cluster API on vSphere, with their GPUs. The core of Cluster API "
+    "is simulated; the vCenters are those that the objects name.",
+)
+@log_options("warning")
+def up(
+    *,
+    data_dir: str,
+    simulate: tuple[str, ...],
+    no_local: bool,
+    port: int,
+    dra: bool,
+    vsphere: bool,
+    log_level: str,
+    log_format: str | None,
+) -> None:
+    """Run all of Laneway on this host, with an API server of its own.
+
+    The command prints what to type next when Laneway is ready. It runs until Ctrl-C or SIGTERM.
+    """
+    if not data_dir:
+        raise click.UsageError("--data-dir is empty; name a folder, or leave the option out")
+    if no_local and not (simulate or vsphere):
+        raise click.UsageError("--no-local leaves no host: add --simulate or --vsphere")
+    from laneway.cli.logs import configure
+    from laneway.cli.processes.up import run_everything
+
+    configure(log_level, log_format or "text")  # a person reads it, also through a pipe
+    run_everything(data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere)
+
+
+@click.command(
+    epilog="""\b
+Example: in a pod of a DaemonSet.
+    laneway agent --node "$NODE_NAME"
+"""
+)
+@click.option(
+    "--node",
+    envvar="NODE_NAME",
+    required=True,
+    metavar="NAME",
+    show_envvar=True,
+    help="The name of this node in the cluster.",
+)
+@role_options
+@health_address_option(9640)
+@click.option(
+    "--state-dir",
+    default=STATE_FOLDER,
+    show_default=True,
+    metavar="PATH",
+    help="A folder on the node that survives restarts, for the journal, the audit record and the "
+    "state of devices.",
+)
+@click.option(
+    "--kubelet-dir",
+    default=KUBELET_FOLDER,
+    show_default=True,
+    metavar="PATH",
+    help="The folder of the node's kubelet, which allocates devices to pods. If it does not exist, "
+    "the agent manages devices and does not advertise them.",
+)
+@click.option(
+    "--driver-namespace",
+    default=NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help="The namespace of the pods of NVIDIA's driver.",
+)
+@click.option(
+    "--no-driver-pod",
+    is_flag=True,
+    help="The driver is installed on the node: do not look for a driver pod to run programs in.",
+)
+@click.option(
+    "--node-root",
+    default="/",
+    show_default=True,
+    metavar="PATH",
+    help="The root of the node's file system. Programs on the node run with this root.",
+)
+@click.option(
+    "--dra",
+    is_flag=True,
+    help="Also publish devices in ResourceSlices (Kubernetes 1.34 or newer), for claims that "
+    "select devices by attributes.",
+)
+@log_options()
+def agent(
+    *,
+    node: str,
+    kubeconfig: str | None,
+    context: str | None,
+    health_address: str,
+    state_dir: str,
+    kubelet_dir: str,
+    driver_namespace: str,
+    no_driver_pod: bool,
+    node_root: str,
+    dra: bool,
+    log_level: str,
+    log_format: str | None,
+) -> None:
+    """Run the agent of one node: publish its devices and reconcile them with their objects."""
+    from laneway.cli.logs import configure
+    from laneway.cli.processes.agent import Folders, run_agent
+
+    configure(log_level, log_format)
+    run_agent(
+        node,
+        ClusterChoice(kubeconfig, context),
+        health_address,
+        Folders(state_dir, kubelet_dir, node_root),
+        driver_namespace="" if no_driver_pod else driver_namespace,
+        dra=dra,
+    )
+
+
+@click.command(
+    epilog="""\b
+Example: two managers, in pods of a Deployment.
+    laneway manager --namespace harvester-system
+"""
+)
+@role_options
+@click.option(
+    "--namespace",
+    default=NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help=f"The namespace of the Lease {LEASE}, which elects the leader. It must exist.",
+)
+@click.option(
+    "--webhook-certificates",
+    type=click.Choice(CERTIFICATES),
+    default=CERTIFICATES[0],
+    show_default=True,
+    help="Who makes the certificate of the webhook. own: the manager keeps it in a Secret in its "
+    "namespace and registers its authority with the API server. cert-manager: cert-manager does "
+    "both. none: no webhook runs.",
+)
+@click.option(
+    "--vsphere",
+    type=click.Choice(VSPHERE),
+    default=VSPHERE[0],
+    show_default=True,
+    help="Manage the GPUs of vCenters. alongside: CAPV makes the VMs; Laneway validates Machines, "
+    "reserves their devices and reports on them. standalone: Laneway makes the VMs in CAPV's "
+    "place; CAPV must not run.",
+)
+@click.option(
+    "--vsphere-check-nodes",
+    is_flag=True,
+    help="Also check the node of each Machine with GPUs in its own cluster, through the Secret "
+    "CLUSTER-kubeconfig, and run a Job that adds vectors on one of them.",
+)
+@click.option(
+    "--vsphere-check-image",
+    metavar="REFERENCE",
+    help="The image of that Job; it must end with status 0 on success. Default: NVIDIA's sample, "
+    "which needs access to the internet.",
+)
+@health_address_option(9641)
+@log_options()
+def manager(
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    webhook_certificates: str,
+    vsphere: str,
+    vsphere_check_nodes: bool,
+    vsphere_check_image: str | None,
+    health_address: str,
+    log_level: str,
+    log_format: str | None,
+) -> None:
+    """Run the manager, which does what a cluster needs once. Of several managers, one leads.
+
+    The manager keeps KubeVirt's list of permitted devices, records on VMs which devices they got,
+    removes the objects of deleted nodes and renews the certificate of the webhook. With --vsphere,
+    it also manages the GPUs of vCenters and their reservations.
+    """
+    if vsphere_check_nodes and vsphere == VSPHERE[0]:
+        raise click.UsageError(
+            f"--vsphere-check-nodes needs --vsphere {VSPHERE[1]} or {VSPHERE[2]}"
+        )
+    if vsphere_check_image is not None and not vsphere_check_nodes:
+        raise click.UsageError("--vsphere-check-image needs --vsphere-check-nodes")
+    from laneway.cli.logs import configure
+    from laneway.cli.processes.manager import run_manager
+
+    configure(log_level, log_format)
+    run_manager(
+        ClusterChoice(kubeconfig, context, namespace),
+        health_address,
+        certificates=webhook_certificates == CERTIFICATES[0],
+        vsphere=vsphere,
+        check_nodes=vsphere_check_nodes,
+        check_image=vsphere_check_image,
+    )
+
+
+@click.command(
+    epilog="""\b
+Example: two webhooks, in pods of a Deployment, with a Secret mounted at /tls.
+    laneway webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key
+"""
+)
+@click.option(
+    "--tls-cert-file",
+    required=True,
+    metavar="PATH",
+    help="The certificate of the server, followed by the chain to its authority (PEM). The webhook "
+    "waits until the file exists, and reads it again when it changes.",
+)
+@click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
+@click.option(
+    "--client-ca-file",
+    default="",
+    metavar="PATH",
+    help="Answer only clients with a certificate of the authorities in this file (PEM). An API "
+    "server can be configured to present one. Default: answer all clients.",
+)
+@click.option(
+    "--address",
+    default=":8443",
+    show_default=True,
+    metavar=ADDRESS,
+    help=f"The address for admission reviews: {WHICH}",
+)
+@click.option(
+    "--namespace",
+    default=NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help="The namespace of Laneway's agents and manager, whose service accounts have rights of "
+    "their own.",
+)
+@click.option(
+    "--vsphere-inventory",
+    type=click.Choice(["warn", "refuse"]),
+    default="warn",
+    show_default=True,
+    help="What to do with Machines of Cluster API that request devices which their vCenter does "
+    "not have, or not in that number.",
+)
+@role_options
+@health_address_option(9642)
+@log_options()
+def webhook(
+    *,
+    tls_cert_file: str,
+    tls_key_file: str,
+    client_ca_file: str,
+    address: str,
+    namespace: str,
+    vsphere_inventory: str,
+    kubeconfig: str | None,
+    context: str | None,
+    health_address: str,
+    log_level: str,
+    log_format: str | None,
+) -> None:
+    """Run the webhook, which answers admission reviews about devices and VMs.
+
+    The API server calls it through the webhook configurations in Laneway's manifests. The webhook
+    writes nothing, and several may run. On SIGTERM it continues to answer for some seconds, so
+    that no request of the API server is lost.
+    """
+    from laneway.cli.logs import configure
+    from laneway.cli.processes.webhook import Files, run_webhook
+
+    configure(log_level, log_format)
+    run_webhook(
+        ClusterChoice(kubeconfig, context, namespace),
+        Files(tls_cert_file, tls_key_file, client_ca_file),
+        address,
+        health_address,
+        vsphere_refuses=vsphere_inventory == "refuse",
+    )

@@ -1,0 +1,200 @@
+"""Names for the shell to complete: contexts, namespaces, nodes, GPUs, profiles and objects.
+
+A completion never fails and never takes long: what cannot be asked within the time limit is left
+out, and nothing is printed about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from laneway.kube.client import Client
+
+_SECONDS = 1.5
+
+Names = Callable[["Client"], Coroutine[Any, Any, Iterable[str]]]
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def contexts(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfig."""
+    try:
+        from laneway.kube.config import contexts as known  # noqa: PLC0415 - slow to import
+
+        return _starting(known(ctx.params.get("kubeconfig")), incomplete)
+    except Exception:  # noqa: BLE001 - a shell cannot show why there is nothing to complete
+        return []
+
+
+def _live(names: Names) -> Complete:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            found = _asked(ctx, names)
+        except Exception:  # noqa: BLE001 - as above
+            return []
+        return _starting(found, incomplete)
+
+    return complete
+
+
+def _starting(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted({name for name in names if name.lower().startswith(incomplete.lower())})
+
+
+def _asked(ctx: click.Context, names: Names) -> Iterable[str]:
+    import asyncio  # noqa: PLC0415 - slow to import, as the next two
+
+    from laneway.kube.client import Client  # noqa: PLC0415 - as above
+    from laneway.kube.config import load  # noqa: PLC0415 - as above
+
+    async def ask() -> Iterable[str]:
+        config = load(ctx.params.get("kubeconfig"), ctx.params.get("context"))
+        async with asyncio.timeout(_SECONDS), Client(config, connect_delays=()) as client:
+            return await names(client)
+
+    return asyncio.run(ask())
+
+
+async def _of_kind(client: Client, path: str) -> list[dict[str, Any]]:
+    """The objects of a collection as they are stored."""
+    import msgspec  # noqa: PLC0415 - slow to import
+
+    items: list[dict[str, Any]] = msgspec.json.decode(await client.raw(path))["items"]
+    return items
+
+
+async def _named(client: Client, path: str) -> list[str]:
+    return [one["metadata"]["name"] for one in await _of_kind(client, path)]
+
+
+_GROUP = "/apis/devices.harvesterhci.io/v1beta1"
+_KINDS = (
+    "pcidevice",
+    "pcideviceclaim",
+    "sriovgpudevice",
+    "vgpudevice",
+    "vgpulayout",
+    "migconfiguration",
+    "sriovnetworkdevice",
+    "usbdevice",
+    "usbdeviceclaim",
+    "vm",
+)
+
+
+async def _addresses(client: Client, path: str, field: str) -> list[str]:
+    """Devices of a collection as `NODE/ADDRESS`, without the usual domain."""
+    found = []
+    for one in await _of_kind(client, path):
+        place = {**one.get("spec", {}), **one.get("status", {})}
+        if place.get("nodeName") and place.get(field):
+            found.append(f"{place['nodeName']}/{place[field].removeprefix('0000:')}")
+    return found
+
+
+async def _gpu_titles(client: Client) -> list[str]:
+    return await _addresses(client, f"{_GROUP}/sriovgpudevices", "address")
+
+
+async def _device_titles(client: Client) -> list[str]:
+    return await _addresses(client, f"{_GROUP}/pcidevices", "address")
+
+
+async def _claim_titles(client: Client) -> list[str]:
+    return await _addresses(client, f"{_GROUP}/pcideviceclaims", "address")
+
+
+async def _profile_names(client: Client) -> list[str]:
+    """The profiles that some GPU of the cluster offers now, and `none`."""
+    gpus = await _of_kind(client, f"{_GROUP}/sriovgpudevices")
+    fits = {name for gpu in gpus for name in gpu.get("status", {}).get("fits", {})}
+    return ["none", *(name.rpartition(" ")[2] for name in fits)]
+
+
+nodes = _live(lambda client: _named(client, "/api/v1/nodes"))
+namespaces = _live(lambda client: _named(client, "/api/v1/namespaces"))
+gpus = _live(_gpu_titles)
+devices = _live(_device_titles)
+claims = _live(_claim_titles)
+profiles = _live(_profile_names)
+
+
+def objects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """`KIND/` first, then the objects of that kind; and `NODE/ADDRESS`."""
+    kind, slash, _ = incomplete.partition("/")
+    if not slash:
+        return [
+            *_starting((f"{one}/" for one in _KINDS), incomplete),
+            *devices(ctx, param, incomplete),
+        ]
+    if kind.lower() not in _KINDS:
+        return devices(ctx, param, incomplete)
+    path = f"{_GROUP}/{kind.lower()}s"
+    if kind.lower() == "vm":
+        path = "/apis/kubevirt.io/v1/virtualmachines"
+
+    async def names(client: Client) -> list[str]:
+        return [f"{kind}/{name}" for name in await _named(client, path)]
+
+    return _live(names)(ctx, param, incomplete)
+
+
+_BASH = r"""# bash completion of laneway. Load it with: source <(laneway completion bash)
+_laneway_completion() {
+    local line="${COMP_LINE:0:COMP_POINT}" words=() current prefix="" entry kind value
+    read -ra words <<< "$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    current="${words[${#words[@]}-1]}"
+    # Bash ends words at colons, which addresses of devices have.
+    if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        prefix="${current%"${current##*:}"}"
+    fi
+    COMPREPLY=()
+    while IFS= read -r entry; do
+        kind="${entry%%,*}"
+        value="${entry#*,}"
+        case "$kind" in
+            dir) compopt -o dirnames 2> /dev/null ;;
+            file) compopt -o default 2> /dev/null ;;
+            plain)
+                COMPREPLY+=("${value#"$prefix"}")
+                [[ $value == */ ]] && compopt -o nospace 2> /dev/null
+                ;;
+        esac
+    done < <(COMP_WORDS="$line" COMP_CWORD=$((${#words[@]} - 1)) _LANEWAY_COMPLETE=bash_complete \
+        "${words[0]}" 2> /dev/null)
+    return 0
+}
+complete -o nosort -F _laneway_completion laneway
+"""
+
+
+@click.command(
+    "completion",
+    epilog="""\b
+Examples:
+    source <(laneway completion bash)
+    laneway completion zsh > "${fpath[1]}/_laneway"
+    laneway completion fish > ~/.config/fish/completions/laneway.fish
+""",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    The script completes commands, options, and the names of nodes, GPUs, profiles and objects of
+    the cluster. While the cluster cannot be reached, it completes commands and options only.
+    """
+    if shell == "bash":
+        click.echo(_BASH, nl=False)
+        return
+    from click.shell_completion import ShellComplete, get_completion_class  # noqa: PLC0415 - needed here only
+
+    completion = get_completion_class(shell) or ShellComplete
+    root = click.get_current_context().find_root()
+    source = completion(root.command, {}, "laneway", "_LANEWAY_COMPLETE").source()
+    click.echo(source, nl=False)

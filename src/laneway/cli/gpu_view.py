@@ -1,0 +1,129 @@
+"""The GPUs of a cluster as documents: what `laneway gpus` and `laneway top` give to programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laneway.api import VGPUDevice, find_condition
+from laneway.cli import fleet
+from laneway.cli.profile_names import shortened
+from laneway.core.gpu.modes import Mode
+from laneway.core.mig.desired import bare_name
+from laneway.core.vgpu.card import card_of
+from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
+from laneway.core.vgpu.profiles import framebuffer_mib
+from laneway.core.vgpu.spelling import short_name
+from laneway.core.workload import Workload
+
+
+def document(gpu: fleet.Gpu) -> dict[str, Any]:
+    """One GPU. Fields are added in later versions; none changes what it means."""
+    device, ready, memory = gpu.device, gpu.ready, occupancy(gpu)
+    return {
+        "node": gpu.node,
+        "address": gpu.address,
+        "name": gpu.name,
+        "board": gpu.board,
+        "mode": device.status.mode,
+        "desiredMode": device.spec.mode,
+        "enabled": device.spec.enabled,
+        "virtualFunctions": len(device.status.vf_addresses),
+        "ready": None if ready is None else ready.status == "True",
+        "reason": "" if ready is None else ready.reason,
+        "message": "" if ready is None else ready.message,
+        "owner": device.status.owner,
+        "claimedBy": None if gpu.claim is None else gpu.claim.spec.user_name,
+        "stale": gpu.stale,
+        "memoryMiB": None if memory is None else memory.mib,
+        "allocatedMiB": None if memory is None else memory.allocated_mib,
+        "utilisation": None,
+        "vgpus": [
+            _vgpu(vgpu) for vgpu in gpu.vgpus if vgpu.spec.enabled or vgpu.status.vgpu_status
+        ],
+        "gpuInstances": _instances(gpu),
+        "fits": shortened(device.status.fits),
+        "layouts": [
+            {
+                "name": layout.metadata.name,
+                "dryRun": layout.spec.dry_run,
+                "state": entry.state,
+                "reason": entry.reason,
+                "message": entry.message,
+                "current": entry.observed_generation >= layout.metadata.generation,
+            }
+            for layout, entry in gpu.layouts
+        ],
+    }
+
+
+def _vgpu(vgpu: VGPUDevice) -> dict[str, Any]:
+    ready = find_condition(vgpu.status.conditions, "Ready")
+    has, profile = vgpu.status.allocation, vgpu.status.configure_vgpu_type_name
+    return {
+        "address": vgpu.spec.address,
+        "name": vgpu.metadata.name,
+        "profile": short_name(profile) if vgpu.status.vgpu_status else "",
+        "desiredProfile": short_name(vgpu.spec.vgpu_type_name) if vgpu.spec.enabled else "",
+        "framebufferMiB": framebuffer_mib(profile) or None,
+        "gpuInstance": vgpu.status.gpu_instance,
+        "slot": vgpu.status.placement,
+        "ready": None if ready is None else ready.status == "True",
+        "reason": "" if ready is None else ready.reason,
+        "holder": None
+        if has is None
+        else {"namespace": has.namespace, "pod": has.pod, "virtualMachine": has.virtual_machine},
+    }
+
+
+def _instances(gpu: fleet.Gpu) -> list[dict[str, Any]]:
+    if gpu.mig is None:
+        return []
+    desired = {one.name: one.requested for one in gpu.mig.spec.profile_spec}
+    return [
+        {
+            "profile": bare_name(one.name),
+            "count": len(one.vgpu_ids),
+            "desired": desired.get(one.name, 0) if gpu.mig.spec.enabled else None,
+            "available": one.available,
+        }
+        for one in gpu.mig.status.profile_status
+    ]
+
+
+def holder(vgpu: VGPUDevice) -> str:
+    """`VM default/web`; empty where nothing holds the vGPU."""
+    has = vgpu.status.allocation
+    if has is None:
+        return ""
+    return str(Workload(has.namespace, "" if has.virtual_machine else has.pod, has.virtual_machine))
+
+
+def occupancy(gpu: fleet.Gpu) -> Occupancy | None:
+    """The memory of a GPU; None where it is not known."""
+    if gpu.pci is None:
+        return None
+    names = {name for vgpu in gpu.vgpus for name in vgpu.status.available_types}
+    vgpus = [
+        Vgpu(
+            vgpu.spec.address,
+            vgpu.status.configure_vgpu_type_name,
+            vgpu.status.placement,
+            vgpu.status.gpu_instance,
+        )
+        for vgpu in gpu.vgpus
+        if vgpu.status.vgpu_status
+    ]
+    names.update(one.profile for one in vgpus if one.profile)
+    names.update(gpu.device.status.fits)
+    card = card_of(gpu.pci.status.device_id, names)
+    if gpu.device.status.mode not in (Mode.MIG, Mode.MIG_BACKED):
+        return time_sliced(card, vgpus)
+    if gpu.mig is None:
+        return None
+    instances = [
+        (int(number), bare_name(one.name))
+        for one in gpu.mig.status.profile_status
+        for number in one.vgpu_ids
+        if number.isdecimal()
+    ]
+    return partitioned(card, instances, vgpus)

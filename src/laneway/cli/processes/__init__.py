@@ -1,0 +1,1 @@
+"""What runs until it is stopped: the roles, and all of them at once."""

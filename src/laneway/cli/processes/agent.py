@@ -1,0 +1,114 @@
+"""`laneway agent`: the agent of one node of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import click
+
+from laneway.cli.cluster_options import ClusterChoice
+from laneway.cli.errors import Failure
+from laneway.cli.health import host_and_port
+from laneway.controllers.metrics import MetricFamilies
+from laneway.host.executors.choice import ChosenExecutor
+from laneway.host.executors.local import LocalExecutor
+from laneway.host.executors.pod import PodExecutor
+from laneway.host.hardware import Hardware
+from laneway.host.plans.state import open_state
+from laneway.host.port import Executor
+from laneway.host.real import RealHost
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.errors import KubeError
+from laneway.roles.agent import Agent
+from laneway.roles.health import HealthError, health_server, place
+from laneway.roles.stop import run_until_signal
+
+log = logging.getLogger(__name__)
+
+_NODE = re.compile(r"(?=.{1,63}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""A node's name is also the value of the label that every object of ours carries."""
+
+
+class Folders(NamedTuple):
+    """Where an agent finds and keeps what."""
+
+    state: str
+    kubelet: str
+    node_root: str
+
+
+def run_agent(
+    node: str,
+    where: ClusterChoice,
+    health_address: str,
+    folders: Folders,
+    *,
+    driver_namespace: str,
+    dra: bool,
+) -> None:
+    """Run until a signal ends it. Raises Failure.
+
+    `driver_namespace`: empty where the driver is on the node.
+    """
+    if not _NODE.fullmatch(node):
+        raise Failure(
+            f"{node[:80]!r} cannot be the name of a node: it has 1 to 63 lower case letters, "
+            "digits, '-' and '.'; 'kubectl get nodes' lists the nodes"
+        )
+    address = host_and_port(health_address)
+    if not folders.state:
+        raise click.UsageError("--state-dir is empty; name a folder, or leave the option out")
+    if not os.path.isdir(folders.node_root):
+        raise Failure(f"--node-root: the folder {folders.node_root[:80]!r} does not exist")
+    on_node = LocalExecutor(folders.node_root)
+
+    def executor(client: Client) -> Executor:
+        if not driver_namespace:
+            return on_node
+        in_pod = PodExecutor(client, node, namespace=driver_namespace)
+        return ChosenExecutor(in_pod, on_node)
+
+    running = _run(node, where, address, executor, folders, dra=dra)
+    try:
+        asyncio.run(run_until_signal(running))
+    except (KubeError, HealthError) as error:
+        raise Failure(str(error)) from error
+
+
+def _kubelet(folder: str) -> str:
+    """The folder of the node's kubelet, if there is one."""
+    if os.path.isdir(folder):
+        return folder
+    log.warning("no kubelet at %s; devices are not advertised to pods", folder)
+    return ""
+
+
+async def _run(
+    node: str,
+    where: ClusterChoice,
+    address: tuple[str, int],
+    executor: Callable[[Client], Executor],
+    folders: Folders,
+    *,
+    dra: bool,
+) -> None:
+    families = MetricFamilies()
+    host = RealHost()
+    state = open_state(folders.state, host)
+    async with Client(load(where.kubeconfig, where.context)) as client:
+        hardware = Hardware(host, executor(client), state)
+        kubelet = _kubelet(folders.kubelet)
+        the_agent = Agent(node, hardware, client, families, kubelet, dra=dra)
+
+        def not_ready() -> list[str]:
+            return [] if the_agent.ready.is_set() else [node]
+
+        async with health_server(*address, families.registry, not_ready) as bound:
+            log.info("serving health and metrics on %s", place(address[0], bound))
+            await the_agent.run()

@@ -1,0 +1,51 @@
+"""`laneway manager`: what concerns a whole cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from laneway.cli.cluster_options import ClusterChoice
+from laneway.cli.errors import Failure
+from laneway.cli.health import host_and_port
+from laneway.cli.images import checked_image
+from laneway.cli.namespaces import checked_namespace
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.errors import KubeError
+from laneway.roles.health import HealthError, health_server, place
+from laneway.roles.manager import Manager
+from laneway.roles.stop import run_until_signal
+
+log = logging.getLogger(__name__)
+
+
+def run_manager(
+    where: ClusterChoice,
+    health_address: str,
+    *,
+    check_image: str | None,
+    **options: Any,
+) -> None:
+    """Run until a signal ends it. Raises Failure. `options`: of the Manager."""
+    namespace = checked_namespace(where.namespace or "")
+    address = host_and_port(health_address)
+    options["check_image"] = "" if check_image is None else checked_image(check_image)
+    try:
+        asyncio.run(run_until_signal(_run(where, namespace, address, options)))
+    except (KubeError, HealthError) as error:
+        raise Failure(str(error)) from error
+
+
+async def _run(
+    where: ClusterChoice, namespace: str, address: tuple[str, int], options: dict[str, Any]
+) -> None:
+    registry = CollectorRegistry()
+    async with Client(load(where.kubeconfig, where.context)) as client:
+        the_manager = Manager(client, registry, namespace=namespace, **options)
+        async with health_server(*address, registry, the_manager.waiting_for) as bound:
+            log.info("serving health and metrics on %s", place(address[0], bound))
+            await the_manager.run()
