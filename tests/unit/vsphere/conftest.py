@@ -16,6 +16,8 @@ from support.memory_vcenter import MemoryVCenter, connect
 from support.vsphere_site import Site, serving
 from support.vsphere_works import Works, working
 
+pytest.register_assert_rewrite("support.port_contract")
+
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -25,6 +25,8 @@ from support.vcenter import Simulator
 Spoil = Callable[[str, bytes], bytes | None]
 """From method and answer to the answer that is given; None: the connection is closed instead."""
 
+pytest.register_assert_rewrite("support.port_contract")
+
 
 class Proxy:
     """Stands before a vCenter, with a certificate of its own."""
