@@ -170,7 +170,7 @@ run_realapi() {
   local server=(env KUBECONFIG="$kubeconfig" LANEWAY_REALAPI=1)
   # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
   "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
-    packages/kapilite/tests/contract/api packages/kapilite/tests/contract/admission || status=$?
+    packages/kapilite/tests/contract/{api,admission} tests/contract/client || status=$?
   "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
   "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
   # These want all objects of Cluster API to themselves, so no cluster that somebody names is for them.

@@ -14,7 +14,7 @@ from laneway.kube.errors import ConflictError
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import Key, served
 from laneway.simcluster.kubevirt.install import install
-from support.kube import REAL
+from server_support.kube import REAL
 
 pytestmark = pytest.mark.realapi
 

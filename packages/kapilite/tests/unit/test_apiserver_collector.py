@@ -18,7 +18,7 @@ from kapilite.errors import ApiError
 from kapilite.server import ApiServer
 from kapilite.storage import upkeep
 from kapilite.storage.events import Key
-from support.owners import CONFIGMAPS, blocking, exists, gone, make, owned_by, quiet
+from server_support.owners import CONFIGMAPS, blocking, exists, gone, make, owned_by, quiet
 
 NAMESPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kapilite.server import ApiServer
-from support.owners import CONFIGMAPS, exists, gone, make, owned_by, quiet
+from server_support.owners import CONFIGMAPS, exists, gone, make, owned_by, quiet
 
 NAMESPACES = "/api/v1/namespaces"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.lab.example.com"

@@ -18,7 +18,6 @@ from kapilite.errors import ApiError
 from kapilite.storage import database
 from kapilite.storage.events import Event, Key
 from kapilite.storage.store import COMPACT_EVERY, Store, StoreError
-from support.examples import many
 
 RESOURCE = "widgets.lab.example.com"
 
@@ -399,4 +398,8 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=many(25), stateful_step_count=15, deadline=None)
+TestHistory.settings = settings(
+    max_examples=-(-settings.default.max_examples * 25 // 100),
+    stateful_step_count=15,
+    deadline=None,
+)

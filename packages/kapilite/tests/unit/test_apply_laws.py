@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kapilite.apply import manage, trees, types
 from kapilite.apply.fieldset import EMPTY, FieldSet
 from kapilite.errors import ApiError
-from support.examples import many
 
 Object = dict[str, Any]
 
@@ -182,7 +181,11 @@ def reformed(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[tu
         yield path
 
 
-laws = settings(max_examples=many(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(
+    max_examples=-(-settings.default.max_examples * 60 // 100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 @laws

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,11 +24,9 @@ from aiohttp import web
 
 from kapilite.credentials import pki
 from kapilite.server import ApiServer
-from laneway.kube.auth import credentials_for
-from laneway.kube.config import load
-from laneway.kube.tls import client_context
-from support.kube import LEFT, REAL
-from support.sweep import sweep  # noqa: F401 - a fixture
+from server_support.kube import LEFT, REAL
+from server_support.reaching import given
+from server_support.sweep import sweep  # noqa: F401 - a fixture
 
 SECONDS = 60.0
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -438,11 +435,7 @@ async def _embedded(directory: Path) -> AsyncIterator[tuple[str, dict[str, str],
 
 @asynccontextmanager
 async def _given(_: Path) -> AsyncIterator[tuple[str, dict[str, str], Any]]:
-    config = load(os.environ["KUBECONFIG"])
-    identity = await credentials_for(config).identity()
-    headers = {"Authorization": identity.authorization} if identity.authorization else {}
-    tls = client_context(config.cluster, identity.certificate, identity.key)
-    yield config.cluster.server, headers, tls
+    yield given()
 
 
 @pytest.fixture(params=["real" if REAL else "embedded"])

@@ -5,7 +5,7 @@ the embedded server. `LANEWAY_REALAPI` is set when KUBECONFIG names a server to 
 is shared, by all tests and by those that run beside them, so every test has a namespace of its own,
 gives cluster-wide objects names that nobody else has, and takes nothing for granted about the rest.
 
-The embedded server is started as `laneway up` starts it: TLS, tokens, access rules and all.
+The embedded server has TLS, tokens, access rules and all.
 """
 
 from __future__ import annotations
@@ -14,38 +14,21 @@ import asyncio
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
 
-from laneway.api import VGPUDevice
-from laneway.api.registry import KINDS
-from laneway.kube.auth import credentials_for
-from laneway.kube.client import Client, PatchType
-from laneway.kube.config import load
-from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import Resource as TypedResource
-from laneway.kube.resource import served
-from laneway.kube.stream import WatchEvent
-from laneway.kube.tls import client_context
-from laneway.roles.install import install_crds
-from support.embedded import Embedded
-from support.kube import REAL, SECONDS, Kube, Resource
-from support.sweep import sweep  # noqa: F401 - a fixture
-
-VGPUS: TypedResource[VGPUDevice] = served(VGPUDevice)
+from kapilite.testing import Cluster
+from server_support.kube import REAL, SECONDS, Kube, Resource
+from server_support.reaching import reached
+from server_support.sweep import sweep  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")
-def embedded_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = Embedded(tmp_path_factory.mktemp("embedded"))
-    try:
-        yield server.start()
-    finally:
-        server.end()
+def embedded_kubeconfig(kapilite_shared_cluster: Cluster) -> str:
+    return kapilite_shared_cluster.kubeconfig
 
 
 @pytest.fixture(scope="session")
@@ -57,19 +40,16 @@ def kubeconfig(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def admin(kubeconfig: str) -> AsyncIterator[Kube]:
     """The server as its administrator sees it, with the namespace not made yet."""
-    config = load(kubeconfig)
-    identity = await credentials_for(config).identity()
-    tls = client_context(config.cluster, identity.certificate, identity.key)
-    headers = {"Authorization": identity.authorization} if identity.authorization else {}
+    server = reached(kubeconfig)
     opened: list[socket.socket] = []
 
     def remembered(info: aiohttp.AddrInfoType) -> socket.socket:
         opened.append(socket.socket(*info[:3]))
         return opened[-1]
 
-    connector = aiohttp.TCPConnector(ssl=tls, limit=0, socket_factory=remembered)
+    connector = aiohttp.TCPConnector(ssl=server.tls, limit=0, socket_factory=remembered)
     async with aiohttp.ClientSession(connector=connector) as session:
-        kube = Kube(session, config.cluster.server, f"c-{uuid.uuid4().hex[:8]}", 0, headers)
+        kube = Kube(session, server.url, f"c-{uuid.uuid4().hex[:8]}", 0, server.headers)
         kube.minor = int((await kube.get("/version")).ok["minor"].rstrip("+"))
         yield kube
     # A connection ends some turns later; where the server ends it, once both have said goodbye.
@@ -135,102 +115,3 @@ def crd(kube: Kube) -> Callable[..., dict[str, Any]]:
         }
 
     return make
-
-
-# ---- our own kinds, through our own client ----
-
-
-class Api:
-    """VGPUDevices; every object that a test makes has a name of its own and is removed after it."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.run = uuid.uuid4().hex[:8]
-        self._made: list[str] = []
-
-    def name(self, suffix: str = "x") -> str:
-        return f"{self.run}-{suffix}"
-
-    async def call(
-        self,
-        method: str,
-        name: str = "",
-        body: Any = None,
-        *,
-        params: dict[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> dict[str, Any]:
-        """A request for VGPUDevices as JSON; a refusal is an ApiError."""
-        path = VGPUS.path("", *name.split("/")) if name else VGPUS.path()
-        answer = await self.client._call(method, path, params, body, content_type)
-        return msgspec.json.decode(answer)
-
-    async def create(self, suffix: str = "x", **fields: Any) -> dict[str, Any]:
-        body = vgpu(self.name(suffix), **fields)
-        made = await self.call("POST", body=body)
-        self._made.append(made["metadata"]["name"])
-        return made
-
-    async def merge(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        return await self.call("PATCH", name, body, content_type=PatchType.MERGE)
-
-    async def version(self) -> str:
-        """The resourceVersion of the collection now."""
-        return (await self.call("GET"))["metadata"]["resourceVersion"]
-
-    async def events(
-        self, count: int, *, ours: bool = True, **options: Any
-    ) -> list[tuple[str, dict[str, Any]]]:
-        """The first changes of a watch that are no bookmarks; of this test's objects only."""
-        found: list[tuple[str, dict[str, Any]]] = []
-        event: WatchEvent
-        async with asyncio.timeout(SECONDS):
-            async for event in self.client.watch(VGPUS, **options):
-                obj = msgspec.json.decode(event.object)
-                if event.type != "BOOKMARK" and obj["metadata"]["name"].startswith(self.run):
-                    found.append((event.type, obj))
-                if len(found) == count:
-                    break
-        return found
-
-    async def clean(self) -> None:
-        for name in self._made:
-            try:
-                await self.merge(name, {"metadata": {"finalizers": None}})
-                await self.call("DELETE", name)
-            except NotFoundError:
-                pass
-
-
-def vgpu(name: str, **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, **fields.pop("metadata", {})}
-    spec = {"address": "0000:08:00.4", "nodeName": "node1", "enabled": False}
-    return {
-        "apiVersion": "devices.harvesterhci.io/v1beta1",
-        "kind": "VGPUDevice",
-        "metadata": metadata,
-        "spec": {**spec, **fields.pop("spec", {})},
-        **fields,
-    }
-
-
-async def _until_served(client: Client) -> None:
-    """Wait until every kind is: a server that took a CRD serves its kind a moment later."""
-    async with asyncio.timeout(SECONDS):
-        for kind in KINDS:
-            while True:
-                try:
-                    await client.raw(kind.path, {"limit": "1"})
-                    break
-                except NotFoundError:
-                    await asyncio.sleep(0.1)
-
-
-@pytest.fixture(params=["real" if REAL else "embedded"])
-async def api(kubeconfig: str) -> AsyncIterator[Api]:
-    async with Client(load(kubeconfig)) as client:
-        await install_crds(client)
-        await _until_served(client)
-        found = Api(client)
-        yield found
-        await found.clean()

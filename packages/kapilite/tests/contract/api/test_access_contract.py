@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.kube import SECONDS
+from server_support.kube import SECONDS
 
 RBAC = "rbac.authorization.k8s.io"
 

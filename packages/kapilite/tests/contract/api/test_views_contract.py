@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.kube import SECONDS
+from server_support.kube import SECONDS
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -1,17 +1,15 @@
-"""An API server as `laneway up` starts it, in a thread of its own, that notes what it suffers."""
+"""An API server in a thread of its own, that notes what it suffers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from laneway.kube.config import load
-from support.embedded import Embedded
+from kapilite.testing import Cluster, Clusters
 
 SECONDS = 60.0
 
@@ -19,23 +17,13 @@ SECONDS = 60.0
 class Server:
     """Where it is, who may do everything on it, and what it logged as its own failures."""
 
-    def __init__(self, directory: Path) -> None:
-        self._embedded = Embedded(directory)
-        self.url = ""
-        self.session = requests.Session()
+    def __init__(self, cluster: Cluster) -> None:
+        self.url = cluster.url
         self.failures: list[str] = []
-
-    def start(self) -> None:
-        config = load(self._embedded.start())
-        self.url = config.cluster.server
-        data = Path(self._embedded.kubeconfig).parent
+        self.session = requests.Session()
         self.session.trust_env = False  # whose authorities would come before ours
-        self.session.headers["Authorization"] = f"Bearer {config.user.token}"
-        self.session.verify = str(data / "pki" / "ca.crt")
-
-    def end(self) -> None:
-        self.session.close()
-        self._embedded.end()
+        self.session.headers.update(cluster.headers)
+        self.session.verify = cluster.ca_file
 
     def call(self, method: str, path: str, **how: Any) -> requests.Response:
         """A request; one that is not answered in a minute is a hang."""
@@ -57,14 +45,14 @@ class _Failures(logging.Handler):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(kapilite_clusters: Clusters) -> Iterator[Server]:
     """One server for all cases: whatever one of them breaks, the others notice."""
-    found = Server(tmp_path_factory.mktemp("fuzzed"))
-    handler = _Failures(found)
-    logging.getLogger().addHandler(handler)
-    found.start()
-    try:
-        yield found
-    finally:
-        found.end()
-        logging.getLogger().removeHandler(handler)
+    with kapilite_clusters.start() as cluster:
+        found = Server(cluster)
+        handler = _Failures(found)
+        logging.getLogger().addHandler(handler)
+        try:
+            yield found
+        finally:
+            logging.getLogger().removeHandler(handler)
+            found.session.close()

@@ -15,8 +15,6 @@ import msgspec
 import pytest
 import yaml
 
-from laneway.kube.transport import hang_up
-
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 """Whether the server is a real kube-apiserver."""
 SECONDS = 60.0
@@ -57,7 +55,7 @@ BUILT_IN = {
     "selfsubjectreviews": ("authentication.k8s.io/v1", "SelfSubjectReview", False),
 }
 
-_API = Path(__file__).parents[2] / "packages/kapilite/tests/contract/api"
+_API = Path(__file__).parents[1] / "contract/api"
 CUSTOM = yaml.safe_load_all((_API / "custom.yaml").read_text())
 CRDS = {crd["spec"]["names"]["plural"]: crd for crd in CUSTOM}
 
@@ -202,7 +200,7 @@ class Kube:
                     if len(found) == count:
                         break
             finally:
-                hang_up(answer)
+                _hang_up(answer)
         return found
 
     # ---- things to ask about ----
@@ -284,6 +282,12 @@ class Kube:
             await self.patch(path, {"metadata": {"finalizers": None}})
             await self.delete(path)
         LEFT.append(self.namespace)
+
+
+def _hang_up(answer: aiohttp.ClientResponse) -> None:
+    """End the connection of an answer that has no end, without waiting for the other side."""
+    if answer.connection is not None and answer.connection.transport is not None:
+        answer.connection.transport.abort()
 
 
 def _content(how: str) -> dict[str, str]:

@@ -1,0 +1,24 @@
+"""What the tests of all packages share: how much is tried, and whom TLS trusts."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+THOROUGH = bool(os.environ.get("LANEWAY_THOROUGH"))
+
+# No test fails because the machine was busy, and `make test` tries the same examples each time: new
+# ones are for whoever runs `make test-laws`, and never for CI, where a change is judged by itself.
+settings.register_profile(
+    "laneway",
+    max_examples=100 if THOROUGH else 10,
+    derandomize=not THOROUGH or os.environ.get("CI") == "true",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("laneway")
+
+# Of the system's authorities OpenSSL looks up in a folder what it needs, but of this file it reads
+# all, each time that a client is made: longer than many a test takes. Ours trust their own.
+os.environ["SSL_CERT_FILE"] = os.devnull

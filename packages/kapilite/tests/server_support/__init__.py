@@ -1,0 +1,1 @@
+"""What the tests of the API server share, and those of its clients."""
