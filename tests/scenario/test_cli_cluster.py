@@ -17,6 +17,7 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served
 from laneway.roles.admitting import unregister
+from support.in_process import command
 
 LANEWAY = [sys.executable, "-m", "laneway"]
 VGPU = "sim-a2-1-000008004"
@@ -28,11 +29,11 @@ Explain = Callable[..., subprocess.CompletedProcess[str]]
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """That of a Laneway which is up, with all devices published."""
     directory = tmp_path_factory.mktemp("laneway")
-    command = [*LANEWAY, "up", "--data-dir", str(directory / "data"), "--simulate", "a2"]
+    up = [*LANEWAY, "up", "--data-dir", str(directory / "data"), "--simulate", "a2"]
     with (
         (directory / "stderr").open("w+") as errors,
         subprocess.Popen(
-            [*command, "--no-local", "--port", "0"],
+            [*up, "--no-local", "--port", "0"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -50,6 +51,16 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def explain(kubeconfig: str) -> Explain:
+    def run(name: str) -> subprocess.CompletedProcess[str]:
+        return command("explain", name, "--kubeconfig", kubeconfig)
+
+    return run
+
+
+@pytest.fixture
+def process(kubeconfig: str) -> Explain:
+    """The same as a process: a command has an event loop of its own, and a test may have one."""
+
     def run(name: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*LANEWAY, "explain", name, "--kubeconfig", kubeconfig],
@@ -104,7 +115,7 @@ def test_missing_object_says_where_to_look(explain: Explain) -> None:
 
 @pytest.mark.slow
 async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
-    explain: Explain, kubeconfig: str
+    process: Explain, kubeconfig: str
 ) -> None:
     resource = served(VSphereReservation)
     body = {
@@ -115,11 +126,11 @@ async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
     }
     async with Client(load(kubeconfig)) as client:
         await client.create(resource, body, "default")
-        done = await asyncio.to_thread(explain, "vspherereservation/gpu-1")
+        done = await asyncio.to_thread(process, "vspherereservation/gpu-1")
         assert done.stdout.startswith("VSphereReservation gpu-1\n"), done.stderr
         assert "esx1" in done.stdout
         await client.create(resource, body, "harvester-system")
-        done = await asyncio.to_thread(explain, "gpu-1")
+        done = await asyncio.to_thread(process, "gpu-1")
         await client.delete(resource, "gpu-1", "default")
         await client.delete(resource, "gpu-1", "harvester-system")
     assert done.returncode == 1
@@ -127,7 +138,7 @@ async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
 
 
 async def test_refused_desired_state_is_shown_with_its_condition_and_its_own_events(
-    explain: Explain, kubeconfig: str
+    process: Explain, kubeconfig: str
 ) -> None:
     desired_states = {"sim-a2-1-000008005": "NVIDIA A2-98Q", "sim-a2-1-000008006": "NVIDIA A2-99Q"}
     async with Client(load(kubeconfig)) as client:
@@ -136,7 +147,7 @@ async def test_refused_desired_state_is_shown_with_its_condition_and_its_own_eve
             desired = {"spec": {"enabled": True, "vGPUTypeName": profile}}
             await client.patch(served(VGPUDevice), name, desired)
     for name, profile in desired_states.items():
-        while "\nEvents\n" not in (out := explain(f"vgpudevice/{name}").stdout):
+        while "\nEvents\n" not in (out := process(f"vgpudevice/{name}").stdout):
             pass
         assert f"Desired vGPU: {profile}; configured: none." in out
         assert "Ready: False (ProfileNotOffered)" in out

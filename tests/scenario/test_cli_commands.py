@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.in_process import command
+
 on_hardware = pytest.mark.skipif(
     not Path("/sys/bus/pci/devices").is_dir() or not any(Path("/sys/bus/pci/devices").iterdir()),
     reason="this machine shows no PCI devices to capture",
@@ -20,8 +22,15 @@ DUMP = Path(__file__).parent.parent / "data" / "a2-vgpu-node.umockdev.xz"
 
 
 def laneway(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    done = command(*arguments, **env)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def process(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """The same as a process, whose exit status and streams are those of the system."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "laneway", *arguments],
         capture_output=True,
         text=True,
@@ -30,8 +39,6 @@ def laneway(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         env=kept | {"HOME": "/proc/none", "COLUMNS": "60"} | env,
         timeout=60,
     )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def failure(*arguments: str, **env: str) -> str:
@@ -60,7 +67,7 @@ def test_real_dump_shows_its_card_with_three_vgpus_and_thirteen_free_functions()
 
 
 def test_piped_table_is_never_wrapped_or_coloured() -> None:
-    done = laneway("devices", "--simulate", "a2", FORCE_COLOR="1")
+    done = process("devices", "--simulate", "a2", FORCE_COLOR="1")
     assert "\x1b" not in done.stdout
     [disk] = [line for line in done.stdout.splitlines() if "0000:01:00.0" in line]
     assert "holds swap space" in disk
@@ -132,6 +139,12 @@ def test_version() -> None:
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], said: str) -> None:
     assert said in failure(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [("devices", "--simulate", "b7"), ("nonsense",)])
+def test_a_process_ends_as_its_command_does(arguments: tuple[str, ...]) -> None:
+    told, said = laneway(*arguments), process(*arguments)
+    assert (said.returncode, said.stdout, said.stderr) == (told.returncode, "", told.stderr)
 
 
 @pytest.mark.parametrize(
@@ -209,13 +222,13 @@ def test_absurd_device_is_an_error_on_that_device_and_hides_no_other(tmp_path: P
     assert "cannot be read" in failure("explain", "00:01.0", "--simulate", str(bad))
 
 
-@pytest.mark.parametrize("command", ["crds", "--version"])
-def test_reader_that_stops_reading_hears_nothing_more(command: str) -> None:
+@pytest.mark.parametrize("name", ["crds", "--version"])
+def test_reader_that_stops_reading_hears_nothing_more(name: str) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as nobody:
         done = subprocess.run(
-            [sys.executable, "-m", "laneway", command],
+            [sys.executable, "-m", "laneway", name],
             stdout=nobody,
             stderr=subprocess.PIPE,
             check=False,

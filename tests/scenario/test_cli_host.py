@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from support import in_process
+
 A2_4Q = "NVIDIA A2-4Q"
 Laneway = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,14 +29,7 @@ def laneway(tmp_path: Path) -> Laneway:
 
     def run(*arguments: str, on: str = "a2", status: int = 0) -> subprocess.CompletedProcess[str]:
         kept = ("--simulate", on, "--state-dir", str(tmp_path / "state"))
-        done = subprocess.run(
-            command("host", *arguments, *kept),
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
+        done = in_process.command("host", *arguments, *kept)
         assert "Traceback" not in done.stderr
         assert done.returncode == status, (done.stdout, done.stderr)
         return done

@@ -59,9 +59,9 @@ async def test_thousands_of_gpu_instance_profiles_that_are_none(
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
+    "GPUs": {"gpuSelector": {"names": [f"\u202e{n}" * 1000 for n in range(40)]}},
     "profiles": {"vgpus": [{"profile": f"\u202e../{n}", "count": 1} for n in range(MANY)]},
     "one profile": {"vgpus": [{"profile": "GRID A100-4C", "count": 64}] * MANY},
-    "GPUs": {"gpuSelector": {"names": [f"\u202e{n}" * 1000 for n in range(40)]}},
     "a GPU": {"gpuSelector": {"names": ["x" * 200_000]}},
     "nodes": {"nodeSelector": {"names": [f"../{n}" for n in range(MANY)]}},
 }

@@ -159,23 +159,23 @@ class Bench:
         for source in SOURCES:
             shutil.copytree(Path(source).parent, sources / Path(source).parent, dirs_exist_ok=True)
         (sources / fault.module).write_text(fault.code, encoding="utf-8")
-        status, output = self._run(sources, tests)
-        by = ""
+        status, by = self._run(sources, tests)
         if status:
-            failed = re.findall(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", output, re.MULTILINE)
-            by = failed[0] if failed else output.strip().splitlines()[-1][:100]
             (sources / fault.module).write_text(Path(fault.module).read_text("utf-8"), "utf-8")
-            if failed and self._run(sources, failed[:1])[0]:
-                status, by = 0, f"{by} fails without the fault as well"
+            if self._run(sources, ["--last-failed", *tests])[0]:
+                status, by = 0, f"{by}: fails without the fault as well"
         shutil.rmtree(sources)
-        return Verdict(bool(status), by or f"{len(tests)} files", time.monotonic() - began)
+        return Verdict(bool(status), by, time.monotonic() - began)
 
     def _run(self, sources: Path, tests: Iterable[str]) -> tuple[int, str]:
+        """The exit status, and the test that failed or how many files did not."""
+        tests = list(tests)
         paths = os.pathsep.join(str(sources / Path(source).parent) for source in SOURCES)
-        options = ["-q", "-x", "-n", "0", "--timeout", "60", "-p", "no:cacheprovider", "--tb=no"]
+        options = ["-q", "-x", "-n", "0", "--timeout", "60", "--tb=no", "-m", "not slow"]
+        options += ["-o", f"cache_dir={sources / 'cache'}"]
         try:
             done = subprocess.run(
-                [self._python, "-m", "pytest", *options, "-m", "not slow", *tests],
+                [self._python, "-m", "pytest", *options, *tests],
                 env=os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""},
                 capture_output=True,
                 check=False,
@@ -184,7 +184,11 @@ class Bench:
             )
         except subprocess.TimeoutExpired:
             return 1, f"not done after {SECONDS} s"
-        return done.returncode, done.stdout
+        if done.returncode == 0:
+            return 0, f"{len(tests)} files"
+        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing said"]
+        return done.returncode, failed[1] if failed else said[-1][:100]
 
 
 def main() -> int:

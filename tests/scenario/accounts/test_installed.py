@@ -40,6 +40,7 @@ from support.accounts import (
     secret_path,
     until,
 )
+from support.examples import first
 from support.policies import policies, refusal
 from support.worlds import World
 
@@ -51,7 +52,7 @@ FUNCTION = "node2-000004001"
 OTHER = "node1-000004001"
 
 
-@pytest.fixture(params=[False, True], ids=["a2", "a2-vfio, with DRA"])
+@pytest.fixture(params=first(True, False), ids=["a2-vfio, with DRA", "a2"])
 def dra(request: pytest.FixtureRequest) -> bool:
     """Whether agents publish for dynamic resource allocation; also decides about the GPU."""
     return bool(request.param)

@@ -290,8 +290,7 @@ async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed
         assert (spec.enabled, spec.mode) == (False, "Passthrough")
     else:
         assert last == (
-            f"laneway: refused; SRIOVGPUDevice {GPU} is as before, and the GPU was not "
-            "changed"
+            f"laneway: refused; SRIOVGPUDevice {GPU} is as before, and the GPU was not changed"
         )
         assert spec.enabled
 

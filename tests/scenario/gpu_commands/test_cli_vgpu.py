@@ -361,7 +361,10 @@ async def test_what_a_user_may_not_do_is_told(tmp_path: Path) -> None:
     try:
         async with Client(load(config("all"))) as client:
             await install_crds(client)
-        for token, words in [("none", "Ask an administrator for a role"), ("unknown", "Log in again")]:
+        for token, words in [
+            ("none", "Ask an administrator for a role"),
+            ("unknown", "Log in again"),
+        ]:
             for command in (("gpus",), ("gpu", "enable", TITLE)):
                 done = await ended(await started(*command, kubeconfig=config(token)))
                 assert done.status == 1

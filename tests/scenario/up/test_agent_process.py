@@ -50,6 +50,7 @@ def test_agent_publishes_this_machine(
     assert agent.end() == 0
 
 
+@pytest.mark.slow
 def test_agent_waits_for_its_api_server_and_outlives_it(
     start: Start, tmp_path: Path, free_port: Callable[[], int]
 ) -> None:

@@ -91,6 +91,7 @@ async def test_an_instance_that_is_refused_stands_on_its_vm_until_it_is_made(
     assert find_condition(started.status.conditions, "Failure") is None
 
 
+@pytest.mark.slow
 async def test_device_of_a_stopped_vm_goes_to_who_asks(world: World, node: SimNode) -> None:
     await world.make_vm("keeper", host_devices=[NIC])
     await world.running("keeper")
@@ -180,6 +181,7 @@ async def test_claim_is_released_while_its_device_is_in_use(world: World, node: 
     assert not node.holders()
 
 
+@pytest.mark.slow
 async def test_vgpu_is_taken_away_only_from_nobody(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", gpus=[VGPU, VGPU])
     await world.running("vm1")
@@ -203,6 +205,7 @@ async def test_vgpu_is_taken_away_only_from_nobody(world: World, node: SimNode) 
     await world.allocatable("node1", VGPU, 1)
 
 
+@pytest.mark.slow
 async def test_gpu_goes_to_a_vm_with_its_audio_function(world: World) -> None:
     node = await world.add("node1", "workstation")
     for function in ("node1-000008000", "node1-000008001"):
@@ -243,6 +246,7 @@ async def test_function_is_pulled_out_and_comes_back(world: World, node: SimNode
     assert await world.opened("vm1") == ["0000:04:00.1"]
 
 
+@pytest.mark.slow
 async def test_function_is_pulled_out_of_a_running_vm(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU])
     await world.running("vm1")
