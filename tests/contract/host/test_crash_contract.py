@@ -48,10 +48,6 @@ from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.plans import audited, await_late_drivers, hardware_of
 
-pytestmark = pytest.mark.skipif(
-    bool(os.environ.get("LANEWAY_RIG")), reason="a guest cannot be killed at every write"
-)
-
 EVERY_MOMENT = bool(os.environ.get("LANEWAY_KILLS"))
 LIMITS = Limits(
     settle_seconds=0.5, aftermath_seconds=0.05, poll_seconds=0.0, unbind_lock_seconds=0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
 from support.machines import SimulatedMachine, hardware
-
-pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
 L40S = "NVIDIA L40S-"

@@ -33,8 +33,6 @@ from support.examples import many
 from support.host_lives import LIMITS, Life, Turn, differs, picture, stories
 from support.plans import audited
 
-pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
-
 LIVES = int(os.environ.get("LANEWAY_LAWS", many(30)))
 
 

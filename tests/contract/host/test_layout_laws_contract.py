@@ -6,7 +6,6 @@ changes nothing; and what a virtual machine holds is the same after every desire
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -27,8 +26,6 @@ from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
 from support.machines import Holder, SimulatedMachine, hardware
-
-pytestmark = pytest.mark.skipif(bool(os.environ.get("LANEWAY_RIG")), reason="of the simulation")
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
 DESIRED_STATES = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +20,6 @@ from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
 from support.machines import SimulatedMachine, hardware
-
-pytestmark = pytest.mark.skipif(
-    bool(os.environ.get("LANEWAY_RIG")), reason="no card with MIG or mixed sizes"
-)
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0)
 
