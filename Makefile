@@ -33,7 +33,7 @@ test-laws: venv-dev ## every story, and every law on ten times the examples of `
 	@tools/tiers.sh laws
 
 test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
-	@tools/tiers.sh kernel
+	@$(DEV)/python tools/steps.py kernel-mdev kernel-vendor kernel-crosswise kernel-nodes
 
 # KUBECONFIG counts only where it is typed: one from the environment may be a cluster that matters.
 test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one
@@ -58,7 +58,7 @@ test-fuzz: venv-dev ## the API server under 1,200 made-up requests; LANEWAY_FUZZ
 	@tools/tiers.sh fuzz
 
 test-all: venv-dev ## every tier beyond `make test`; says what it had to leave out
-	@tools/tiers.sh --all
+	@$(DEV)/python tools/steps.py tiers
 
 check: venv-dev ## format, lint, types, layers, and what may not be committed
 	$(DEV)/ruff format --check .

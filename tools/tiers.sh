@@ -1,12 +1,11 @@
 #!/bin/bash
-# tiers.sh TIER...: run the test tiers that need more than Python (kernel, realapi, vcenter, image,
-# chart, docs) or more time (laws, wishes, durability, fuzz).
-# tiers.sh --all: run every one, and say what had to be left out. In CI (CI=true) that is a failure.
+# tiers.sh TIER: run one of the test tiers that need more than Python or more time than `make test` has.
+# tools/steps.py runs several next to each other.
 #
-# A tier is first prepared, then run. Only a preparation that is impossible here, for want of packages,
-# rights or a network, leaves a tier out; whatever goes wrong afterwards is a failure. Missing Debian
-# packages are installed when the caller is root. What is expensive to make (kernels, a compiled API
-# server, a compiled vCenter simulator) is kept in the user's cache folder, never in the checkout.
+# A tier is first prepared, then run. Missing Debian packages are installed if the caller is root. What
+# is expensive to make (kernels, a compiled API server, a compiled vCenter simulator) is kept in the
+# user's cache folder, never in the checkout. Exit status 3: the tier cannot be prepared here, for want
+# of packages, rights or a network, and is left out. Anything that goes wrong afterwards is a failure.
 #
 #   KUBEBUILDER_ASSETS    folder with etcd and kube-apiserver, for realapi
 #   LANEWAY_KUBECONFIG    a cluster for realapi; its Laneway objects will be deleted, and CRDs of
@@ -40,12 +39,14 @@ fi
 
 # ---- Debian packages --------------------------------------------------------
 
-lists_updated=0
-
-# update_lists: once a run, so that what is installed is what the mirror still has.
+# update_lists: once an hour, so that what is installed is what the mirror still has.
 update_lists() {
-  [[ $lists_updated == 0 && $(id -u) == 0 ]] || return 0
-  apt-get update -qq && lists_updated=1
+  local done=/run/laneway-lists-updated
+  [[ $(id -u) == 0 ]] || return 0
+  (
+    flock 9  # another tier may be at it
+    [[ -n $(find "$done" -mmin -60 -size +0 2>/dev/null) ]] || { apt-get update -qq && date >"$done"; }
+  ) 9>>/run/laneway-lists-lock
 }
 
 # have PROGRAM:PACKAGE...: install what is missing, or say what that is.
@@ -61,7 +62,7 @@ have() {
   fi
   echo "tiers: installing ${missing[*]}"
   update_lists &&
-    apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # kept NAME COMMAND...: run a preparation that fills the cache, one at a time on this machine.
@@ -76,13 +77,15 @@ kept() {
   return $status
 }
 
-# ---- kernel: each framework has all tests on the kernel that it is met on, mdev on the oldest and
-# ---- the vendor's on the newest, so every test meets each kernel and each framework. Crosswise runs
-# ---- what a kernel and a framework have to do with each other: making, holding and removing vGPUs.
-# ---- Laneway's plans and their recovery, which take the longest, are made of just that. Then guests
-# ---- without ACS, and at last the two kernels at once, each a node with an agent, on one API server.
+# ---- kernel: real kernels with simulated GPUs, in QEMU -------------------------
+# Every test meets each kernel and each framework: kernel-mdev runs all tests with mediated devices on
+# the oldest kernel, kernel-vendor all with the vendor's framework on the newest, and kernel-crosswise,
+# on the other pairs, what a kernel and a framework have to do with each other: creating, holding and
+# removing vGPUs; then guests without ACS. kernel-nodes boots a node on each kernel, with agents on one
+# API server.
 
 kernels=${RIG_KERNELS:-6.1 6.12}
+oldest=${kernels%% *} newest=${kernels##* }
 
 prepare_kernel() {
   local kernel
@@ -92,57 +95,53 @@ prepare_kernel() {
     kept "rig-$kernel" rig/setup.sh "$cache/rig/$kernel" "$kernel" || return
   done
 }
+prepare_kernel-mdev() { prepare_kernel; }
+prepare_kernel-vendor() { prepare_kernel; }
+prepare_kernel-crosswise() { prepare_kernel; }
+prepare_kernel-nodes() { prepare_kernel; }
 
-crosswise=(tests/contract/host/test_{vgpu,kernel_lessons}_contract.py
-  tests/kernel/test_{vgpu_kernel,held_by_vm}.py)
-
-# guest NAME KERNEL MODE TEST...: one guest in the background, as soon as there are fewer than two;
-# its output, status and results in files of that name
+# guest KERNEL MODE TEST...: run tests in a guest.
 guest() {
-  local name=$1 kernel=$2 mode=$3
-  shift 3
-  while (($(jobs -rp | wc -l) >= 2)); do
-    wait -n
-  done
-  guests+=("$name")
-  # PYTHONDONTWRITEBYTECODE: what the guest writes is kept in its memory
-  {
-    GPUS=a2,gtx1080,a100 NVME=on USB=on NIC=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 OUT=$scratch/$name \
-      rig/boot.sh "$cache/rig/$kernel" \
-      "PYTHONDONTWRITEBYTECODE=1 LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} $python -m pytest -q \
-        -p no:cacheprovider -p no:hypothesispytest -p no:schemathesis -p no:xdist --timeout 240 \
-        --junitxml=\$RIG_OUT/junit.xml $*" >"$scratch/$name.log" 2>&1
-    echo $? >"$scratch/$name.status"
-  } &
+  local kernel=$1 mode=$2 tests=("${@:3}") options
+  echo "-- guest: kernel $kernel, $mode, ACS ${GPU_ACS:-on}"
+  # In a guest all takes ten times as long, imports included. So tests are compiled here, what the guest
+  # would write is in its memory only, and it loads just the plugins that its tests need. Those do
+  # without the conftest.py of tests/, which is about what is tried outside of guests (--confcutdir).
+  env -u PYTHONDONTWRITEBYTECODE LANEWAY_RIG="$mode" "$python" -m pytest -q --collect-only "${tests[@]}" \
+    >/dev/null || return
+  options="-p pytest_asyncio.plugin -p pytest_timeout -p no:cacheprovider --confcutdir tests/kernel"
+  GPUS=a2,gtx1080,a100 NVME=on USB=on NIC=on MODE=$mode MEM=768 TIMEOUT=1800 QUIET=1 \
+    rig/boot.sh "$cache/rig/$kernel" \
+    "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 SSL_CERT_FILE=/dev/null \
+      LANEWAY_RIG=$mode LANEWAY_RIG_ACS=${GPU_ACS:-on} \
+      $python -m pytest -q $options --timeout 240 --durations=6 ${tests[*]}"
 }
 
-run_kernel() {
-  local kernel mode name oldest=${kernels%% *} newest=${kernels##* } failed=0 guests=() reports=()
-  # Compiled here, where it takes a second, and not in each guest.
-  env -u PYTHONDONTWRITEBYTECODE "$python" -m pytest -q --collect-only tests/contract/host \
-    tests/kernel >/dev/null || return
-  guest "$oldest-mdev" "$oldest" mdev tests/contract/host tests/kernel
-  guest "$newest-vendor" "$newest" vendor tests/contract/host tests/kernel
+run_kernel-mdev() {
+  guest "$oldest" mdev tests/contract/host tests/kernel
+}
+
+run_kernel-vendor() {
+  guest "$newest" vendor tests/contract/host tests/kernel
+}
+
+run_kernel-crosswise() {
+  local kernel mode failed=0
   for kernel in $kernels; do
     for mode in mdev vendor; do
-      [[ " ${guests[*]} " == *" $kernel-$mode "* ]] ||
-        guest "$kernel-$mode" "$kernel" "$mode" "${crosswise[@]}"
+      [[ $kernel-$mode == "$oldest-mdev" || $kernel-$mode == "$newest-vendor" ]] ||
+        guest "$kernel" "$mode" tests/contract/host/test_{vgpu,kernel_lessons}_contract.py \
+          tests/kernel/test_{vgpu_kernel,held_by_vm}.py || failed=1
     done
-    GPU_ACS=off guest "$kernel-no-acs" "$kernel" mdev tests/kernel/test_groups_kernel.py
+    GPU_ACS=off guest "$kernel" mdev tests/kernel/test_groups_kernel.py || failed=1
   done
-  wait
-  for name in "${guests[@]}"; do
-    reports+=("$scratch/$name/junit.xml")
-    echo "-- guest $name"
-    cat "$scratch/$name.log"
-    [[ $(<"$scratch/$name.status") == 0 ]] ||
-      { echo "-- failed, status $(<"$scratch/$name.status")"; failed=1; }
-  done
-  "$python" tools/never_run.py "${reports[@]}" || failed=1
+  return $failed
+}
+
+run_kernel-nodes() {
   # shellcheck disable=SC2086  # a list of words
   LANEWAY_RIG_KERNELS=$(printf "$cache/rig/%s\n" $kernels | paste -sd:) \
-    "$python" -m pytest -q --durations=6 tests/kernel_nodes || failed=1
-  return $failed
+    "$python" -m pytest -q --durations=6 tests/kernel_nodes
 }
 
 # ---- realapi: one server for the whole run -----------------------------------
@@ -306,37 +305,18 @@ run_docs() {
   make --no-print-directory docs
 }
 
-# ---- the tiers asked for -----------------------------------------------------
+# ---- the tier asked for ------------------------------------------------------
 
-tiers=("$@") optional=0
-if [[ $* == --all ]]; then
-  tiers=(kernel realapi vcenter image chart laws wishes durability fuzz docs)
-  [[ ${CI:-} == true ]] || optional=1
+tier=${1:-}
+if [[ $# != 1 ]] || ! declare -F "run_$tier" >/dev/null; then
+  sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
+  echo "tiers:" $(declare -F | sed -n 's/^declare -f run_//p')
+  exit 2
+fi >&2
+began=$SECONDS reason="its preparation failed"
+if ! "prepare_$tier"; then
+  echo "-- $tier is left out: $reason"
+  exit 3
 fi
-[[ ${#tiers[@]} -gt 0 ]] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
-
-failed=0 left_out=()
-for tier in "${tiers[@]}"; do
-  began=$SECONDS reason="its preparation failed"
-  declare -F "run_$tier" >/dev/null || { echo "tiers: no tier $tier" >&2; exit 2; }
-  echo "== $tier: preparing"
-  if ! "prepare_$tier"; then
-    echo "== $tier: LEFT OUT: $reason"
-    left_out+=("$tier")
-    continue
-  fi
-  echo "== $tier: prepared in $((SECONDS - began)) s"
-  status=0
-  "run_$tier" || status=$?
-  if [[ $status != 0 ]]; then
-    failed=1
-    echo "== $tier: FAILED after $((SECONDS - began)) s"
-  else
-    echo "== $tier: passed in $((SECONDS - began)) s"
-  fi
-done
-if [[ ${#left_out[@]} -gt 0 ]]; then
-  echo "!! LEFT OUT, NOT TESTED: ${left_out[*]}"
-  [[ $optional == 1 ]] || failed=1
-fi
-exit $failed
+echo "-- prepared in $((SECONDS - began)) s"
+"run_$tier"
