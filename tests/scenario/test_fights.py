@@ -88,6 +88,7 @@ async def test_a_layout_has_the_last_word_against_a_person(
     assert list(cluster.carried(host).values()) == [SLICED, SLICED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", first({"enabled": False}, {"profileSpec": []}))
 async def test_a_layout_has_the_last_word_about_gpu_instances(
     cluster: Any, simulated: Any, requests: list[Any], spec: dict[str, Any]

@@ -253,6 +253,7 @@ async def test_after_a_boot_mig_mode_is_still_there_and_functions_come_back(clus
     assert await found(rebooted, A100) is Mode.MIG_BACKED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
 async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_made_functions(
     cluster, bare, killed
@@ -361,6 +362,7 @@ async def test_a_desired_state_that_was_made_in_view_of_another_mode_takes_nothi
     assert await found(host, A100) is Mode.MIG_BACKED
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
     host = bare("a100")
@@ -383,6 +385,7 @@ async def test_a_restored_object_forces_no_mode_on_what_runs(cluster, bare):
 # ------------------------------------------------------------------------------------- crashes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, bare, when):
     host = Deadly(bare("a100"))

@@ -145,6 +145,7 @@ async def test_what_is_being_done_is_told_and_a_change_of_mind_is_not_lost(clust
     assert number_of_vfs(host) == 16
 
 
+@pytest.mark.slow
 async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -173,6 +174,7 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
 # --------------------------------------------------------------------------------- refusals
 
 
+@pytest.mark.slow
 async def test_a_vgpu_that_is_desired_but_has_no_room_keeps_its_gpu(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)

@@ -110,6 +110,7 @@ async def test_passthrough_leaves_no_functions(cluster: Any, simulated: Any) -> 
     assert (gpu.spec.enabled, gpu.spec.mode) == (False, "Passthrough")
 
 
+@pytest.mark.slow
 async def test_sizes_mix_where_that_is_the_mode(cluster: Any, simulated: Any) -> None:
     host = simulated("l40s", "node1")
     await cluster.start_agent("node1", host)

@@ -128,6 +128,7 @@ async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_end
     await cluster.answer(VGPUS[0], "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_is_claimed_whole_is_not_shared_by_a_layout_either(
     cluster: Any, bare: Any
 ) -> None:
@@ -374,6 +375,7 @@ async def test_an_agent_that_is_killed_after_any_write_goes_on_where_it_was(
         assert len(enabled) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_at_rest_nobody_asks_for_anything(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]]

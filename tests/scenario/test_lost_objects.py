@@ -37,7 +37,7 @@ async def divide(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("running", first(True, False), ids=["agent runs", "agent is dead"])
-@pytest.mark.parametrize("profile", [BACKED, SLICED])
+@pytest.mark.parametrize("profile", first(BACKED, SLICED))
 async def test_nothing_is_taken_away(
     cluster: Any, simulated: Any, profile: str, *, running: bool
 ) -> None:

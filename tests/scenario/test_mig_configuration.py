@@ -173,6 +173,7 @@ async def test_instances_made_by_half_are_completed(cluster, divided):
     assert await gpu.counts() == {"1g.5gb": 3, "3g.20gb": 1}
 
 
+@pytest.mark.slow
 async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_told(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)

@@ -121,6 +121,7 @@ async def test_nothing_is_destroyed_while_somebody_computes(cluster, divided):
     assert await gpu.spots() == []
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -143,6 +144,7 @@ async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(c
     assert await gpu.spots() == []
 
 
+@pytest.mark.slow
 async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, divided):
     gpu = divided()
     gpu.mig("-cgi", "19", "-C")
@@ -185,6 +187,7 @@ async def test_after_a_reboot_instances_come_before_their_vgpus(cluster, divided
     assert cluster.carried(rebooted.host) == before
 
 
+@pytest.mark.slow
 async def test_instances_wait_for_the_functions_that_would_destroy_them(cluster, divided, gate):
     gpu = divided(functions=False, made_by=gate)
     await cluster.start_agent("node1", gpu.host)

@@ -49,7 +49,13 @@ class Session:
         ]
 
 
-@pytest.fixture(params=[pytest.param("a2", marks=pytest.mark.realapi), "a2-vfio", "l40s"])
+@pytest.fixture(
+    params=[
+        pytest.param("a2", marks=pytest.mark.realapi),
+        "a2-vfio",
+        pytest.param("l40s", marks=pytest.mark.slow),
+    ]
+)
 async def session(request, cluster, simulated):
     """Mediated devices, and vendor VFIO."""
     host = simulated(request.param, "node1")

@@ -43,7 +43,9 @@ def vfio_group(host: Any, vgpu: Any) -> str:
     return f"/dev/vfio/{host.readlink(f'{home}/iommu_group').rpartition('/')[2]}"
 
 
-@pytest.mark.parametrize(("model", "board"), [("a2", A2), ("l40s", L40S)])
+@pytest.mark.parametrize(
+    ("model", "board"), [("a2", A2), pytest.param("l40s", L40S, marks=pytest.mark.slow)]
+)
 async def test_siblings_that_change_their_size_together_do(cluster, simulated, model, board):
     host = simulated(model, "node1")
     await cluster.start_agent("node1", host)
@@ -130,7 +132,9 @@ async def test_in_a_gpu_instance_one_size_becomes_another(cluster, simulated):
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(("model", "board"), [("a2", A2), ("l40s", L40S)])
+@pytest.mark.parametrize(
+    ("model", "board"), [("a2", A2), pytest.param("l40s", L40S, marks=pytest.mark.slow)]
+)
 async def test_a_vgpu_in_use_is_not_touched_whatever_its_object_says(
     cluster, simulated, model, board
 ):

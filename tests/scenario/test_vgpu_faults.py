@@ -184,7 +184,10 @@ async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster,
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("model", "first", "other"),
-    [("a2", Q4, Q8), ("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q")],
+    [
+        ("a2", Q4, Q8),
+        pytest.param("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
     cluster, gate, model, first, other
@@ -219,7 +222,10 @@ async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("model", "first", "other"),
-    [("a2", Q4, Q8), ("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q")],
+    [
+        ("a2", Q4, Q8),
+        pytest.param("l40s", "NVIDIA L40S-8Q", "NVIDIA L40S-24Q", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_change_that_the_driver_refuses_brings_the_old_vgpu_back_and_is_not_repeated(
     cluster, gate, model, first, other

@@ -319,6 +319,7 @@ async def test_a_killed_process_leaves_what_its_successor_puts_right(
         assert picture(hardware) == stages[-1], context
 
 
+@pytest.mark.slow
 async def test_a_recovery_that_is_killed_is_recovered(
     story: Callable[[], Story], tmp_path: Path
 ) -> None:

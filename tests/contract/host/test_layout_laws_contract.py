@@ -25,6 +25,7 @@ from laneway.host.plans.execute import Limits, execute
 from laneway.host.scan import scan
 from laneway.host.situation import observe
 from laneway.sim.spec import Spec, build
+from support.examples import first
 from support.machines import Holder, SimulatedMachine, hardware
 
 NO_WAIT = Limits(unbind_lock_seconds=0.0, settle_seconds=0.0, poll_seconds=0.0)
@@ -101,7 +102,7 @@ async def reach(life: Life, desired: DesiredGpu) -> tuple[Decision, int]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("model", ["a2", "l40s", "a100", "rtx-pro-6000"])
+@pytest.mark.parametrize("model", first("rtx-pro-6000", "a2", "l40s", "a100"))
 async def test_any_sequence_of_desired_states(model: str, seed: int, tmp_path: Path) -> None:
     life = Life(model, tmp_path, seed)
     seen: set[type] = set()

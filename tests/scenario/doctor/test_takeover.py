@@ -129,6 +129,7 @@ async def test_a_running_machine_never_notices(
     assert writes  # They would have been seen before as well.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", first("a2-vfio", "a2"))
 async def test_a_running_vgpu_is_adopted_untouched(
     world: World,

@@ -190,6 +190,7 @@ async def test_profiles_are_checked_before_anything_is_written(
     assert await cluster.names(VGPULayout) == set()
 
 
+@pytest.mark.slow
 async def test_a_refused_set_leaves_the_layout_as_it_is(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -229,6 +230,7 @@ async def test_a_gpu_that_is_claimed_whole_gets_no_vgpu(
 # -------------------------------------------------------------------------------------- explain
 
 
+@pytest.mark.slow
 async def test_a_gpu_is_explained_by_its_node_and_address(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:

@@ -62,6 +62,7 @@ def test_damaged_file_is_named_and_nothing_is_changed(
     assert contents(copy) == before
 
 
+@pytest.mark.slow
 def test_truncated_database_is_named_and_not_changed(stopped_dir: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(stopped_dir, tmp_path / "data")
     os.truncate(copy / "state.db", (copy / "state.db").stat().st_size // 2)

@@ -198,6 +198,7 @@ def test_vm_with_devices_outlives_laneway_and_gives_them_back(
     assert again.end() == 0
 
 
+@pytest.mark.slow
 def test_kubectl_explains_vms_and_refuses_what_is_none(
     start: Callable[[Path], Laneway], kubectl: Kubectl, tmp_path: Path
 ) -> None:
