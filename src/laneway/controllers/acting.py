@@ -39,6 +39,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
+from laneway.core.situation import Situation, glance
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.holders import have_ended
@@ -173,18 +174,31 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """What decides about the desired state, as far as the inventory shows it."""
 
     @abstractmethod
-    def settled(self, desired: W) -> Satisfied | tuple[Refusal, ...] | None:
-        """What the inventory alone says to the spec; None where something is to be done."""
+    def decide(self, desired: W, situation: Situation) -> Decision:
+        """What is to be done: the one decision, at a glance and by a close look."""
+
+    def glance(self, _desired: W) -> Situation:
+        """What the last scan tells."""
+        return glance(self.inventory, self.node)
 
     @abstractmethod
-    async def plan(self, desired: W) -> Decision:
-        """What is to be done, as hardware is now."""
+    async def look(self, desired: W) -> Situation:
+        """What a plan must know, as hardware is now."""
 
     @abstractmethod
     def operation_names(self, name: str, desired: W) -> OperationNames:
         """What carrying the desired state out is called."""
 
     # ------------------------------------------------------------------------- what all do
+
+    def settled(self, desired: W) -> Satisfied | tuple[Refusal, ...] | None:
+        """What the last scan alone says to the spec; None where something is to be done."""
+        decision = self.decide(desired, self.glance(desired))
+        return None if isinstance(decision, Plan) else decision
+
+    async def plan(self, desired: W) -> Decision:
+        """What is to be done, as hardware is now."""
+        return self.decide(desired, await self.look(desired))
 
     def observed(self, inventory: Inventory) -> None:
         super().observed(inventory)

@@ -6,7 +6,6 @@ closer look, taken when it is the card's turn.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -17,11 +16,9 @@ from laneway.controllers.devices import network
 from laneway.core.decision import Decision
 from laneway.core.gpu.desired import DesiredMode
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Satisfied
-from laneway.core.refusals import NameMismatch, Refusal
+from laneway.core.refusals import NameMismatch
 from laneway.core.situation import Situation
-from laneway.core.sriov.desired import DesiredVfs, facts, judge
-from laneway.core.sriov.vfs import set_vfs
+from laneway.core.sriov.desired import DesiredVfs, decide, facts
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -33,10 +30,6 @@ W = TypeVar("W", bound=DesiredVfs | DesiredMode)
 
 class CardController(ActingController[C, W]):
     """What the two kinds of cards have in common."""
-
-    @abstractmethod
-    def decide(self, desired: W, situation: Situation) -> Decision:
-        """What is to be done, by a closer look."""
 
     async def report(self, stored: C) -> Retry | None:
         """Nothing is done or answered about a card that cannot be read."""
@@ -54,9 +47,8 @@ class CardController(ActingController[C, W]):
     def retry_fingerprint(self, desired: W) -> RetryFingerprint:
         return replace(desired, explicit=False), *facts(desired.address, self.inventory)
 
-    async def plan(self, desired: W) -> Decision:
-        situation = await observe(self.context.hardware, self.node, [desired.address])
-        return self.decide(desired, situation)
+    async def look(self, desired: W) -> Situation:
+        return await observe(self.context.hardware, self.node, [desired.address])
 
 
 class NetworkController(CardController[SRIOVNetworkDevice, DesiredVfs]):
@@ -84,11 +76,8 @@ class NetworkController(CardController[SRIOVNetworkDevice, DesiredVfs]):
     def desired(self, stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> DesiredVfs:
         return network.desired(stored, shown)
 
-    def settled(self, desired: DesiredVfs) -> Satisfied | tuple[Refusal, ...] | None:
-        return judge(desired, self.inventory)
-
     def decide(self, desired: DesiredVfs, situation: Situation) -> Decision:
-        return set_vfs(desired.address, desired.count, situation, restores=desired.restores)
+        return decide(desired, situation)
 
     def operation_names(self, name: str, desired: DesiredVfs) -> OperationNames:
         why = f"SRIOVNetworkDevice {name} requests {desired.count} virtual functions"

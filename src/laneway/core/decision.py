@@ -9,6 +9,9 @@ from laneway.core.refusals import Refusal
 
 Decision = Satisfied | Plan | tuple[Refusal, ...]
 
+TO_BE_PLANNED = Plan(())
+"""At a glance (`situation.glance`): something is to be done, and only a close look tells what."""
+
 
 def conclude(
     against: Iterable[Refusal], steps: Iterable[Step], then: tuple[str, ...] = ()

@@ -52,6 +52,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     """Its name, which the UUIDs of mediated devices are derived from."""
     inventory: Inventory
+    at_a_glance: bool = False
+    """Whether this is the last scan alone. A decision then says whether anything is to be done, and
+    of a plan no more than that."""
     holders: dict[PciAddress, tuple[Holder, ...]] = {}
     """Functions that somebody uses now."""
     usb_holders: dict[str, tuple[Holder, ...]] = {}
@@ -90,3 +93,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters of the vGPUs that exist, by function."""
     sriov_manage: bool = False
     """Whether NVIDIA's program that switches VFs is there."""
+
+
+def glance(inventory: Inventory, node: str = "") -> Situation:
+    """What the last scan alone tells."""
+    return Situation(
+        node=node,
+        inventory=inventory,
+        at_a_glance=True,
+        gpus=inventory.modes,
+        unasked=inventory.unasked,
+    )

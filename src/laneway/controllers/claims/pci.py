@@ -26,11 +26,9 @@ from laneway.core import keys, names
 from laneway.core.claims.pci import (
     DesiredClaim,
     Identity,
-    Judgement,
     decide,
     group_of,
     identity,
-    judge,
     misplaced,
     other_claims_in_group,
     places,
@@ -38,8 +36,9 @@ from laneway.core.claims.pci import (
 from laneway.core.decision import Decision
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import Satisfied
+from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import DeviceNeeded, Refusal, UsbDevicesClaimed, reason_of
+from laneway.core.situation import Situation
 from laneway.host.plans.files import StateError
 from laneway.host.situation import observe
 from laneway.kube.client import Client
@@ -136,15 +135,23 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         asked = replace(desired, identity=Identity(), group="")
         return asked, there, needed, device_status.owner
 
-    def settled(self, desired: DesiredClaim) -> Judgement:
+    def decide(self, desired: DesiredClaim, situation: Situation) -> Decision:
+        decision = decide(desired, situation)
+        if situation.at_a_glance and desired.claimed and isinstance(decision, Plan):
+            return self._on_controller(desired) or decision
+        return decision
+
+    def glance(self, desired: DesiredClaim) -> Situation:
+        seen = super().glance(desired)
+        if desired.claimed:
+            return seen
+        # What a claim that ends leaves behind shows in what the node remembers of it. A claim that
+        # lasts does not ask for that: nobody would tell it that a quarantine has been lifted.
         try:
             quarantined = self.context.hardware.state.quarantined
         except StateError:
             quarantined = {}
-        judged = judge(
-            desired, self.node, self.inventory, taken=self._originals(), quarantined=quarantined
-        )
-        return self._on_controller(desired) if judged is None and desired.claimed else judged
+        return replace(seen, originals=dict(self._originals()), quarantined=dict(quarantined))
 
     def _on_controller(self, desired: DesiredClaim) -> tuple[UsbDevicesClaimed] | None:
         """That a desired state would take USB devices which are claimed by themselves."""
@@ -161,9 +168,12 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         if before is None or after is None:
             self.ask_again()
 
-    async def plan(self, desired: DesiredClaim) -> Decision:
+    async def look(self, desired: DesiredClaim) -> Situation:
         around = {desired.address, *self._places(desired)}
-        decision = decide(desired, await observe(self.context.hardware, self.node, sorted(around)))
+        return await observe(self.context.hardware, self.node, sorted(around))
+
+    async def plan(self, desired: DesiredClaim) -> Decision:
+        decision = await super().plan(desired)
         if _needed(decision):
             # The node has begun to use the device, which makes no event: all are to see it.
             await self.context.observer.rescan()

@@ -18,13 +18,12 @@ from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.devices.usb import Seats, seats
 from laneway.core import keys
-from laneway.core.claims.pci import Judgement
 from laneway.core.claims.usb_access import claim, release
 from laneway.core.decision import Decision
 from laneway.core.inventory import UsbDevice
 from laneway.core.passthrough.usability import judge_usb
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Plan, Satisfied
+from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
 from laneway.host.plans.files import StateError
@@ -113,27 +112,21 @@ class UsbClaimController(ClaimController[USBDeviceClaim, DesiredUsb]):
             self.device_plugin.device_status(self.device_kind, desired.name).owner,
         )
 
-    def settled(self, desired: DesiredUsb) -> Judgement:
+    def glance(self, desired: DesiredUsb) -> Situation:
         host = self.context.hardware.host
         there = [desired.device] if desired.device else []
         try:
             originals = self.context.hardware.state.usb_originals
         except StateError:
             originals = {}
-        situation = Situation(
-            node=self.node,
-            inventory=self.inventory,
-            usb_owners=read_owners(host, there),
-            usb_originals=originals,
-        )
-        decision = self._decide(desired, situation)
-        return None if isinstance(decision, Plan) else decision
+        seen = super().glance(desired)
+        return replace(seen, usb_owners=read_owners(host, there), usb_originals=dict(originals))
 
-    async def plan(self, desired: DesiredUsb) -> Decision:
+    async def look(self, desired: DesiredUsb) -> Situation:
         ports = [desired.device.port] if desired.device else []
-        return self._decide(desired, await observe(self.context.hardware, self.node, (), ports))
+        return await observe(self.context.hardware, self.node, (), ports)
 
-    def _decide(self, desired: DesiredUsb, situation: Situation) -> Decision:
+    def decide(self, desired: DesiredUsb, situation: Situation) -> Decision:
         if desired.claimed and desired.device is None:
             known = seats(self.inventory, self.node, self.informer.store)
             return (known.missing(desired.name, self.inventory),)

@@ -31,7 +31,7 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
-from laneway.core.gpu.desired import DesiredMode, judge, pending, plan_mode
+from laneway.core.gpu.desired import DesiredMode, decide, pending
 from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import ReasonKind
@@ -146,7 +146,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         name = stored.metadata.name
         if name in self.wanted and not self.wrong_device(stored):
             desired = self.desired(stored, self.wanted[name])
-            if isinstance(judge(desired, self.inventory), Satisfied):
+            if isinstance(decide(desired, self.glance(desired)), Satisfied):
                 self._remember(desired.address)
         return retry
 
@@ -180,24 +180,20 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
                 return
             self._settled.add(address)
 
-    def settled(self, desired: DesiredMode) -> Satisfied | tuple[Refusal, ...] | None:
-        claimed = self._claim(desired.address)
-        if claimed is not None and (desired.enabled or desired.mode != Mode.PASSTHROUGH):
-            return (claimed,)
-        settled = judge(desired, self.inventory)
-        if not isinstance(settled, Satisfied):
-            return settled
-        wrong = incomplete(desired.address, self.inventory) or self._lacking(desired)
-        return (wrong,) if wrong else settled
-
     def retry_fingerprint(self, desired: DesiredMode) -> RetryFingerprint:
         return *super().retry_fingerprint(desired), self._enabled(self._name(desired.address))
 
     # ----------------------------------------------------------------------------- what is done
 
     def decide(self, desired: DesiredMode, situation: Situation) -> Decision:
-        decision = plan_mode(desired, situation)
-        if isinstance(decision, Satisfied):
+        claimed = self._claim(desired.address)
+        if claimed is not None and (desired.enabled or desired.mode != Mode.PASSTHROUGH):
+            return (claimed,)
+        decision = decide(desired, situation)
+        if situation.at_a_glance and isinstance(decision, Satisfied):
+            wrong = incomplete(desired.address, self.inventory) or self._lacking(desired)
+            return (wrong,) if wrong else decision
+        if situation.at_a_glance or isinstance(decision, Satisfied):
             return decision
         # Without functions there is nothing that vGPUs could lose, and what was lost comes back.
         name = self._name(desired.address)
@@ -205,7 +201,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         if not enabled:
             return decision
         # What the functions of these carry is not told again; who uses them is.
-        decision = plan_mode(desired, self._without(enabled, situation))
+        decision = decide(desired, self._without(enabled, situation))
         against = (VgpusEnabled(str(desired.address), enabled), *refusals_of(decision))
         return conclude(against, ())
 

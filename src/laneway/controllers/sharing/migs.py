@@ -36,16 +36,16 @@ from laneway.core import names
 from laneway.core.decision import Decision
 from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
-from laneway.core.mig.desired import DesiredMig, decide, is_complete, judge
+from laneway.core.mig.desired import DesiredMig, decide, is_complete
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
     DeviceHeld,
     ExtraInstances,
     NameMismatch,
-    Refusal,
     UnmanagedInstances,
 )
+from laneway.core.situation import Situation
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -166,12 +166,14 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
         reported = inventory.modes.get(gpu), inventory.unasked.get(gpu)
         return desired.enabled, desired.requested, driver, reported, vgpus, self._preparing(gpu)
 
-    def settled(self, desired: DesiredMig) -> Satisfied | tuple[Refusal, ...] | None:
-        return judge(desired, self.inventory, preparing=self._preparing(desired.address))
+    def decide(self, desired: DesiredMig, situation: Situation) -> Decision:
+        return decide(desired, situation, preparing=self._preparing(desired.address))
+
+    async def look(self, desired: DesiredMig) -> Situation:
+        return await observe(self.context.hardware, self.node, [desired.address])
 
     async def plan(self, desired: DesiredMig) -> Decision:
-        situation = await observe(self.context.hardware, self.node, [desired.address])
-        decision = decide(desired, situation, preparing=self._preparing(desired.address))
+        decision = await super().plan(desired)
         if isinstance(decision, Satisfied):
             # Somebody else has been quicker, and the driver tells of instances only when asked.
             await self.context.observer.rescan(desired.address)

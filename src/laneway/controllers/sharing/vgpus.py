@@ -167,9 +167,9 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         has = self._standing(desired.address).owner
         return desired.enabled, desired.profile, seen, shared.modes, self._changing(desired), has
 
-    def settled(self, desired: DesiredVgpu) -> Satisfied | tuple[Refusal, ...] | None:
+    def decide(self, desired: DesiredVgpu, situation: Situation) -> Decision:
         decision = self._decide(desired, self._changing(desired))
-        if isinstance(decision, Satisfied):
+        if not situation.at_a_glance or isinstance(decision, Satisfied):
             return decision
         function = self._shared_with(desired.address).function(desired.address)
         if desired.enabled and (
@@ -178,11 +178,15 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
             gpu = function.parent if function else self._parent(desired)
             if gpu and (what := self._pending(gpu)):
                 return (GpuNotReady(str(gpu), what),)
-        return None if isinstance(decision, Plan) else self._explained(desired, decision)
+        return decision if isinstance(decision, Plan) else self._explained(desired, decision)
+
+    async def look(self, _desired: DesiredVgpu) -> Situation:
+        """The inventory tells enough, but for the holders of what changes: `plan` asks for them."""
+        return Situation(node=self.node, inventory=self.inventory)
 
     async def plan(self, desired: DesiredVgpu) -> Decision:
         others = self._changing(desired)
-        decision = self._decide(desired, others)
+        decision = await super().plan(desired)
         function = self._shared_with(desired.address).function(desired.address)
         if isinstance(decision, Plan) and function and function.configured:
             if against := await self._device_plugin.withdrawn(
@@ -190,7 +194,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
             ):
                 return against
             look = await asyncio.to_thread(
-                self._look, [desired.address, *(one.address for one in others)]
+                self._users, [desired.address, *(one.address for one in others)]
             )
             if open_in := held(desired.address, look):
                 return tuple(open_in)
@@ -229,7 +233,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
                     found.append(other)
         return tuple(found)
 
-    def _look(self, addresses: list[PciAddress]) -> Situation:
+    def _users(self, addresses: list[PciAddress]) -> Situation:
         """Who uses these functions now."""
         host, workloads = self.context.hardware.host, self.context.hardware.workloads
         users, _ = read_users(host, self.inventory, addresses, workloads)

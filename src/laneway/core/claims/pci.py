@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from laneway.core import ids, names
-from laneway.core.decision import Decision
+from laneway.core.decision import TO_BE_PLANNED, Decision
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough import binding
 from laneway.core.passthrough.fitness import unfit
@@ -25,20 +25,16 @@ from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.passthrough.usability import VFIO_DRIVER, ReasonKind, remedy, text
 from laneway.core.passthrough.usability import judge as judge_function
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import Plan, Satisfied
+from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
     ClaimNameMismatch,
     DeviceNeeded,
     DeviceReplaced,
     DriverNotVfio,
     DuplicateClaim,
-    Refusal,
     VgpuNotConfigured,
 )
 from laneway.core.situation import Situation
-
-Judgement = Satisfied | tuple[Refusal, ...] | None
-"""What an inventory alone says; None where something is to be done."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,37 +118,19 @@ def identity(address: PciAddress, inventory: Inventory) -> Identity:
     return Identity(vendor=function.vendor, device=function.device, card=card)
 
 
-def judge(
-    desired: DesiredClaim,
-    node: str,
-    inventory: Inventory,
-    *,
-    taken: Collection[PciAddress] = (),
-    quarantined: Collection[PciAddress] = (),
-) -> Judgement:
-    """What the inventory says to a desired state.
-
-    `taken`: what Laneway gave to vfio-pci in this boot. `quarantined`: what failed its reset.
-    """
-    situation = Situation(node=node, inventory=inventory)
-    if not desired.claimed:
-        left = _left(desired, situation, taken)
-        if not left or any(one.address in quarantined for one in left):
-            return Satisfied()
-        return None
-    decision = decide(desired, situation)
-    return None if isinstance(decision, Plan) else decision
-
-
 def decide(desired: DesiredClaim, situation: Situation) -> Decision:
-    """What is to be done for a desired state, by a close look."""
+    """What is to be done for a desired state."""
     if desired.claimed:
         decision = _take(desired, situation)
         if desired.binds and not isinstance(decision, Satisfied):
             return _needed(desired, situation.inventory) or decision
         return decision
     left = _left(desired, situation, situation.originals)
-    return binding.release(left[0].address, situation) if left else Satisfied()
+    if not left or any(one.address in situation.quarantined for one in left):
+        return Satisfied()
+    if situation.at_a_glance:
+        return TO_BE_PLANNED
+    return binding.release(left[0].address, situation)
 
 
 def places(

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import msgspec
 
-from laneway.core.decision import Decision, conclude
+from laneway.core.decision import TO_BE_PLANNED, Decision, conclude
 from laneway.core.gpu.modes import GpuModes, Mode, mode_named
 from laneway.core.gpu.transition import transition, unserved
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.fitness import unfit
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.plan import Satisfied, SetMixedSize
+from laneway.core.plan import Plan, Satisfied, SetMixedSize
 from laneway.core.refusals import (
     DeviceNotFound,
     GpuUnreadable,
@@ -32,7 +32,7 @@ from laneway.core.refusals import (
     UnmanagedMode,
     UnmanagedVfs,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, glance
 from laneway.core.sriov.vfs import obstacles, vf_count, vgpu_card, without_instances
 
 
@@ -78,20 +78,19 @@ def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
     return Mode.MIXED_SIZE if modes.mixed_size else Mode.SAME_SIZE
 
 
-def judge(desired: DesiredMode, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
-    """What can be said without a closer look; None where something is to be done."""
-    gpu = inventory.function(desired.address)
+def decide(desired: DesiredMode, situation: Situation) -> Decision:
+    """What is to be done to bring a GPU where its object asks for it, in one plan."""
+    if not situation.at_a_glance:
+        return _plan(desired, situation)
+    gpu = situation.inventory.function(desired.address)
     if gpu is None:
         return (DeviceNotFound(str(desired.address)),)
-    return _judge(
-        desired,
-        gpu,
-        inventory.modes.get(desired.address),
-        inventory.unasked.get(desired.address, ""),
-    )
+    modes = situation.gpus.get(desired.address)
+    settled = _settled(desired, gpu, modes, situation.unasked.get(desired.address, ""))
+    return TO_BE_PLANNED if settled is None else settled
 
 
-def _judge(
+def _settled(
     desired: DesiredMode, gpu: PciFunction, modes: GpuModes | None, error: str
 ) -> Satisfied | tuple[Refusal, ...] | None:
     if odd := _odd(desired):
@@ -152,14 +151,13 @@ def _loss(desired: DesiredMode, wanted: Mode, gpu: PciFunction, modes: GpuModes)
     return UnmanagedMode(str(gpu.address), wanted, mode_of(gpu, modes) or "")
 
 
-def plan_mode(desired: DesiredMode, situation: Situation) -> Decision:
-    """Bring a GPU where its object asks for it, in one plan."""
+def _plan(desired: DesiredMode, situation: Situation) -> Decision:
     gpu = vgpu_card(desired.address, situation)
     if isinstance(gpu, tuple):
         return gpu
     against = list(unfit(gpu.address, situation))
     modes = situation.gpus.get(gpu.address)
-    settled = _judge(desired, gpu, modes, situation.unasked.get(gpu.address, ""))
+    settled = _settled(desired, gpu, modes, situation.unasked.get(gpu.address, ""))
     if settled is not None:
         return tuple(against) or settled
     modes = modes or GpuModes()
@@ -178,7 +176,7 @@ def plan_mode(desired: DesiredMode, situation: Situation) -> Decision:
 
 def pending(desired: DesiredMode, inventory: Inventory) -> str:
     """In words, what is still to be done for the spec; empty where nothing is or can be."""
-    if judge(desired, inventory) is not None:
+    if not isinstance(decide(desired, glance(inventory)), Plan):
         return ""
     wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     if wanted is not None:

@@ -105,23 +105,11 @@ def decide(desired: DesiredMig, situation: Situation, *, preparing: str = "") ->
     return _converge(desired, wanted, modes, situation)
 
 
-def judge(
-    desired: DesiredMig, inventory: Inventory, *, preparing: str = ""
-) -> Satisfied | tuple[Refusal, ...] | None:
-    """What can be said without a closer look; None where something is to be done."""
-    decision = decide(desired, _seen(inventory), preparing=preparing)
-    return None if isinstance(decision, Plan) else decision
-
-
 def is_complete(desired: DesiredMig, inventory: Inventory) -> bool:
     """Whether every instance that is desired exists, whatever else does."""
     modes = inventory.modes.get(desired.address)
     wanted = _wanted(desired, modes.profiles) if modes else ()
     return isinstance(wanted, dict) and modes is not None and not _lacking(wanted, modes)
-
-
-def _seen(inventory: Inventory) -> Situation:
-    return Situation(node="", inventory=inventory, gpus=inventory.modes, unasked=inventory.unasked)
 
 
 # --------------------------------------------------------------------------------- what is wanted

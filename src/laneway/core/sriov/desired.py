@@ -1,4 +1,4 @@
-"""What an object asks of a card's virtual functions, judged by the last scan alone.
+"""What an object asks of a card's virtual functions, and the one decision about it.
 
 The rules are those of vGPUs: to make virtual functions where there are none needs no proof, so they
 come back after a reboot. Those that exist are adopted; they are taken away, also for another
@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import msgspec
 
+from laneway.core.decision import TO_BE_PLANNED, Decision
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
     DeviceNotFound,
-    Refusal,
     UnmanagedVfCount,
     UnmanagedVfs,
     VfDriverMissing,
     VfsIncomplete,
 )
-from laneway.core.sriov.vfs import in_use, vf_count
+from laneway.core.situation import Situation
+from laneway.core.sriov.vfs import in_use, set_vfs, vf_count
 
 
 class DesiredVfs(msgspec.Struct, frozen=True):
@@ -35,21 +36,23 @@ class DesiredVfs(msgspec.Struct, frozen=True):
     back although the node uses the card."""
 
 
-def judge(desired: DesiredVfs, inventory: Inventory) -> Satisfied | tuple[Refusal, ...] | None:
-    """What can be said without a closer look; None where something is to be done."""
-    card = inventory.function(desired.address)
+def decide(desired: DesiredVfs, situation: Situation) -> Decision:
+    """What is to be done about the virtual functions of a card."""
+    card = situation.inventory.function(desired.address)
     if card is None:
         return (DeviceNotFound(str(desired.address)),)
     existing = vf_count(card)
     if existing == desired.count:
         return Satisfied()
-    if not desired.restores and (used := in_use(card, inventory)):
+    if not desired.restores and (used := in_use(card, situation.inventory)):
         return (used,)
-    if not existing or desired.explicit:
-        return None
-    if desired.count:
-        return (UnmanagedVfCount(str(desired.address), desired.count, existing),)
-    return (UnmanagedVfs(str(desired.address), existing),)
+    if existing and not desired.explicit:
+        if desired.count:
+            return (UnmanagedVfCount(str(desired.address), desired.count, existing),)
+        return (UnmanagedVfs(str(desired.address), existing),)
+    if situation.at_a_glance:
+        return TO_BE_PLANNED
+    return set_vfs(desired.address, desired.count, situation, restores=desired.restores)
 
 
 def incomplete(address: PciAddress, inventory: Inventory) -> VfsIncomplete | VfDriverMissing | None:

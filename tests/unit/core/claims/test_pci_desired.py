@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,6 @@ from laneway.core.claims.pci import (
     Identity,
     decide,
     is_for_vms,
-    judge,
     misplaced,
     other_claims_in_group,
     places,
@@ -28,9 +29,10 @@ from laneway.core.refusals import (
     DeviceReplaced,
     DriverNotVfio,
     DuplicateClaim,
+    Refusal,
     VgpuNotConfigured,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, glance
 
 GPU_AT, AUDIO_AT, NIC_AT = (PciAddress(0, 8, 0, 0), PciAddress(0, 8, 0, 1), PciAddress(0, 9, 0, 0))
 GPU = PciFunction(
@@ -69,41 +71,49 @@ DESIRED = DesiredClaim(address=GPU_AT, claimed=True)
 END = replace(DESIRED, claimed=False)
 
 
+def at_a_glance(
+    desired: DesiredClaim, inventory: Inventory, **known: Any
+) -> Satisfied | tuple[Refusal, ...] | None:
+    """What the last scan says; None where something is to be done."""
+    decision = decide(desired, replace(glance(inventory, "node1"), **known))
+    return None if isinstance(decision, Plan) else decision
+
+
 def test_a_claim_is_met_when_the_whole_group_is_taken() -> None:
-    assert judge(DESIRED, "node1", FREE) is None
-    assert judge(DESIRED, "node1", on_vfio(GPU_AT)) is None
-    assert judge(DESIRED, "node1", on_vfio()) == Satisfied()
+    assert at_a_glance(DESIRED, FREE) is None
+    assert at_a_glance(DESIRED, on_vfio(GPU_AT)) is None
+    assert at_a_glance(DESIRED, on_vfio()) == Satisfied()
 
 
 def test_a_claim_of_nothing_is_refused() -> None:
     desired = replace(DESIRED, address=PciAddress(0, 1, 2, 3))
-    assert judge(desired, "node1", FREE) == (DeviceNotFound("0000:01:02.3"),)
+    assert at_a_glance(desired, FREE) == (DeviceNotFound("0000:01:02.3"),)
 
 
 def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a_while() -> None:
     needed = replace(FREE, critical={AUDIO_AT: ("serves the node's network: ens3 is in a bond",)})
-    refusals = judge(DESIRED, "node1", needed)
+    refusals = at_a_glance(DESIRED, needed)
     assert isinstance(refusals, tuple)
     assert [one.reason for one in refusals] == ["DeviceNeeded"]
     assert "ens3 is in a bond" in refusals[0].words
     again = replace(DESIRED, refused=True)
     for inventory in (FREE, replace(FREE, functions=(NIC,))):  # free, and not there yet
-        refusals = judge(again, "node1", inventory)
+        refusals = at_a_glance(again, inventory)
         assert isinstance(refusals, tuple)
         assert [one.reason for one in refusals] == ["DeviceNeeded"]
         assert "create it again" in refusals[0].words
     # Somebody has taken it since; nothing is left to be done.
-    assert judge(again, "node1", on_vfio()) == Satisfied()
+    assert at_a_glance(again, on_vfio()) == Satisfied()
 
 
 def test_a_claim_that_was_bound_waits_for_the_end_of_the_use() -> None:
     needed = replace(FREE, critical={GPU_AT: ("serves the node's network: ens3 has an address",)})
     bound = replace(DESIRED, was_bound=True)
-    [refusal] = judge(bound, "node1", needed) or ()
+    [refusal] = at_a_glance(bound, needed) or ()
     assert "ens3 has an address" in refusal.words
     assert "bound again when the node no longer uses the device" in refusal.words
     assert "create it again" not in refusal.words
-    assert judge(replace(bound, refused=True), "node1", FREE) is None
+    assert at_a_glance(replace(bound, refused=True), FREE) is None
 
 
 @pytest.mark.parametrize(
@@ -119,48 +129,48 @@ def test_another_device_is_neither_taken_nor_given_back(
     known: Identity, inventory: Inventory
 ) -> None:
     inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
-    [refusal] = judge(replace(DESIRED, identity=known), "node1", inventory) or ()
+    [refusal] = at_a_glance(replace(DESIRED, identity=known), inventory) or ()
     assert isinstance(refusal, DeviceReplaced)
-    assert judge(replace(END, identity=known), "node1", inventory) == Satisfied()
+    assert at_a_glance(replace(END, identity=known), inventory) == Satisfied()
 
 
 def test_what_is_not_known_proves_no_other_device() -> None:
     known = Identity(vendor="10de", device="1b80", card="GPU-1")
-    assert judge(replace(DESIRED, identity=known), "node1", FREE) is None
+    assert at_a_glance(replace(DESIRED, identity=known), FREE) is None
 
 
 def test_a_group_goes_back_when_nobody_else_needs_it() -> None:
-    assert judge(END, "node1", on_vfio()) is None
-    assert judge(replace(END, other_claims=("other",)), "node1", on_vfio()) == Satisfied()
-    assert judge(replace(END, binds=False), "node1", on_vfio()) == Satisfied()
-    assert judge(END, "node1", FREE) == Satisfied()
+    assert at_a_glance(END, on_vfio()) is None
+    assert at_a_glance(replace(END, other_claims=("other",)), on_vfio()) == Satisfied()
+    assert at_a_glance(replace(END, binds=False), on_vfio()) == Satisfied()
+    assert at_a_glance(END, FREE) == Satisfied()
 
 
 def test_nobody_waits_for_what_is_in_quarantine() -> None:
-    assert judge(END, "node1", on_vfio(), quarantined=[AUDIO_AT]) == Satisfied()
+    assert at_a_glance(END, on_vfio(), quarantined={AUDIO_AT: "failed"}) == Satisfied()
 
 
 def test_what_was_taken_along_goes_back_without_the_device() -> None:
     left = Inventory(functions=(replace(AUDIO, driver="vfio-pci"), NIC))
     end = replace(END, group="7")
     taken = {GPU_AT: "nouveau", AUDIO_AT: "snd"}
-    assert judge(end, "node1", left, taken=taken) is None
+    assert at_a_glance(end, left, originals=taken) is None
     assert places(end, left, taken) == (AUDIO_AT,)
     plan = decide(end, Situation(node="node1", inventory=left, originals=taken))
     assert isinstance(plan, Plan)
     # It was not in this boot that the device was taken, so the number of its group says nothing.
-    assert judge(end, "node1", left, taken=[AUDIO_AT]) == Satisfied()
+    assert at_a_glance(end, left, originals={AUDIO_AT: "snd"}) == Satisfied()
     # What nobody took for it may be somebody's whose group has that number now.
-    assert judge(end, "node1", left) == Satisfied()
+    assert at_a_glance(end, left) == Satisfied()
 
 
 def test_a_driver_that_is_left_alone_must_be_one_for_machines() -> None:
     desired = replace(DESIRED, binds=False)
-    assert judge(desired, "node1", FREE) == (DriverNotVfio(str(GPU_AT), "nouveau"),)
+    assert at_a_glance(desired, FREE) == (DriverNotVfio(str(GPU_AT), "nouveau"),)
     # A claim of Laneway's own waits for the vGPU that it was made for.
     made = replace(desired, vgpu="node1-000008004")
-    assert judge(made, "node1", FREE) == (VgpuNotConfigured("node1-000008004"),)
-    assert judge(desired, "node1", on_vfio(GPU_AT)) == Satisfied()
+    assert at_a_glance(made, FREE) == (VgpuNotConfigured("node1-000008004"),)
+    assert at_a_glance(desired, on_vfio(GPU_AT)) == Satisfied()
     for driver, able in (
         ("mlx5_vfio_pci", True),
         ("nvgrace-gpu-vfio-pci", True),

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu.desired import DesiredMode, effective, judge, mode_of, pending, plan_mode
+from laneway.core.gpu.desired import DesiredMode, decide, effective, mode_of, pending
 from laneway.core.gpu.modes import GpuInstance, GpuModes, Mode
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.plan import (
@@ -36,7 +36,7 @@ from laneway.core.refusals import (
     UnmanagedMode,
     UnmanagedVfs,
 )
-from laneway.core.situation import Situation
+from laneway.core.situation import Situation, glance
 from laneway.core.sriov.vfs import emptied, vf_count
 from support.cards import CARD, TYPES, USER, Scene, instances, scene, scenes, vf_addresses
 
@@ -87,13 +87,13 @@ def desired(mode: str, *, vfs: bool | None = None, explicit: bool = True, mig: b
 
 
 def steps(desired: DesiredMode, one: Scene) -> Any:
-    decision = plan_mode(desired, one.situation)
+    decision = decide(desired, one.situation)
     assert isinstance(decision, Plan), decision
     return decision.steps
 
 
 def refused(desired: DesiredMode, one: Scene) -> Any:
-    decision = plan_mode(desired, one.situation)
+    decision = decide(desired, one.situation)
     assert isinstance(decision, tuple), decision
     return decision
 
@@ -108,14 +108,14 @@ def seen(situation: Situation) -> Inventory:
 
 @given(cards(free=True), DESIRED_STATES)
 def test_every_plan_leads_to_the_desired_state_and_back(one: Scene, desired: DesiredMode) -> None:
-    decision = plan_mode(desired, one.situation)
+    decision = decide(desired, one.situation)
     if not isinstance(decision, Plan):
         return
 
     after = one.kernel.run(decision.steps, one.situation)
 
-    assert judge(desired, seen(after)) == Satisfied()
-    assert plan_mode(desired, after) == Satisfied()
+    assert decide(desired, glance(seen(after))) == Satisfied()
+    assert decide(desired, after) == Satisfied()
     gpu = Scene(CARD, after, one.kernel).function(CARD)
     assert bool(vf_count(gpu)) == desired.enabled
     wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
@@ -129,7 +129,7 @@ def test_what_a_vgpu_or_a_user_is_on_stays_as_it_is(one: Scene, desired: Desired
     situation = one.situation
     carried = any(vgpu.configured for vgpu in situation.inventory.vgpus)
     held = set(situation.holders) - {CARD}
-    decision = plan_mode(desired, situation)
+    decision = decide(desired, situation)
     if carried or held:
         assert not isinstance(decision, Plan)
     if situation.holders and isinstance(decision, Plan):
@@ -140,7 +140,7 @@ def test_what_a_vgpu_or_a_user_is_on_stays_as_it_is(one: Scene, desired: Desired
 def test_without_an_explicit_desired_state_nothing_that_exists_goes(
     one: Scene, desired: DesiredMode
 ) -> None:
-    decision = plan_mode(replace(desired, explicit=False), one.situation)
+    decision = decide(replace(desired, explicit=False), one.situation)
     made = decision.steps if isinstance(decision, Plan) else ()
     assert not any(
         isinstance(step, DestroyGpuInstance | DestroyComputeInstance)
@@ -157,7 +157,7 @@ def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(
     assume(not (desired.enabled and desired.mode in ("Passthrough", "MIG")))
     desired = replace(desired, explicit=True)
 
-    decision = plan_mode(desired, one.situation)
+    decision = decide(desired, one.situation)
 
     if isinstance(decision, tuple):
         (refusal,) = decision
@@ -176,7 +176,7 @@ def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(
 
 @given(cards(), st.booleans(), st.booleans())
 def test_a_mode_that_is_left_open_forces_none(one: Scene, enabled: bool, explicit: bool) -> None:
-    decision = plan_mode(DesiredMode(CARD, enabled, "", explicit=explicit), one.situation)
+    decision = decide(DesiredMode(CARD, enabled, "", explicit=explicit), one.situation)
     made = decision.steps if isinstance(decision, Plan) else ()
     assert not any(isinstance(step, SetMigMode) for step in made)
     assert MIX not in made
@@ -184,13 +184,13 @@ def test_a_mode_that_is_left_open_forces_none(one: Scene, enabled: bool, explici
 
 @given(cards(), DESIRED_STATES)
 def test_what_a_scan_says_a_closer_look_says_too(one: Scene, desired: DesiredMode) -> None:
-    said = judge(desired, seen(one.situation))
-    if said is None:
-        assert plan_mode(desired, one.situation) != Satisfied()
+    said = decide(desired, glance(seen(one.situation)))
+    if isinstance(said, Plan):
+        assert decide(desired, one.situation) != Satisfied()
         assert pending(desired, seen(one.situation))
     else:
         assert not pending(desired, seen(one.situation))
-        decision = plan_mode(desired, one.situation)
+        decision = decide(desired, one.situation)
         assert not isinstance(decision, Plan)
         if isinstance(said, tuple):
             assert isinstance(decision, tuple)
@@ -205,7 +205,7 @@ def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
     (refusal,) = refused(desired, card(vfs=True))
     assert isinstance(refusal, ModeInvalid)
     assert len(refusal.words) < 400
-    assert judge(desired, seen(card(vfs=True).situation)) == (refusal,)
+    assert decide(desired, glance(seen(card(vfs=True).situation))) == (refusal,)
 
 
 # ------------------------------------------------------------------------------ what it is to be
@@ -286,15 +286,15 @@ def test_what_a_boot_took_comes_back_without_being_asked_for_again() -> None:
 
 def test_a_mode_for_later_changes_nothing_now() -> None:
     later = desired("MIGBacked", vfs=False)
-    assert plan_mode(later, card(vfs=False).situation) == Satisfied()
+    assert decide(later, card(vfs=False).situation) == Satisfied()
     assert steps(later, card(vfs=True)) == (OFF,)
 
 
 def test_a_mode_that_nobody_chose_is_left_as_it_is_found() -> None:
     open_on, open_off = desired("", vfs=True), desired("", vfs=False)
     assert steps(open_on, card(vfs=False, mig=True)) == (ON,)
-    assert plan_mode(open_on, card(vfs=True, mixed=True).situation) == Satisfied()
-    assert plan_mode(open_off, card(vfs=False, mig=True).situation) == Satisfied()
+    assert decide(open_on, card(vfs=True, mixed=True).situation) == Satisfied()
+    assert decide(open_off, card(vfs=False, mig=True).situation) == Satisfied()
     assert steps(open_off, card(vfs=True, mig=True, made=(INSTANCE,))) == (*GONE, OFF)
 
 
@@ -322,7 +322,7 @@ def test_what_the_card_cannot() -> None:
     plain = plain.but(gpus={CARD: GpuModes()})
     assert refused(desired("MIGBacked"), plain) == (MigUnsupported(str(CARD)),)
     assert refused(desired("MixedSize"), plain) == (MixedSizeUnsupported(str(CARD)),)
-    assert plan_mode(desired("SameSize"), plain.situation) == Satisfied()
+    assert decide(desired("SameSize"), plain.situation) == Satisfied()
 
 
 def test_functions_that_nobody_asked_for_here_stay() -> None:
@@ -388,7 +388,7 @@ def test_a_card_that_does_not_answer_or_has_another_driver_is_left_alone() -> No
     )
     answer = refused(desired("MIG"), card(vfs=False).where(CARD, driver="").but(gpus={}))
     assert [type(one) for one in answer] == [DriverMissing]
-    gone = judge(desired("MIG"), Inventory())
+    gone = decide(desired("MIG"), glance(Inventory()))
     assert gone == (DeviceNotFound(str(CARD)),)
 
 

@@ -14,7 +14,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.gpu.desired import DesiredMode, plan_mode
+from laneway.core.gpu.desired import DesiredMode
+from laneway.core.gpu.desired import decide as decide_mode
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import Framework
 from laneway.core.layout.desired import DesiredLayout, desired_of, plan_desired
@@ -305,14 +306,14 @@ class Node:
         self.moved.add(address)
 
     def _preparing(self) -> bool:
-        return isinstance(plan_mode(self._mode(), self.look), Plan)
+        return isinstance(decide_mode(self._mode(), self.look), Plan)
 
     def _mode(self) -> DesiredMode:
         return DesiredMode(GPU, self.gpu.enabled, self.gpu.mode, explicit=True)
 
     def _gpu(self) -> None:
         """As its controller does it: never under a vGPU, nor under a spec for another mode."""
-        decision = plan_mode(self._mode(), self.look)
+        decision = decide_mode(self._mode(), self.look)
         if isinstance(decision, Plan):
             self.look = self.kernel.run(decision.steps, self.look)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction
-from laneway.core.mig.desired import DesiredMig, decide, is_complete, judge
+from laneway.core.mig.desired import DesiredMig, decide, is_complete
 from laneway.core.mig.instances import how_many_more
 from laneway.core.plan import (
     CreateComputeInstance,
@@ -22,7 +22,7 @@ from laneway.core.plan import (
     Satisfied,
 )
 from laneway.core.refusals import DeviceHeld, ExtraInstances, InstancesDoNotFit
-from laneway.core.situation import Holder, Situation
+from laneway.core.situation import Holder, Situation, glance
 from laneway.sim.nvidia.geometry import GEOMETRIES
 from support.effects import Kernel
 from support.examples import many
@@ -144,8 +144,8 @@ def test_what_is_as_desired_needs_nothing() -> None:
     look = card(instance(A100, "1g.5gb", 0))
     assert decide(desired({"1g.5gb": 1}), look) == Satisfied()
     assert decide(desired({}, enabled=False), card()) == Satisfied()
-    assert judge(desired({"1g.5gb": 1}), look.inventory) == Satisfied()
-    assert judge(desired({"1g.5gb": 2}), look.inventory) is None
+    assert decide(desired({"1g.5gb": 1}), glance(look.inventory)) == Satisfied()
+    assert isinstance(decide(desired({"1g.5gb": 2}), glance(look.inventory)), Plan)
 
 
 # ----------------------------------------------------------------------------- without a clear
@@ -231,7 +231,7 @@ def test_a_set_that_cannot_be_is_refused_before_anything_goes(
     counts: dict[str, int], obstacle: str
 ) -> None:
     look = card(instance(A100, "1g.5gb", 0))
-    refused = judge(desired(counts), look.inventory)
+    refused = decide(desired(counts), glance(look.inventory))
     assert reasons(refused) == ["InstancesDoNotFit"]
     assert obstacle in words(refused)
 

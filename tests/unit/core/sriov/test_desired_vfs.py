@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.pci import Link
-from laneway.core.plan import Satisfied
+from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import CardCriticalToNode
-from laneway.core.sriov.desired import DesiredVfs, facts, incomplete, judge
+from laneway.core.situation import glance
+from laneway.core.sriov.desired import DesiredVfs, decide, facts, incomplete
 from support.cards import CARD, TYPES, scene, vf_addresses
 
 DESIRED_STATES = st.builds(
@@ -34,9 +35,9 @@ def card(existing: int, **more: Any) -> Inventory:
 def test_what_is_as_desired_is_left_and_what_is_not_desired_explicitly_too(
     desired: DesiredVfs, existing: int
 ) -> None:
-    answer = judge(desired, card(existing))
+    answer = decide(desired, glance(card(existing)))
     assert (answer == Satisfied()) == (desired.count == existing)
-    if answer is None:
+    if isinstance(answer, Plan):
         assert not existing or desired.explicit
     if isinstance(answer, tuple):
         assert existing
@@ -46,7 +47,7 @@ def test_what_is_as_desired_is_left_and_what_is_not_desired_explicitly_too(
 
 @given(DESIRED_STATES)
 def test_a_card_that_is_gone_is_named(desired: DesiredVfs) -> None:
-    answer = judge(desired, Inventory())
+    answer = decide(desired, glance(Inventory()))
     assert isinstance(answer, tuple)
     assert str(CARD) in answer[0].words
 
@@ -57,11 +58,11 @@ def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
 ) -> None:
     uplink = ("serves the node's network: ens3 is part of bond vlan1-bo",)
     inventory = card(existing, critical={CARD: uplink})
-    answer = judge(desired, inventory)
+    answer = decide(desired, glance(inventory))
     if desired.count == existing:
         assert answer == Satisfied()
     elif desired.restores:
-        assert answer == judge(desired, card(existing))
+        assert answer == decide(desired, glance(card(existing)))
     else:
         assert answer == (CardCriticalToNode(str(CARD), uplink),)
         assert "ens3 is part of bond vlan1-bo" in answer[0].words
