@@ -64,12 +64,21 @@ async def test_a_secret_that_comes_late_is_found(site: Any, vcenter: Any) -> Non
     await site.until(VCenter, "main", ready_is("Following"))
 
 
+async def test_the_longest_password_is_tried(site: Any, start_vcenter: Any) -> None:
+    vcenter = start_vcenter(password="p" * 1024)
+    await site.vcenter(vcenter)
+    await site.secret(password="p" * 1024)
+    await site.lead()
+    await site.until(VCenter, "main", ready_is("Following"))
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         ({"password": "pass\n"}, "password has a control character, such as a line break"),
         ({"user": "u\x00ser"}, "username has a control character"),
         ({"user": "u" * 500_000}, "username has more than 1024 characters"),
+        ({"password": "p" * 1025}, "password has more than 1024 characters"),
     ],
 )
 async def test_what_is_no_password_is_not_even_tried(

@@ -242,8 +242,8 @@ def _is_mig(known: catalogue.Profile | None) -> bool:
 
 
 def _has_media(known: catalogue.Profile | None) -> bool:
-    """Whether it needs engines of which its card has enough for one alone."""
-    return known is not None and known.variant == _MEDIA and known.maximum == 1
+    """Whether it needs the media engines, of which a GPU has enough for one vGPU."""
+    return known is not None and known.variant == _MEDIA
 
 
 def _compute(known: catalogue.Profile | None) -> int:
