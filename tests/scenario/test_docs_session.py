@@ -118,11 +118,24 @@ def test_laneway_is_installed_and_removed_as_it_is_written(cluster: Terminal) ->
     _goes_as_written("installation.md", cluster)
 
 
+def test_the_tour_of_the_readme_goes_as_it_is_written(terminal: Terminal) -> None:
+    (terminal.folder / "docs").symlink_to(DOCS.parent)
+    terminal.type("laneway up --no-local --data-dir .laneway --simulate a2")
+    text = (DOCS.parents[1] / "README.md").read_text()
+    tour = list(typed(text.partition("## A short tour\n")[2].partition("\n## ")[0]))
+    assert len(tour) > 8
+    _goes(tour, terminal)
+
+
 def _goes_as_written(name: str, terminal: Terminal) -> None:
-    if shutil.which("kubectl", path=terminal.environment["PATH"]) is None:
-        pytest.skip("kubectl is not installed")
     session = list(typed((DOCS / name).read_text()))
     assert len(session) > 25
+    _goes(session, terminal)
+
+
+def _goes(session: list[Typed], terminal: Terminal) -> None:
+    if shutil.which("kubectl", path=terminal.environment["PATH"]) is None:
+        pytest.skip("kubectl is not installed")
     for command, lines in session:
         found = terminal.type(command)
         end = time.monotonic() + SECONDS
