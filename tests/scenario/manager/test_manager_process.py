@@ -70,7 +70,7 @@ def test_a_manager_leads_tells_of_itself_and_stops_cleanly(data: Path) -> None:
     manager.until("leading: ")
     assert "laneway_manager_leading 1.0" in _fetch(f"{url}/metrics")[1]
     assert manager.end(signal.SIGTERM) == 0
-    assert any("is given back" in line for line in manager.lines)
+    assert any("is released" in line for line in manager.lines)
     assert not any("Traceback" in line for line in manager.lines)
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+
+from laneway.admission.capv import sets
+from laneway.admission.request import Operation, Request, Requester
+from laneway.kube.clusterapi import MachineDeployment
 
 VGPU = {"vGPUProfile": "grid_t4-16q"}
 NO_SURGE = {"rollout": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}
@@ -188,3 +193,19 @@ async def test_what_is_none_of_ours_is_let_be(four: Any) -> None:
 
 async def test_nobody_says_how_many(four: Any) -> None:
     assert await four.warnings(four.many(None, **NO_SURGE)) == []
+
+
+async def test_a_template_that_is_made_with_its_set_is_waited_for(four: Any) -> None:
+    """What is applied in one file comes in any order, and caches are behind."""
+
+    def known(raw: Any) -> bool:
+        new = msgspec.convert(raw, MachineDeployment, strict=False)
+        requester = Requester()
+        namespace = raw["metadata"]["namespace"]
+        return sets.knows(Request(Operation.CREATE, "w", namespace, requester, new=new), four.world)
+
+    foreign = four.many(1, "not-there")
+    foreign["spec"]["template"]["spec"]["infrastructureRef"]["kind"] = "DockerMachineTemplate"
+    assert known(four.many(1))
+    assert not known(four.many(1, "not-there"))
+    assert known(foreign)

@@ -22,7 +22,7 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
-from laneway.controllers.devices.layout import mig_patch, objects, summed
+from laneway.controllers.devices.layout import gpu_patch, mig_patch, objects, summed, vgpu_patch
 from laneway.controllers.layouts.status import field_manager
 from laneway.core.layout.objects import Answer
 
@@ -175,6 +175,13 @@ def test_an_answer_to_an_earlier_desired_state_of_a_lower_object_is_none() -> No
         status=VGPUDeviceStatus(conditions=answered("ProfileExhausted")),
     )
     assert objects("node1", None, None, [old]).refused == ()
+
+
+def test_a_vgpu_is_enabled_with_its_profile_or_disabled() -> None:
+    enabled = {"enabled": True, "vGPUTypeName": "NVIDIA A2-4Q"}
+    assert vgpu_patch("NVIDIA A2-4Q") == enabled
+    assert vgpu_patch(None) == {"enabled": False}
+    assert gpu_patch((True, "MixedSize")) == {"enabled": True, "mode": "MixedSize"}
 
 
 def test_gpu_instances_are_asked_for_beside_the_profiles_that_are_listed() -> None:
