@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from laneway.cli import cli
 from laneway.sim.models import ABOUT, MODELS
 
 ROOT = Path(__file__).parents[2]
@@ -65,3 +68,35 @@ def test_every_test_that_proves_a_promise_for_vsphere_is_there() -> None:
         for name in re.findall(r"^\s*(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE)
     }
     assert not set(PROVEN) - tests
+
+
+def typed_commands() -> list[str]:
+    """Every `laneway …` that stands in a block or, with an argument, in a line of a page."""
+    found = []
+    for page in PAGES:
+        if page.name == "CHANGELOG.md" or "reference" in page.parts:
+            continue
+        text = page.read_text()
+        blocks = "\n".join(_FENCED.findall(text)).replace("\\\n", " ")
+        found += re.findall(r"^ *(?:\$ |sudo )*(laneway [^|>;&#\n]*)", blocks, re.MULTILINE)
+        found += re.findall(r"`(laneway [^`|]*)`", _FENCED.sub("", text))
+    return sorted({" ".join(one.split()) for one in found})
+
+
+@pytest.mark.parametrize("typed", typed_commands())
+def test_every_command_and_option_exists(typed: str) -> None:
+    _, *words = shlex.split(typed.replace("…", ""))
+    context = click.Context(cli, info_name="laneway")
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        if words[0] == "COMMAND":
+            return
+        found = command.get_command(context, words.pop(0))
+        assert found is not None, typed
+        command, context = found, click.Context(found, parent=context, info_name=found.name)
+    if not isinstance(command, click.Group):
+        options = [one for one in words if one.startswith("-") and one != "--help"]
+        known = {
+            name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)
+        }
+        assert [one for one in options if one.partition("=")[0] not in known] == []
