@@ -9,7 +9,7 @@ import pytest
 
 from laneway.admission.capv import sets
 from laneway.admission.request import Operation, Request, Requester
-from laneway.kube.clusterapi import MachineDeployment
+from laneway.kube.clusterapi import MACHINE_DEPLOYMENTS
 
 VGPU = {"vGPUProfile": "grid_t4-16q"}
 NO_SURGE = {"rollout": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}
@@ -199,7 +199,7 @@ async def test_a_template_that_is_made_with_its_set_is_waited_for(four: Any) -> 
     """What is applied in one file comes in any order, and caches are behind."""
 
     def known(raw: Any) -> bool:
-        new = msgspec.convert(raw, MachineDeployment, strict=False)
+        new = MACHINE_DEPLOYMENTS.decode(msgspec.json.encode(raw))
         requester = Requester()
         namespace = raw["metadata"]["namespace"]
         return sets.knows(Request(Operation.CREATE, "w", namespace, requester, new=new), four.world)
