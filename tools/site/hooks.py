@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "packages/kapilite/README.md": "project/kapilite.md",
     "packages/kapilite/docs/api-server.md": "explanation/api-server.md",
 }
 """Pages of the site that lie elsewhere in the repository."""
