@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-wheels test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -44,6 +44,9 @@ test-vcenter: venv-dev ## what talks to vSphere, against a simulated vCenter (ne
 
 test-image: venv-dev ## the container image's recipe, carried out without an engine (as root)
 	@tools/tiers.sh image
+
+test-wheels: venv-dev ## the wheels of laneway, kapilite and kubebasics, installed and started
+	@tools/tiers.sh wheels
 
 test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
 	@tools/tiers.sh chart

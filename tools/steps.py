@@ -57,6 +57,7 @@ STEPS = [
     tier("wishes", 1.0),
     tier("fuzz", 1.0),
     tier("image", 1.0),
+    tier("wheels", 1.0),
     tier("docs", 1.0),
     tier("chart", 1.0),
 ]

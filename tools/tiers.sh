@@ -219,6 +219,16 @@ run_image() {
     "$python" tools/image/check.py "$cache/pip"
 }
 
+# ---- wheels: of each distribution, installed where there is nothing else -----
+
+prepare_wheels() {
+  :
+}
+
+run_wheels() {
+  "$python" tools/wheels/check.py
+}
+
 # ---- chart: what Prometheus itself makes of the alerts ------------------------
 
 prepare_chart() {
