@@ -309,5 +309,5 @@ async def test_a_card_with_vfs_and_its_vfs_are_refused_with_the_remedy(
 
 async def test_a_device_that_is_not_there_is_refused(disk: Scene) -> None:
     gone = PciAddress(0, 0xFE, 0, 0)
-    assert f"no device {gone}" in await disk.refusal(bind, gone)
-    assert f"no device {gone}" in await disk.refusal(release, gone)
+    assert f"Device {gone} does not exist" in await disk.refusal(bind, gone)
+    assert f"Device {gone} does not exist" in await disk.refusal(release, gone)
