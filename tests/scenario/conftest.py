@@ -189,7 +189,7 @@ class Cluster:
     async def quiet(self, agent: Agent) -> None:
         """Have the agent work on every object, as it is stored now, until it has nothing to do."""
         async with asyncio.timeout(SECONDS):
-            await caught_up(self.client, [*agent._informers, agent._layouts])
+            await caught_up(self.client, [*agent._caches.waited_for, agent._caches.layouts])
             for publisher in agent._publishers:
                 stored = {obj.metadata.name for obj in publisher.informer.store}
                 for name in stored | set(publisher.wanted):

@@ -58,7 +58,7 @@ async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
     }
     await cluster.client.create(served(VGPULayout), body)
     seen = asyncio.Event()
-    agent._layouts.subscribe(
+    agent._caches.layouts.subscribe(
         lambda _, after: seen.set() if after and after.metadata.generation > 1 else None
     )
     async with asyncio.timeout(SECONDS):

@@ -228,7 +228,7 @@ async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else
 
     gpu = named(gpu_of(gated.host))
     await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"mode": "MixedSize"}})
-    await caught_up(cluster.client, agent._informers)
+    await caught_up(cluster.client, agent._caches.waited_for)
     gated.open.set()
 
     await cluster.answer(first, "Configured")

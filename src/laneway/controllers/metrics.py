@@ -23,7 +23,7 @@ from laneway.core.inventory import Inventory
 Sample = tuple[tuple[str, ...], float]
 """Values of the labels after the node, and a number."""
 
-DesiredDevices = Callable[[], dict[str, str]]
+DesiredVgpus = Callable[[], dict[str, str]]
 """Profiles of the vGPUs that objects ask for, by address of their function."""
 
 
@@ -97,11 +97,11 @@ class DeviceCollector(Collector):
     """Counts the devices of every node when it is asked."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[Inventory, DesiredDevices]] = {}
+        self._nodes: dict[str, tuple[Inventory, DesiredVgpus]] = {}
         self._seen: set[tuple[str, str, tuple[str, ...]]] = set()
         """Every profile that was counted: metric, node, labels."""
 
-    def put(self, node: str, inventory: Inventory, desired_states: DesiredDevices) -> None:
+    def put(self, node: str, inventory: Inventory, desired_states: DesiredVgpus) -> None:
         """From now on a node has these devices."""
         self._nodes[node] = inventory, desired_states
 
@@ -240,11 +240,12 @@ _DEVICES: dict[str, tuple[str, tuple[str, ...], Count]] = {
 class AgentMetrics:
     """The metrics of one node."""
 
-    def __init__(self, families: MetricFamilies, node: str) -> None:
+    def __init__(
+        self, families: MetricFamilies, node: str, *, desired_vgpus: DesiredVgpus = dict
+    ) -> None:
         self._families = families
         self._node = node
-        self.desired_states: DesiredDevices = dict
-        """Where what objects ask for is asked for."""
+        self._desired_vgpus = desired_vgpus
 
     def scanned(self, seconds: float) -> None:
         """One scan is complete."""
@@ -252,7 +253,7 @@ class AgentMetrics:
 
     def observed(self, inventory: Inventory) -> None:
         """The devices have changed."""
-        self._families.devices.put(self._node, inventory, self.desired_states)
+        self._families.devices.put(self._node, inventory, self._desired_vgpus)
 
     def hands_out(self, allocated: AllocationCountsOf) -> None:
         """Where what pods have is asked for."""

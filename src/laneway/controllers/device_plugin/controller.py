@@ -33,7 +33,7 @@ from laneway.controllers.device_plugin.status import (
     misnamed,
 )
 from laneway.controllers.device_plugin.withheld import Withheld
-from laneway.controllers.metrics import AllocationCounts
+from laneway.controllers.metrics import AgentMetrics, AllocationCounts
 from laneway.controllers.observing.xids import Xids
 from laneway.core.device_plugin.health import Device, Facts, device_of, judged, with_group_members
 from laneway.core.device_plugin.offer import Offer, Owner
@@ -58,8 +58,11 @@ Listener = Callable[[str, str], None]
 """Called with kind and name of the object whose device's status changed."""
 
 
-class CapvVms(Protocol):
+class ResourceSlices(Protocol):
     """Another way for devices to pods than the kubelet's."""
+
+    def subscribe(self, listener: Callable[[], None], /) -> None:
+        """Have a call when others have other devices than before."""
 
     @property
     def known(self) -> asyncio.Event:
@@ -88,7 +91,15 @@ class DevicePluginController:
     """What one node's kubelet is offered. Run `run` in a task."""
 
     def __init__(
-        self, node: str, hardware: Hardware, client: Client, caches: Caches, kubelet: str
+        self,
+        node: str,
+        hardware: Hardware,
+        client: Client,
+        caches: Caches,
+        kubelet: str,
+        *,
+        metrics: AgentMetrics,
+        slices: ResourceSlices,
     ) -> None:
         self.node = node
         self._asked = Asked(node, hardware.host, caches)
@@ -98,7 +109,9 @@ class DevicePluginController:
         self._resources: frozenset[str] = frozenset()
         self._withheld = Withheld()
         self._listeners: list[Listener] = []
-        self._beside: CapvVms | None = None
+        self._slices = slices
+        slices.subscribe(self.poke)
+        metrics.hands_out(self.counts)
         self._registrations = Registrations()
         self._poked = False
         self._begun = False
@@ -151,9 +164,9 @@ class DevicePluginController:
                 refusal = DeviceAllocated(name, "", "")
             elif ready and ready.offer.resource in self._allocations.lacking:
                 refusal = AllocationUnknown(name, PODS_UNKNOWN)
-            elif ready and self._beside and not self._beside.known.is_set():
+            elif ready and not self._slices.known.is_set():
                 refusal = AllocationUnknown(name, CLAIMS_UNKNOWN)
-            elif ready and self._beside and (claim := self._beside.claim_of(ready.offer)):
+            elif ready and (claim := self._slices.claim_of(ready.offer)):
                 refusal = DeviceAllocated(name, "", "", resource_claim=claim)
             else:
                 return ()
@@ -166,10 +179,6 @@ class DevicePluginController:
     def subscribe(self, listener: Listener) -> None:
         """Have a call for every device whose status changes."""
         self._listeners.append(listener)
-
-    def publish(self, beside: CapvVms) -> None:
-        """Offer everything this way, too."""
-        self._beside = beside
 
     def counts(self) -> dict[str, AllocationCounts]:
         """What there is for pods, and how it went, by resource."""
@@ -223,8 +232,7 @@ class DevicePluginController:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLING_SECONDS):
                     await self._xids.caught_up.wait()
-                    if self._beside:
-                        await self._beside.known.wait()
+                    await self._slices.known.wait()
             self._begun = True
             self._refresh()
             if self._plugins is not None and self._allocations is not None:
@@ -280,7 +288,7 @@ class DevicePluginController:
             opened=self._looking.opened,
         )
         healthy = judged((*found.offered, *found.leaving), inventory, facts)
-        every = self._beside.without_claimed(healthy) if self._beside else healthy
+        every = self._slices.without_claimed(healthy)
         self._ready = {
             _key(offer.kind, offer.name): _Ready(offer, number >= len(found.offered))
             for number, offer in enumerate(every)
@@ -300,8 +308,8 @@ class DevicePluginController:
                     if not self._is_kept(key, one) and allowed[key].allowed is not False
                 ]
             )
-        if self._beside and self._begun and (owners is not None or self._plugins is None):
-            self._publish(self._beside, healthy, inventory, owners or {})
+        if self._begun and (owners is not None or self._plugins is None):
+            self._publish(healthy, inventory, owners or {})
         taken = with_group_members(every, owners or {})
         statuses = {
             _key("PCIDevice", name): misnamed(refusal) for name, refusal in found.refused.items()
@@ -319,7 +327,6 @@ class DevicePluginController:
 
     def _publish(
         self,
-        beside: CapvVms,
         offers: Sequence[Offer],
         inventory: Inventory,
         owners: Mapping[Device, Owner],
@@ -332,7 +339,7 @@ class DevicePluginController:
             for one in offers
             if not self._is_kept(key := _key(one.kind, one.name), self._ready[key])
         ]
-        beside.offered(offered, inventory, known)
+        self._slices.offered(offered, inventory, known)
 
     def _kept(self, key: tuple[str, str], one: _Ready, allowed: Permitted) -> Say | None:
         """Why the kubelet does not hand a device out, whatever its health."""

@@ -75,6 +75,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         context: Context,
         *,
         gpus: Informer[SRIOVGPUDevice],
+        migs: Informer[MigConfiguration],
         device_plugin: DevicePluginController,
         owners: Owners,
         pending: Pending = lambda _gpu: "",
@@ -82,6 +83,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
         super().__init__(family, node, client, informer, context)
         self._gpus = gpus
+        self._migs = migs
         self._device_plugin = device_plugin
         self._owners = owners
         self._pending = pending
@@ -95,7 +97,8 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         """Objects that could not be worked on, so that nobody waits for them."""
 
     async def run(self) -> None:
-        self._gpus.subscribe(self.gpu_changed)
+        self._gpus.subscribe(self._gpu_changed)
+        self._migs.subscribe(self._gpu_changed)
         self._device_plugin.subscribe(self._status_changed)
         self._owners.subscribe(self._owner_changed)
         await super().run()
@@ -114,7 +117,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         }
         super().observed(inventory)
 
-    def gpu_changed(
+    def _gpu_changed(
         self,
         before: SRIOVGPUDevice | MigConfiguration | None,
         after: SRIOVGPUDevice | MigConfiguration | None,

@@ -1,0 +1,43 @@
+"""The publisher of the marker that an agent looks after a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from laneway.api import CoreNode, DeviceNode
+from laneway.controllers.devices import node as node_device
+from laneway.controllers.devices.family import Family
+from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.observing.observer import Observer
+from laneway.controllers.publisher import Publisher
+from laneway.core.inventory import Inventory
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+
+
+class NodePublisher(Publisher[DeviceNode]):
+    """Decides anew when the cluster's node is another, whose uid the marker bears."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[DeviceNode],
+        metrics: AgentMetrics,
+        *,
+        nodes: Informer[CoreNode],
+        observer: Observer,
+    ) -> None:
+        family = Family(DeviceNode, self._wanted, lambda _stored, wanted: wanted.status)
+        super().__init__(family, node, client, informer, metrics)
+        self._nodes = nodes
+        self._observer = observer
+
+    async def run(self) -> None:
+        self._nodes.subscribe(lambda _before, _after: self.again())
+        await super().run()
+
+    def _wanted(self, inventory: Inventory, name: str) -> Mapping[str, DeviceNode]:
+        found = self._nodes.store.get(name)
+        uid = found.metadata.uid if found is not None else ""
+        return node_device.wanted(inventory, name, self._observer.uevents_unavailable, uid)
