@@ -16,7 +16,7 @@ from laneway.cli import capacity_tables as tables
 from laneway.cli import connection, live
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.output import View, show, table_view
 from laneway.cli.statuses import ExitStatus
 from laneway.cli.suggest import did_you_mean

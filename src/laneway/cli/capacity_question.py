@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from laneway.cli.errors import Failure
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.ledger.facts import Who, WhoKind

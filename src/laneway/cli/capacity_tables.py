@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from laneway.cli import table
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.core.ledger.explain import devices_on
 from laneway.core.ledger.facts import Phase, Who
 from laneway.core.ledger.ledger import Counts, Entry, Ledger, State, Stock

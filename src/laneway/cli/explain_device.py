@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laneway.cli import labels
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.page import Page, Section, fact
 from laneway.core import ids, names
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction

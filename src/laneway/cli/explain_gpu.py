@@ -19,7 +19,7 @@ from laneway.api import (
 )
 from laneway.api.meta import Status
 from laneway.cli import fleet, gpus, progress
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.cli.profile_names import counts, room
 from laneway.core.gpu.modes import Mode

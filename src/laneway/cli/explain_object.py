@@ -13,7 +13,7 @@ from typing import Any
 from laneway.api import DecodeError, decode
 from laneway.cli import explain_gpu
 from laneway.cli.cluster import Found
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
 from laneway.core.passthrough.usability import Reason, ReasonKind, remedy

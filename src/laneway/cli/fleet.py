@@ -29,7 +29,7 @@ from laneway.api import (
 )
 from laneway.cli.connection import installed
 from laneway.cli.errors import Failure
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.core import keys
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.client import Client

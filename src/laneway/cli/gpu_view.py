@@ -8,7 +8,7 @@ from laneway.api import VGPUDevice, find_condition
 from laneway.cli import fleet
 from laneway.cli.profile_names import shortened
 from laneway.core.gpu.modes import Mode
-from laneway.core.mig.desired import bare_name
+from laneway.core.mig.profiles import bare_name
 from laneway.core.vgpu.card import card_of
 from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
 from laneway.core.vgpu.profiles import framebuffer_mib

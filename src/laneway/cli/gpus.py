@@ -30,18 +30,17 @@ from laneway.cli.errors import Failure, one_line
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
 from laneway.cli.suggest import did_you_mean
-from laneway.core.mig.desired import bare_name
-from laneway.core.refusals import MigOnly, NoGpuInstances, reason_of
+from laneway.core.mig.profiles import bare_name
 from laneway.core.vgpu.spelling import short_name
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
 NEXT = {
-    reason_of(NoGpuInstances): (
+    "NoGpuInstances": (
         "MIG mode is on; next: laneway vgpu set {title} PROFILE=COUNT, which makes the GPU "
         "instances too."
     ),
-    reason_of(MigOnly): (
+    "MigOnly": (
         "The virtual functions are there, and this model offers vGPUs only in MIG mode; next: "
         "laneway gpu enable {title} --mode MIGBacked"
     ),

@@ -1,11 +1,6 @@
-"""What a person calls a device: vendor and product, or its ids and class if they have no name.
-
-And in which order a person expects names.
-"""
+"""What a person calls a device: vendor and product, or its ids and class if they have no name."""
 
 from __future__ import annotations
-
-import re
 
 from laneway.core import ids
 from laneway.core.inventory import UsbDevice
@@ -38,9 +33,3 @@ def usb(device: UsbDevice) -> str:
     vendor = ids.usb_vendor(device.vendor) or f"Vendor {device.vendor}"
     product = ids.usb_product(device.vendor, device.product) or device.product_name
     return f"{vendor} {product or f'Product {device.product}'}"
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """Sorting key by which `A2-16Q` follows `A2-8Q`."""
-    parts = re.split(r"([0-9]{1,18})", text)
-    return [(int(part), "") if n % 2 else (0, part) for n, part in enumerate(parts)]

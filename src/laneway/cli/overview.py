@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from laneway.cli import labels
+from laneway.cli.order import natural
 from laneway.cli.table import Column, Row, Section
 from laneway.core import names
 from laneway.core.inventory import Inventory, VgpuFunction
@@ -166,7 +167,7 @@ class _View:
         where = f"VFs {len(vgpus)}" if card.vfs else "vGPUs"
         free = len(vgpus) - carrying
         types = {offered.name for vgpu in vgpus for offered in vgpu.creatable}
-        offered = ", ".join(sorted({short_name(name) for name in types}, key=labels.natural))
+        offered = ", ".join(sorted({short_name(name) for name in types}, key=natural))
         return (
             f"{where}: {carrying} with a vGPU, {free} free",
             f"can be created now: {offered}" if offered else "no other vGPU can be created now",

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import click
 
 from laneway.cli.errors import Failure
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core.vgpu import spelling
 from laneway.core.vgpu.spelling import short_name

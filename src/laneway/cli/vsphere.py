@@ -16,7 +16,7 @@ from laneway.cli import connection, live, table
 from laneway.cli import vsphere_tables as tables
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
 from laneway.cli.vsphere_tables import Site

@@ -11,7 +11,7 @@ import msgspec
 
 from laneway.api import find_condition
 from laneway.api.vsphere import VCenter
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.cli.table import Row, Section
 from laneway.controllers.ledger.vsphere import type_of
 from laneway.core.vsphere.inventory.hosts import Device, Host, SharedGpu

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.cli.labels import natural
+from laneway.cli.order import natural
 from laneway.core.vgpu.spelling import short_name
 
 

@@ -34,8 +34,8 @@ from laneway.api import (
     MigConfigurationStatus,
 )
 from laneway.core.gpu.modes import mode_named
-from laneway.core.mig.desired import bare_name, display_name
 from laneway.core.mig.fitting import misfit
+from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.refusals import (
     DuplicateProfile,
     InstanceCountInvalid,

@@ -30,8 +30,7 @@ from laneway.admission.world import PARENT, World
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
-from laneway.core.mig.desired import bare_name
-from laneway.core.mig.profiles import serving
+from laneway.core.mig.profiles import bare_name, serving
 from laneway.core.phrases import counted, few, shown
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib

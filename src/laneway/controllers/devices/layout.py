@@ -35,7 +35,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.layout.desired import OWNED, USED, Claimant, DesiredLayout, Selection, desired_of
 from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Objects, VgpuObject
 from laneway.core.layout.stages import Waiting
-from laneway.core.mig.desired import bare_name, display_name
+from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, shown
 from laneway.core.plan import Plan

@@ -25,8 +25,9 @@ from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
-from laneway.core.mig.desired import DesiredMig, bare_name, display_name
+from laneway.core.mig.desired import DesiredMig
 from laneway.core.mig.instances import how_many_more
+from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import NameMismatch
 

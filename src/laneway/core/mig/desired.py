@@ -24,6 +24,7 @@ from laneway.core.mig.instances import (
     assemble,
     placements_of,
 )
+from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.passthrough.fitness import find, unfit
 from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateComputeInstance, Plan, Satisfied, Step
@@ -45,7 +46,6 @@ from laneway.core.refusals import (
 from laneway.core.situation import Situation, pids
 from laneway.core.sriov.vfs import NVIDIA_DRIVER, VGPU_DRIVER, held
 
-_PREFIX = "MIG "
 _LONGEST = 64
 """Characters of a profile name that are repeated to whoever wrote it."""
 
@@ -62,16 +62,6 @@ class DesiredMig(msgspec.Struct, frozen=True):
     another on each board, while the name says what one gets."""
     explicit: bool
     """Whether instances that exist may be destroyed for it. To make one needs no proof."""
-
-
-def display_name(profile: str) -> str:
-    """A profile as the API names it, `MIG 1g.5gb`."""
-    return f"{_PREFIX}{profile}"
-
-
-def bare_name(text: str) -> str:
-    """A profile as the driver names it, `1g.5gb`, whichever of both somebody wrote."""
-    return text.strip().removeprefix(_PREFIX).strip()
 
 
 # ------------------------------------------------------------------------------------- the answer

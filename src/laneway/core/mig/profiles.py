@@ -18,8 +18,19 @@ MOST_PER_INSTANCE = 12
 """vGPUs in one GPU instance, whatever their size."""
 
 _MEMORY_SLICES = 8
+_PREFIX = "MIG "
 _NAME = re.compile(r"([1-9])g\.([0-9]{1,4})gb([+-][a-z0-9.+-]{1,24})?")
 _ATTRIBUTES = {"": "", "ME": "+me", "NOME": "-me", "MEALL": "+me.all", "GFX": "+gfx"}
+
+
+def display_name(profile: str) -> str:
+    """A profile as the API names it, `MIG 1g.5gb`."""
+    return f"{_PREFIX}{profile}"
+
+
+def bare_name(text: str) -> str:
+    """A profile as the driver names it, `1g.5gb`, whichever of both somebody wrote."""
+    return text.strip().removeprefix(_PREFIX).strip()
 
 
 def instance_profile(
