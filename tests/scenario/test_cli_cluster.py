@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import subprocess
@@ -61,9 +62,9 @@ def explain(kubeconfig: str) -> Explain:
 def process(kubeconfig: str) -> Explain:
     """The same as a process: a command has an event loop of its own, and a test may have one."""
 
-    def run(name: str) -> subprocess.CompletedProcess[str]:
+    def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*LANEWAY, "explain", name, "--kubeconfig", kubeconfig],
+            [*LANEWAY, "explain", name, "--kubeconfig", kubeconfig, *options],
             capture_output=True,
             text=True,
             check=False,
@@ -131,10 +132,12 @@ async def test_an_object_of_any_namespace_is_found_unless_there_are_several(
         assert "esx1" in done.stdout
         await client.create(resource, body, "harvester-system")
         done = await asyncio.to_thread(process, "gpu-1")
+        chosen = await asyncio.to_thread(process, "gpu-1", "-n", "default", "-o", "json")
         await client.delete(resource, "gpu-1", "default")
         await client.delete(resource, "gpu-1", "harvester-system")
+    assert json.loads(chosen.stdout)["object"]["metadata"]["namespace"] == "default"
     assert done.returncode == 1
-    assert "in each of the namespaces default, harvester-system" in done.stderr
+    assert "each of the namespaces default, harvester-system has a" in done.stderr
 
 
 async def test_refused_desired_state_is_shown_with_its_condition_and_its_own_events(

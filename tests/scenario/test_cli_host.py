@@ -60,7 +60,7 @@ def test_vgpus_come_stay_and_go(laneway: Laneway) -> None:
     gone = lines(laneway("release", "08:00.0"))
 
     assert two[-1] == "Done: 2 steps."
-    assert again == ["Nothing to do: everything is as asked for."]
+    assert again == ["Nothing to do: the device is as desired."]
     assert more[-1] == "Done: 1 step."
     assert [line for line in gone if "remove NVIDIA A2-4Q" in line] == gone[:3]
     assert "disable the 16 virtual functions of GPU 0000:08:00.0" in gone[3]
@@ -146,7 +146,7 @@ def test_a_device_goes_to_vfio_pci_and_back_to_its_driver(laneway: Laneway) -> N
     assert given[-1] == "Done: 3 steps."
     assert "let the kernel bind a driver to 0000:08:00.0" in back[-2]
     nothing = lines(laneway("release", "08:00.0", on="plain"))
-    assert nothing == ["Nothing to do: everything is as asked for."]
+    assert nothing == ["Nothing to do: the device is as desired."]
 
 
 def test_every_write_is_on_record(laneway: Laneway, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_what_was_interrupted_is_ended_by_the_next_command(
 
     assert "interrupted plan" in shown[0]
     assert any("NVIDIA A2-1B=16) was finished" in line for line in done)
-    assert lines(laneway(*desired)) == ["Nothing to do: everything is as asked for."]
+    assert lines(laneway(*desired)) == ["Nothing to do: the device is as desired."]
 
 
 def test_a_state_folder_that_cannot_be_used_is_told_before_anything_is_done(

@@ -64,7 +64,9 @@ def fetch(text: str, where: ClusterChoice) -> Found:
             info, obj = await _at(client, kind, address)
         else:
             found = [
-                (one, body) for one in kinds if (body := await _get(client, one, name)) is not None
+                (one, body)
+                for one in kinds
+                if (body := await _get(client, one, name, where.namespace)) is not None
             ]
             meant = "" if found else did_you_mean(name, await _known(client, kinds))
             info, obj = _only(found, kinds, name, meant)
@@ -137,12 +139,15 @@ async def names_in(client: Client, path: str) -> list[str]:
         return []
 
 
-async def _get(client: Client, info: KindInfo, name: str) -> Json | None:
+async def _get(
+    client: Client, info: KindInfo, name: str, namespace: str | None = None
+) -> Json | None:
     """An object by its name; of a namespaced kind the only one of that name in all namespaces."""
     try:
         if info.namespaced:
             body = await client.raw(info.path, {"fieldSelector": f"metadata.name={name}"})
-            return _alone(msgspec.json.decode(body, type=_Many).items, info, name)
+            found = msgspec.json.decode(body, type=_Many).items
+            return _alone([one for one in found if _is_in(one, namespace)], info, name)
         return await raw_object(client, f"{info.path}/{name}", f"{info.singular}/{name}")
     except NotFoundError:
         return None
@@ -157,12 +162,16 @@ async def _known(client: Client, kinds: list[KindInfo]) -> list[str]:
     return [name for info in kinds for name in await names_in(client, info.path)]
 
 
+def _is_in(obj: Json, namespace: str | None) -> bool:
+    return namespace is None or obj["metadata"]["namespace"] == namespace
+
+
 def _alone(found: list[dict[str, Any]], info: KindInfo, name: str) -> Json | None:
     if len(found) > 1:
         where = ", ".join(sorted(one["metadata"]["namespace"] for one in found))
         raise Failure(
-            f"the namespaces {where} have a {info.singular}/{name} each; 'kubectl describe "
-            f"{info.singular} {name} -n NAMESPACE' shows one"
+            f"each of the namespaces {where} has a {info.singular}/{name}; choose one with "
+            "--namespace"
         )
     return found[0] if found else None
 

@@ -104,6 +104,22 @@ async def test_the_stopped_vm_itself_may_start(objects: Any, laneway: Laneway) -
 
 
 @pytest.mark.slow
+async def test_a_vm_is_explained_by_what_it_has_and_lacks(objects: Any, laneway: Laneway) -> None:
+    await objects.node("n1")
+    await objects.vgpus("n1", 1, "runs")
+    await objects.vm("runs", [objects.small], running=True)
+    await objects.instance("runs", [objects.small], "Running", "n1")
+    await objects.vm("waits", [objects.small], running=True)
+
+    runs = plain((await laneway("explain", "vm/runs")).out)
+    assert f"held: n1-000008000 ({objects.small}) on n1" in runs
+    assert runs.endswith("Can it start? It runs.")
+    waits = json.loads((await laneway("explain", "vm/waits", "-n", "default", "-o", "json")).out)
+    assert (waits["canStart"], waits["requests"]) == (False, {objects.small: 1})
+    assert waits["refusals"][0]["message"] in (await laneway("explain", "vm/waits")).out
+    assert "Did you mean waits?" in (await laneway("explain", "vm/wait", status=1)).err
+
+
 async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 3)
