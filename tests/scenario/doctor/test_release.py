@@ -164,7 +164,7 @@ async def test_a_layout_of_other_nodes_stands_in_the_way(world: World, laneway: 
     await layout(world.cluster, "both", vgpus=[{"profile": "NVIDIA A2-4Q", "count": 1}])
     await world.until(served(VGPULayout), "both", lambda one: one.status.summary == "2 of 2")
     left = await laneway("release", "--node", "node1", "--timeout", "3", status=3)
-    assert "left: VGPULayout both: it selects node2, too" in left.err
+    assert "left: VGPULayout both: it selects node2 as well" in left.err
     assert await world.cluster.names(VGPULayout) == {"both"}
 
 

@@ -140,7 +140,7 @@ def _stands_against(thing: Thing) -> str:
         return f"it is allocated to {thing.holder}: stop that first"
     if thing.elsewhere:
         return (
-            f"it selects {', '.join(thing.elsewhere)}as well: change its selectors, or release "
+            f"it selects {', '.join(thing.elsewhere)} as well: change its selectors, or release "
             "these nodes as well"
         )
     return ""
