@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 MOST = 12
 """So many files of tests; the nearest go first."""
-RINGS = 3
+RINGS = 4
+BY_NAME = re.compile(r"^laneway(?:\.\w+)+")
+"""Commands are imported when they are used, by what a text says."""
 
 
 def imported(path: Path) -> set[str]:
@@ -17,6 +20,8 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= set(BY_NAME.findall(node.value))
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
@@ -29,7 +34,7 @@ class Nearest:
         self._sources = {
             self._name(path): imported(path)
             for source in sources
-            for path in Path(source).rglob("*.py")
+            for path in (*Path(source).rglob("*.py"), *Path("tests/support").rglob("*.py"))
         }
         self._tests = {
             path: self._seen_by(path) for test in tests for path in Path(test).rglob("test_*.py")
@@ -37,8 +42,9 @@ class Nearest:
 
     @staticmethod
     def _name(path: Path) -> str:
-        """`src/laneway/a/b.py` is `laneway.a.b`."""
-        parts = path.with_suffix("").parts[path.parts.index("src") + 1 :]
+        """`src/laneway/a/b.py` is `laneway.a.b`, `tests/support/c.py` is `support.c`."""
+        root = "src" if "src" in path.parts else "tests"
+        parts = path.with_suffix("").parts[path.parts.index(root) + 1 :]
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @staticmethod
@@ -48,7 +54,8 @@ class Nearest:
         return imported(path) | (imported(beside) if beside.exists() else set())
 
     def of(self, module: str) -> list[str]:
-        """Files of tests: first those that import it themselves, then by a module more."""
+        """Files of tests: those that import it themselves, else those that lie where it lies, and
+        those that import what imports it."""
         name = self._name(Path(module))
         ring, met = {name}, {name}
         mirror = Path("tests/unit", *name.split(".")[1:-1])
@@ -58,6 +65,7 @@ class Nearest:
             found += sorted(set(near) - set(found), key=lambda test: self._order(test, mirror))
             if any("scenario" not in test.parts for test in found):
                 break
+            found += [test for test in self._tests if test.parent == mirror]
             ring = {other for other, seen in self._sources.items() if seen & ring} - met
             met |= ring
         return [str(test) for test in found[:MOST]]
