@@ -54,15 +54,15 @@ class Nearest:
         return imported(path) | (imported(beside) if beside.exists() else set())
 
     def of(self, module: str) -> list[str]:
-        """Files of tests: those that import it themselves, else those that lie where it lies, and
-        those that import what imports it."""
+        """Files of tests: those that import it, else those beside it, and those of its importers."""
         name = self._name(Path(module))
         ring, met = {name}, {name}
         mirror = Path("tests/unit", *name.split(".")[1:-1])
         found: list[Path] = []
         for _ in range(RINGS):
             near = [test for test, seen in self._tests.items() if seen & ring]
-            found += sorted(set(near) - set(found), key=lambda test: self._order(test, mirror))
+            new = set(near) - set(found)
+            found += sorted(new, key=lambda test: self._order(test, mirror, words(name)))
             if any("scenario" not in test.parts for test in found):
                 break
             found += [test for test in self._tests if test.parent == mirror]
@@ -71,5 +71,12 @@ class Nearest:
         return [str(test) for test in found[:MOST]]
 
     @staticmethod
-    def _order(test: Path, mirror: Path) -> tuple[bool, bool, str]:
-        return test.parent != mirror, "scenario" in test.parts, str(test)
+    def _order(test: Path, mirror: Path, name: set[str]) -> tuple[bool, bool, int, str]:
+        """Beside the module, then what is cheap, then what is called like it."""
+        alike = len(name & words("/".join(test.with_suffix("").parts[1:])))
+        return test.parent != mirror, "scenario" in test.parts, -alike, str(test)
+
+
+def words(name: str) -> set[str]:
+    """The words of a path or of a module's name, in the singular."""
+    return {word.removesuffix("s") for word in re.split(r"[^a-z]+", name)}
