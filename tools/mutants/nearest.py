@@ -49,12 +49,15 @@ class Nearest:
 
     @staticmethod
     def _seen_by(path: Path) -> set[str]:
-        """What a test imports itself, or the conftest.py beside it."""
-        beside = path.parent / "conftest.py"
-        return imported(path) | (imported(beside) if beside.exists() else set())
+        """What a test imports itself, or the conftest.py files that are for it."""
+        found = imported(path)
+        for folder in path.parents:
+            if (shared := folder / "conftest.py").exists():
+                found |= imported(shared)
+        return found
 
     def of(self, module: str) -> list[str]:
-        """Files of tests: those that import it, else those beside it, and those of its importers."""
+        """Files of tests: of those that import it, else of its folder and of its importers."""
         name = self._name(Path(module))
         ring, met = {name}, {name}
         mirror = Path("tests/unit", *name.split(".")[1:-1])
