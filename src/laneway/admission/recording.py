@@ -21,7 +21,7 @@ from laneway.admission.vms.claimed import pool_of, user_of
 from laneway.admission.vms.devices import added, named
 from laneway.admission.vms.operations import Operation, at, put, remove
 from laneway.admission.world import World
-from laneway.api import ObjectMeta
+from laneway.api import ObjectMeta, OwnerReference
 from laneway.controllers.claims.whose import EVERYBODY
 from laneway.core import keys
 from laneway.core.refusals import AnnotationReserved, Refusal
@@ -133,22 +133,24 @@ def known(devices: Devices, annotations: _Annotations, world: World) -> tuple[Us
 
 def is_started(request: Request[VirtualMachineInstance], world: World) -> bool:
     """Whether KubeVirt says that an instance is of a VM."""
-    return makers.is_kubevirt(request.requester, world) and any(
-        owner.kind == "VirtualMachine" and owner.controller
-        for owner in request.object.metadata.owner_references
-    )
+    return next(_starters(request, world), None) is not None
 
 
 def starter(request: Request[VirtualMachineInstance], world: World) -> VirtualMachine | None:
     """The VM that an instance is of, if KubeVirt says so and the VM is known."""
-    if not makers.is_kubevirt(request.requester, world):
-        return None
-    for owner in request.object.metadata.owner_references:
-        if owner.kind == "VirtualMachine" and owner.controller:
-            vm = world.vms.get(owner.name, request.namespace)
-            if vm is not None and vm.metadata.uid == owner.uid:
-                return vm
+    for owner in _starters(request, world):
+        vm = world.vms.get(owner.name, request.namespace)
+        if vm is not None and vm.metadata.uid == owner.uid:
+            return vm
     return None
+
+
+def _starters(request: Request[VirtualMachineInstance], world: World) -> Iterator[OwnerReference]:
+    """The VMs that control an instance, as KubeVirt says; nobody else is believed."""
+    if makers.is_kubevirt(request.requester, world):
+        for owner in request.object.metadata.owner_references:
+            if owner.kind == "VirtualMachine" and owner.controller:
+                yield owner
 
 
 def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple[User, ...]:

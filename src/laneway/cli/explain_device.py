@@ -13,7 +13,7 @@ from laneway.core.passthrough.iommu_group import other_group_members
 from laneway.core.passthrough.usability import (
     Effect,
     Reason,
-    judge,
+    judge_function,
     judge_usb,
     remedy,
     text,
@@ -37,7 +37,7 @@ def explain_pci(function: PciFunction, inventory: Inventory) -> Page:
             _sriov(function, inventory),
             _vgpu(vgpu) if vgpu else _carried(function, inventory),
             _errors(str(function.address), inventory),
-            _answer(judge(function, inventory), vgpu, names.resource_name_of(function)),
+            _answer(judge_function(function, inventory), vgpu, names.resource_name_of(function)),
         ),
     )
 

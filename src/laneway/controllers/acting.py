@@ -33,7 +33,7 @@ from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.observing.modes import may_change_modes
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.publisher import Publisher
-from laneway.controllers.sharing.identity import Identity
+from laneway.controllers.sharing.identity import CardIdentity
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -83,7 +83,7 @@ class Context(NamedTuple):
     recorder: EventRecorder
     metrics: AgentMetrics
     locks: GpuLocks
-    identity: Identity
+    identity: CardIdentity
 
 
 class OperationNames(NamedTuple):
@@ -98,7 +98,7 @@ class OperationNames(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedAttempt:
     """An attempt that ended otherwise than desired."""
 
     retry_fingerprint: RetryFingerprint
@@ -137,7 +137,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self.context = context
         self._blank = family.type()
         self._refused: set[str] = set()
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[str, FailedAttempt] = {}
         self._unreadable: dict[str, str] = {}
         """What nothing can be decided about now, and why, as was told by an event."""
 
@@ -310,7 +310,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._answer(stored, refusals_of(settled))
         return None
 
-    async def _carry_out(self, stored: T, desired: W) -> tuple[T, Failure | None]:
+    async def _carry_out(self, stored: T, desired: W) -> tuple[T, FailedAttempt | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
         decision = await self.plan(desired)
@@ -346,7 +346,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._look_again(decision, self.card(desired))
         return stored, None
 
-    def _is_outdated(self, failure: Failure) -> bool:
+    def _is_outdated(self, failure: FailedAttempt) -> bool:
         """Whether somebody who was in the way has gone, which nobody announces."""
         return have_ended(self.context.hardware.host, failure.processes)
 
@@ -368,9 +368,9 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         began: float,
         *,
         taken_back: bool = False,
-    ) -> Failure:
+    ) -> FailedAttempt:
         now = _now()
-        failure = self._failures[name] = Failure(
+        failure = self._failures[name] = FailedAttempt(
             self.retry_fingerprint(desired),
             refusals,
             not_before=now + min(RETRY_SECONDS, BACKOFF_FACTOR * (now - began)),

@@ -7,6 +7,8 @@ dry run, preview and tests. In what order steps must come is the business of tho
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import msgspec
 
 from laneway.core.pci import PciAddress
@@ -264,6 +266,8 @@ def undo(step: Step) -> Step | None:  # noqa: C901, PLR0912 - one line a step
             return SetVgpuParameters(function, uuid, before, parameters)
         case SetNodeOwner(port, bus, number, uid, gid, before_uid, before_gid):
             return SetNodeOwner(port, bus, number, before_uid, before_gid, uid, gid)
+        case _:
+            assert_never(step)
 
 
 def subject(step: Step) -> str:

@@ -6,6 +6,8 @@ may change with any release; what a program goes by is the step itself.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,
@@ -95,3 +97,5 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
         case SetNodeOwner(port, bus, number, uid, gid):
             node = f"/dev/bus/usb/{bus:03d}/{number:03d}"
             return f"change the owner of {node} (USB port {port}) to user {uid}, group {gid}"
+        case _:
+            assert_never(step)

@@ -21,7 +21,7 @@ from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
 from laneway.controllers.restoring import restored
-from laneway.controllers.sharing.identity import Identity
+from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.sharing.mig_labels import MigLabels
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
@@ -70,7 +70,7 @@ class Agent:
         self._observer = Observer(hardware, locks, metrics)
         self._silent = SilentChanges(hardware.host, self._observer, locks)
         self._recorder = EventRecorder(client, COMPONENT, node)
-        identity = Identity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
+        identity = CardIdentity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
         context = Context(hardware, self._observer, self._recorder, metrics, locks, identity)
         self._slices = Slices(node, client, caches.nodes, metrics, publish=dra)
         self._device_plugin = DevicePluginController(

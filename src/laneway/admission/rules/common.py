@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, assert_never
 
 from laneway.admission.request import Operation, Request, Requester
 from laneway.admission.users import users_of
@@ -108,8 +108,10 @@ def _findings(parts: Parts[T], request: Request[T], world: World, granted: Grant
             )
             judge = parts.collect if is_collected(request) else parts.delete
             return () if free else judge(case, old)
+        case Operation.CREATE | Operation.UPDATE | Operation.DELETE:
+            return ()  # Without the object that it is about, there is nothing to judge.
         case _:
-            return ()
+            assert_never(request.operation)
 
 
 def _verdict(findings: Findings) -> Verdict:

@@ -232,7 +232,7 @@ class ClaimController(ActingController[C, W]):
         await self._let_go(stored)
         return None
 
-    async def _carry_out(self, stored: C, desired: W) -> tuple[C, acting.Failure | None]:
+    async def _carry_out(self, stored: C, desired: W) -> tuple[C, acting.FailedAttempt | None]:
         if not _is_going(stored):
             self._note(lambda state: state.claim(self.taken(desired)))
         return await super()._carry_out(stored, desired)

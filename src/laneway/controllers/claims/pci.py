@@ -25,7 +25,7 @@ from laneway.controllers.devices.usb import seats
 from laneway.core import keys, names
 from laneway.core.claims.pci import (
     DesiredClaim,
-    Identity,
+    DeviceIdentity,
     decide,
     group_of,
     identity,
@@ -108,7 +108,9 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
             address=address,
             claimed=claimed,
             binds=keys.ANNOTATION_SKIP_BINDING not in stored.metadata.annotations,
-            identity=Identity(vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid),
+            identity=DeviceIdentity(
+                vendor=known.vendor_id, device=known.device_id, card=known.gpu_uuid
+            ),
             group=known.iommu_group,
             refused=_refused_as_needed(stored),
             # The name is written when the device is first on vfio-pci, and kept.
@@ -132,7 +134,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
             self.device_kind, self._name(desired.address)
         )
         # What the claim has learnt of its device by the attempt changes nothing about it.
-        asked = replace(desired, identity=Identity(), group="")
+        asked = replace(desired, identity=DeviceIdentity(), group="")
         return asked, there, needed, device_status.owner
 
     def decide(self, desired: DesiredClaim, situation: Situation) -> Decision:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from laneway.core import permitted
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.inventory import Inventory
@@ -21,12 +23,18 @@ class Entries:
     def of(self, offer: Offer) -> permitted.Entry | None:
         """None where too little is known of the device."""
         match offer.form:
-            case Form.PCI if offer.address in self._functions:
-                function = self._functions[offer.address]
+            case Form.PCI:
+                function = self._functions.get(offer.address) if offer.address else None
+                if function is None:
+                    return None
                 return permitted.pci(function.vendor, function.device, offer.resource)
-            case Form.MDEV if offer.address in self._profiles:
-                return permitted.mdev(self._profiles[offer.address], offer.resource)
-            case Form.USB if offer.usb in self._usb:
-                device = self._usb[offer.usb]
+            case Form.MDEV:
+                profile = self._profiles.get(offer.address) if offer.address else None
+                return None if profile is None else permitted.mdev(profile, offer.resource)
+            case Form.USB:
+                device = self._usb.get(offer.usb) if offer.usb else None
+                if device is None:
+                    return None
                 return permitted.usb(device.vendor, device.product, offer.resource)
-        return None
+            case _:
+                assert_never(offer.form)

@@ -31,7 +31,7 @@ _PLACE = frozenset({"address", "gpuAddress", "parentGPUDeviceAddress", "nodeName
 """Fields of a spec that say where it is."""
 
 
-class Identity:
+class CardIdentity:
     """The cards of one node, as its objects and the last scan know them."""
 
     def __init__(

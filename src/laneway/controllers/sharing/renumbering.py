@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -233,6 +233,8 @@ class Renumberer:
                 }
             case "MigConfiguration":
                 return {"gpuAddress": str(desired.address), "nodeName": self._node}
+            case _:
+                assert_never(desired.kind)
 
     def _labels(self, desired: DesiredState) -> dict[str, str]:
         parent = (

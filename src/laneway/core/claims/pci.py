@@ -22,8 +22,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.passthrough import binding
 from laneway.core.passthrough.fitness import unfit
 from laneway.core.passthrough.iommu_group import group_members
-from laneway.core.passthrough.usability import VFIO_DRIVER, ReasonKind, remedy, text
-from laneway.core.passthrough.usability import judge as judge_function
+from laneway.core.passthrough.usability import VFIO_DRIVER, ReasonKind, judge_function, remedy, text
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import (
@@ -37,7 +36,7 @@ from laneway.core.refusals import (
 from laneway.core.situation import Situation
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """What tells a device from another one at its address; empty where nobody knows."""
 
     vendor: str = ""
@@ -54,7 +53,7 @@ class DesiredClaim(msgspec.Struct, frozen=True, kw_only=True):
     """False once it is being deleted."""
     binds: bool = True
     """False: its driver is left alone, because others see to it."""
-    identity: Identity = Identity()
+    identity: DeviceIdentity = DeviceIdentity()
     group: str = ""
     """The IOMMU group that was taken for it, as text."""
     refused: bool = False
@@ -109,13 +108,13 @@ def group_of(function: PciFunction) -> str:
     return "" if function.iommu_group is None else str(function.iommu_group)
 
 
-def identity(address: PciAddress, inventory: Inventory) -> Identity:
+def identity(address: PciAddress, inventory: Inventory) -> DeviceIdentity:
     """What is at an address."""
     function = inventory.function(address)
     if function is None:
-        return Identity()
+        return DeviceIdentity()
     card = inventory.identities.get(address, "")
-    return Identity(vendor=function.vendor, device=function.device, card=card)
+    return DeviceIdentity(vendor=function.vendor, device=function.device, card=card)
 
 
 def decide(desired: DesiredClaim, situation: Situation) -> Decision:
@@ -217,13 +216,13 @@ def _left(
     ]
 
 
-def _differ(claimed: Identity, found: Identity) -> bool:
+def _differ(claimed: DeviceIdentity, found: DeviceIdentity) -> bool:
     """Whether a device is another one, as far as both are known."""
     pairs = zip(msgspec.structs.astuple(claimed), msgspec.structs.astuple(found), strict=True)
     return any(one and other and one != other for one, other in pairs)
 
 
-def _words(one: Identity) -> str:
+def _words(one: DeviceIdentity) -> str:
     vendor = ids.pci_vendor(one.vendor) or "an unknown vendor's"
     device = ids.pci_device(one.vendor, one.device) or "device"
     card = f", {one.card}" if one.card else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
@@ -68,8 +69,10 @@ def _kubelet(facts: NodeFacts) -> Finding:
                 why="Laneway registers its device plugins there.",
                 remedy="Check that the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
-        case _:
+        case "ready":
             return ok("Kubelet", f"the kubelet at {facts.kubelet} takes device plugins")
+        case _:
+            assert_never(facts.kubelet_state)
 
 
 def _on_vfio(facts: NodeFacts) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeGuard
+from typing import TypeGuard, assert_never
 
 import msgspec
 
@@ -83,6 +83,8 @@ def device_name(offer: Offer) -> str:
             wanted = f"mdev-{offer.id}"
         case Form.USB:
             wanted = "usb-" + (f"{offer.usb[0]:03d}-{offer.usb[1]:03d}" if offer.usb else offer.id)
+        case _:
+            assert_never(offer.form)
     label = re.sub("[^a-z0-9]+", "-", wanted.lower()).strip("-")
     if len(label) <= _LABEL_MAX:
         return label

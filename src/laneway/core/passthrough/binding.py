@@ -23,7 +23,7 @@ from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.passthrough.usability import (
     VFIO_DRIVER,
     Effect,
-    judge,
+    judge_function,
     remedy,
     text,
 )
@@ -97,7 +97,7 @@ def _taken(member: PciFunction, situation: Situation) -> bool:
 
 def _unusable(function: PciFunction, situation: Situation) -> list[Refusal]:
     """The judgement that is published about the function, as a refusal."""
-    reasons = judge(function, situation.inventory)
+    reasons = judge_function(function, situation.inventory)
     blocking = [reason for reason in reasons if reason.effect is Effect.BLOCKS]
     if not blocking:
         return []

@@ -81,15 +81,15 @@ def usable(reasons: Iterable[Reason]) -> bool:
     return all(reason.effect is not Effect.BLOCKS for reason in reasons)
 
 
-def judge(function: PciFunction, inventory: Inventory) -> list[Reason]:
+def judge_function(function: PciFunction, inventory: Inventory) -> list[Reason]:
     """Every reason about one function: what blocks first, then warnings, then information."""
-    return _judge(function, _Index(inventory))
+    return _judge_function(function, _Index(inventory))
 
 
 def judge_all(inventory: Inventory) -> dict[PciAddress, list[Reason]]:
-    """`judge` for every function of the inventory, in time linear in its size."""
+    """`judge_function` for every function of the inventory, in time linear in its size."""
     index = _Index(inventory)
-    return {function.address: _judge(function, index) for function in inventory.functions}
+    return {function.address: _judge_function(function, index) for function in inventory.functions}
 
 
 def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
@@ -120,7 +120,7 @@ class _Index:
         return others_in(self.groups, function)
 
 
-def _judge(function: PciFunction, index: _Index) -> list[Reason]:
+def _judge_function(function: PciFunction, index: _Index) -> list[Reason]:
     if system_bridge(function.class_code):
         return [Reason(kind=ReasonKind.BRIDGE)]
     reasons = [*_critical(function, index), *_occupied(function, index)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 EXTERNAL = "externalResourceProvider"
 RESOURCE = "resourceName"
@@ -76,6 +76,8 @@ def item_of(entry: Entry) -> dict[str, Any]:
         case List.USB:
             vendor, _, product = entry.selector.partition(":")
             return {"selectors": [{"vendor": vendor, "product": product}]} | rest
+        case _:
+            assert_never(entry.list)
 
 
 def key_of(entry: Entry) -> Key:

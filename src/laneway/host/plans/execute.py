@@ -16,10 +16,10 @@ from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Intent, Journal
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.outcome import (
-    Failure,
     Progress,
     Report,
     StepError,
+    StepNotDone,
     describe_error,
     ignore,
 )
@@ -69,6 +69,6 @@ async def _carry_out(run: Run, plan: Plan) -> None:
     for index, step in enumerate(plan.steps):
         try:
             await run.do(index, step)
-        except Failure as failure:
+        except StepNotDone as failure:
             raise await run.give_up(index, failure) from failure
     await run.finish()

@@ -63,8 +63,31 @@ async def awaited_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
             functions = {function}
         case SetVfCount(function, 0) | SwitchGpuVfs(function, False):
             functions = _vfs(hardware, function)
-        case _:
+        # The others take effect with their write, or add something.
+        case (
+            SetVgpuType()
+            | SetVfCount()
+            | SwitchGpuVfs()
+            | SetVgpuParameters()
+            | ResetFunction()
+            | DestroyGpuInstance()
+            | DestroyComputeInstance()
+            | SetMigMode()
+            | SetNodeOwner()
+            | LoadModule()
+            | Probe()
+            | CreateGpuInstance()
+            | CreateComputeInstance()
+            | CreateMdev()
+            | OverrideDriver()
+            | SetAutoprobe()
+            | SetMixedSize()
+            | SetConsole()
+            | SetFramebuffer()
+        ):
             return None
+        case _:
+            assert_never(step)
     return _held(step, await asyncio.to_thread(_of, hardware, functions))
 
 

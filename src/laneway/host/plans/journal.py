@@ -16,6 +16,7 @@ import contextlib
 import os
 import zlib
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import msgspec
 
@@ -108,6 +109,8 @@ class Written:
             case Intent():
                 if record is not self.intent:
                     raise ValueError("a second plan")
+            case _:
+                assert_never(record)
 
 
 class Journal:

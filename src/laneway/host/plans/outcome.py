@@ -52,7 +52,7 @@ class StepError(Exception):
         return ()
 
 
-class Failure(Exception):  # noqa: N818 - never leaves this package
+class StepNotDone(Exception):  # noqa: N818 - never leaves this package
     """A step is not done. `refusal`: the reason as such, where there is more to it than words."""
 
     def __init__(
@@ -78,9 +78,9 @@ def failures() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Failure(describe_error(error)) from error
+        raise StepNotDone(describe_error(error)) from error
     except StateError as error:
-        raise Failure(str(error)) from error
+        raise StepNotDone(str(error)) from error
 
 
 def describe_error(error: OSError) -> str:

@@ -19,7 +19,7 @@ from laneway.host.plans.audit import Audit
 from laneway.host.plans.files import StateError
 from laneway.host.plans.journal import Journal, Written, read
 from laneway.host.plans.operations.operation import Limits
-from laneway.host.plans.outcome import Failure, Report, describe_error, ignore
+from laneway.host.plans.outcome import Report, StepNotDone, describe_error, ignore
 from laneway.host.plans.run import Run
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ async def _recover(
                 await run.redo(index, written.steps[index])
             else:
                 await run.do(index, step)
-        except Failure as failure:
+        except StepNotDone as failure:
             if isinstance(failure.refusal, DeviceChanged | DeviceDisappeared) or failure.in_kernel:
                 await run.leave(index, failure)
                 return ended("left", failure.refusal)

@@ -48,11 +48,11 @@ from laneway.host.plans.operations import operation_of
 from laneway.host.plans.operations.access import driver_of, is_there, is_waiting
 from laneway.host.plans.operations.operation import Limits, Seen, State
 from laneway.host.plans.outcome import (
-    Failure,
     Phase,
     Progress,
     Report,
     StepError,
+    StepNotDone,
     describe_error,
     failures,
 )
@@ -112,7 +112,7 @@ class Run:
     # -------------------------------------------------------------------------------------- forward
 
     async def do(self, index: int, step: Step) -> None:
-        """Do a step that nobody has begun. Raises Failure."""
+        """Do a step that nobody has begun. Raises StepNotDone."""
         operation = operation_of(step)
         with failures():
             seen = await self._look(step, STEADY)
@@ -123,7 +123,7 @@ class Run:
                 return
             if seen.state is State.OTHER:
                 self._check_there(step)
-                raise Failure(
+                raise StepNotDone(
                     f"the device has changed since the plan was made: {seen.value or 'nothing'}",
                     DeviceChanged(describe(step)),
                 )
@@ -134,17 +134,19 @@ class Run:
         await self._perform(index, step, seen)
 
     async def redo(self, index: int, step: Step) -> None:
-        """Have a step done that another process has begun. Raises Failure."""
+        """Have a step done that another process has begun. Raises StepNotDone."""
         with failures():
             seen = await self._look(step, STEADY)
             if seen.state is State.OTHER:
                 self._check_there(step)
-                raise Failure(f"the device shows {seen.value}", DeviceChanged(describe(step)))
+                raise StepNotDone(f"the device shows {seen.value}", DeviceChanged(describe(step)))
             if seen.state is not State.AFTER:
                 await self._perform(index, step, seen, begun=True)
                 return
             if held := await awaited_holders(self._hardware, step):
-                raise Failure("an earlier write still waits in the kernel", held, in_kernel=True)
+                raise StepNotDone(
+                    "an earlier write still waits in the kernel", held, in_kernel=True
+                )
             self._record_done(index, step, "", seen)
 
     async def _perform(self, index: int, step: Step, seen: Seen, *, begun: bool = False) -> None:
@@ -172,22 +174,23 @@ class Run:
         return f"no driver has taken {step.function}, which {driver} had before" if driver else ""
 
     async def _once(self, step: Step, *, begun: bool = False) -> Seen:
-        """Perform a step and say what it led to. Raises Failure."""
+        """Perform a step and say what it led to. Raises StepNotDone."""
         if held := await affected_holders(self._hardware, step):
-            raise Failure(f"it is in use: {'; '.join(held.holders)}", held)
+            raise StepNotDone(f"it is in use: {'; '.join(held.holders)}", held)
         try:
             await operation_of(step).perform(self._hardware, step, self._limits)
         except OSError as error:
             self._check_there(step)
             words = describe_error(error)
             if isinstance(step, ResetFunction):
-                raise Failure(words, ResetFailed(str(step.function), words)) from error
+                raise StepNotDone(words, ResetFailed(str(step.function), words)) from error
             if error.errno == errno.ETIMEDOUT:
-                raise Failure(words) from error  # Whatever it shows now, the kernel is not done.
+                # Whatever it shows now, the kernel is not done.
+                raise StepNotDone(words) from error
             # One that another process began may still be under way, and refuse ours for that.
             seen = await self._look(step, DONE, self._limits.aftermath_seconds if begun else 0.0)
             if seen.state is not State.AFTER:
-                raise Failure(words, dirty=seen.state is State.OTHER) from error
+                raise StepNotDone(words, dirty=seen.state is State.OTHER) from error
             log.warning("%s: %s, but it is done", describe(step), words)
             return seen
         seen = await self._look(step, DONE)
@@ -196,17 +199,17 @@ class Run:
         if seen.state not in DONE:
             self._check_there(step)
             shown = f"; it shows {seen.value}" if seen.value else ""
-            raise Failure(
+            raise StepNotDone(
                 f"the driver accepted the write, but nothing changed{shown} (EIO)",
                 dirty=seen.state is State.OTHER,
             )
         return seen
 
     def _check_there(self, step: Step) -> None:
-        """Raise Failure where the device has gone, whatever a write to it reported."""
+        """Raise StepNotDone where the device has gone, whatever a write to it reported."""
         if not is_there(self._hardware, step):
             gone = DeviceDisappeared(subject(step), describe(step))
-            raise Failure("the device disappeared", gone)
+            raise StepNotDone("the device disappeared", gone)
 
     # --------------------------------------------------------------------------------- ways to end
 
@@ -214,7 +217,7 @@ class Run:
         """Every step is done."""
         await self._close("finished")
 
-    async def give_up(self, index: int, failure: Failure) -> StepError:
+    async def give_up(self, index: int, failure: StepNotDone) -> StepError:
         """A step failed: undo the plan, close it, and say what became of it."""
         step = self._plan.steps[index]
         self._tell(index, step, "failed")
@@ -244,7 +247,7 @@ class Run:
         await self.backward(even_if_other=begun.index if begun.dirty else None)
         await self._close("closed", begun.error)
 
-    async def leave(self, index: int, failure: Failure) -> None:
+    async def leave(self, index: int, failure: StepNotDone) -> None:
         """Somebody else has been at the devices: they are left as they were found."""
         self._say("failed", self._plan.steps[index], error=failure.error)
         for own in reversed(self._own):
@@ -268,7 +271,7 @@ class Run:
         except OSError as problem:
             log.error("the journal cannot be removed: %s", problem)  # noqa: TRY400 - its text is all
 
-    def _quarantine(self, step: ResetFunction, failure: Failure) -> None:
+    def _quarantine(self, step: ResetFunction, failure: StepNotDone) -> None:
         try:
             self._hardware.state.quarantine(step.function, failure.error)
         except (OSError, StateError) as problem:
@@ -332,7 +335,7 @@ class Run:
                 resolved = await operation_of(reverse).resolve(self._hardware, reverse)
                 memory.before(self._hardware, self._plan, resolved)
                 after = await self._once(resolved, begun=True)
-        except Failure as failure:
+        except StepNotDone as failure:
             if isinstance(failure.refusal, DeviceHeld) or is_waiting(self._hardware, device):
                 self._kept[device] = failure.error
             return _TakenBack(failure.error, before)

@@ -13,7 +13,7 @@ from laneway.core import names
 from laneway.core.claims.orphans import orphans
 from laneway.core.claims.pci import (
     DesiredClaim,
-    Identity,
+    DeviceIdentity,
     decide,
     is_for_vms,
     misplaced,
@@ -119,14 +119,14 @@ def test_a_claim_that_was_bound_waits_for_the_end_of_the_use() -> None:
 @pytest.mark.parametrize(
     "known",
     [
-        Identity(vendor="10de", device="25b6"),
-        Identity(vendor="8086", device="1b80"),
-        Identity(vendor="10de", device="1b80", card="GPU-1"),
+        DeviceIdentity(vendor="10de", device="25b6"),
+        DeviceIdentity(vendor="8086", device="1b80"),
+        DeviceIdentity(vendor="10de", device="1b80", card="GPU-1"),
     ],
 )
 @pytest.mark.parametrize("inventory", [FREE, on_vfio()], ids=["free", "taken"])
 def test_another_device_is_neither_taken_nor_given_back(
-    known: Identity, inventory: Inventory
+    known: DeviceIdentity, inventory: Inventory
 ) -> None:
     inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
     [refusal] = at_a_glance(replace(DESIRED, identity=known), inventory) or ()
@@ -135,7 +135,7 @@ def test_another_device_is_neither_taken_nor_given_back(
 
 
 def test_what_is_not_known_proves_no_other_device() -> None:
-    known = Identity(vendor="10de", device="1b80", card="GPU-1")
+    known = DeviceIdentity(vendor="10de", device="1b80", card="GPU-1")
     assert at_a_glance(replace(DESIRED, identity=known), FREE) is None
 
 

@@ -11,8 +11,8 @@ from laneway.core.passthrough.usability import (
     Effect,
     Reason,
     ReasonKind,
-    judge,
     judge_all,
+    judge_function,
     judge_usb,
     needed_remedy,
     remedy,
@@ -52,7 +52,7 @@ def vgpu(address: PciAddress = VF, configured: ConfiguredVgpu | None = None) -> 
 
 def kinds(subject: PciFunction, *others: PciFunction, **fields: Any) -> list[ReasonKind]:
     inventory = Inventory(functions=(subject, *others), **fields)
-    return [reason.kind for reason in judge(subject, inventory)]
+    return [reason.kind for reason in judge_function(subject, inventory)]
 
 
 def test_device_alone_in_its_group_has_nothing_against_it() -> None:
@@ -63,7 +63,7 @@ def test_device_alone_in_its_group_has_nothing_against_it() -> None:
 def test_critical_device_says_why_the_node_needs_it() -> None:
     disk = function(class_code="010802", driver="nvme")
     inventory = Inventory(functions=(disk,), critical={GPU: ("holds /", "holds swap")})
-    reasons = judge(disk, inventory)
+    reasons = judge_function(disk, inventory)
     assert not usable(reasons)
     assert short(reasons) == "critical to the node: holds /; holds swap"
 
@@ -81,14 +81,14 @@ def test_without_iommu_group_there_is_a_remedy() -> None:
     subject = function(iommu_group=None)
     # A second device without a group is no group member: "no group" is not a group.
     other = function(AUDIO, iommu_group=None)
-    [reason] = judge(subject, Inventory(functions=(subject, other)))
+    [reason] = judge_function(subject, Inventory(functions=(subject, other)))
     assert reason.kind is ReasonKind.NO_IOMMU_GROUP
     assert "intel_iommu=on" in remedy(reason)
 
 
 def test_harmless_group_group_members_come_along_and_are_named() -> None:
     audio = function(AUDIO, class_code="040300", driver="snd_hda_intel")
-    reasons = judge(function(), Inventory(functions=(function(), audio)))
+    reasons = judge_function(function(), Inventory(functions=(function(), audio)))
     assert usable(reasons)
     assert [text(reason) for reason in reasons] == [
         "other devices of IOMMU group 42 leave the node too: 0000:08:00.1"
@@ -98,7 +98,7 @@ def test_harmless_group_group_members_come_along_and_are_named() -> None:
 def test_critical_group_group_member_blocks_and_is_named_with_its_reason() -> None:
     member = function(AUDIO, class_code="020000", driver="igb")
     inventory = Inventory(functions=(function(), member), critical={AUDIO: ("default route",)})
-    reasons = judge(function(), inventory)
+    reasons = judge_function(function(), inventory)
     assert not usable(reasons)
     assert "0000:08:00.1, which is critical to the node: default route" in short(reasons)
 
@@ -122,7 +122,7 @@ def test_bridge_in_the_group_matters_only_when_a_driver_holds_it(
 def test_pf_with_vfs_cannot_be_given_whole_and_names_the_vgpus_on_them() -> None:
     configured = vgpu(configured=ConfiguredVgpu("nvidia-746", "NVIDIA A2-4Q"))
     card = function(vfs=(VF,), num_vfs=1, total_vfs=16, sriov_gpu=True)
-    [reason] = judge(card, Inventory(functions=(card,), vgpus=(configured,)))
+    [reason] = judge_function(card, Inventory(functions=(card,), vgpus=(configured,)))
     assert reason.kind is ReasonKind.VFS_ENABLED
     assert text(reason) == (
         "virtual functions are enabled on it: 1 (0000:08:00.4 has NVIDIA A2-4Q)"
@@ -132,7 +132,7 @@ def test_pf_with_vfs_cannot_be_given_whole_and_names_the_vgpus_on_them() -> None
 def test_vf_with_a_vgpu_names_the_profile() -> None:
     vf = function(VF, physfn=GPU)
     configured = vgpu(configured=ConfiguredVgpu("nvidia-746", "NVIDIA A2-4Q"))
-    [reason] = judge(vf, Inventory(functions=(vf,), vgpus=(configured,)))
+    [reason] = judge_function(vf, Inventory(functions=(vf,), vgpus=(configured,)))
     assert reason.kind is ReasonKind.VGPU_CONFIGURED
     assert "NVIDIA A2-4Q" in text(reason)
 
@@ -161,7 +161,7 @@ def test_vf_in_the_group_of_its_pf_cannot_leave_alone() -> None:
 
 def test_missing_reset_warns_and_vfio_informs_without_blocking() -> None:
     subject = function(reset_methods=(), driver="vfio-pci")
-    reasons = judge(subject, Inventory(functions=(subject,)))
+    reasons = judge_function(subject, Inventory(functions=(subject,)))
     assert [(r.kind, r.effect) for r in reasons] == [
         (ReasonKind.NO_RESET, Effect.WARNS),
         (ReasonKind.ON_VFIO, Effect.INFORMS),
@@ -175,7 +175,7 @@ def test_console_display_warns_whether_it_is_given_or_comes_along(subject: PciAd
     inventory = Inventory(
         functions=tuple(functions.values()), displays={GPU: ("is the boot display",)}
     )
-    reasons = judge(functions[subject], inventory)
+    reasons = judge_function(functions[subject], inventory)
     assert usable(reasons)
     [warning] = [reason for reason in reasons if reason.effect is Effect.WARNS]
     assert text(warning) == (
@@ -225,7 +225,7 @@ def test_total_and_never_gives_away_a_group_that_holds_a_needed_device(
     inventory = Inventory(functions=tuple(functions), critical=critical)
     verdicts = judge_all(inventory)
     for subject in functions:
-        assert verdicts[subject.address] == judge(subject, inventory)
+        assert verdicts[subject.address] == judge_function(subject, inventory)
         if usable(verdicts[subject.address]):
             assert subject.address not in critical
             assert subject.iommu_group is not None
