@@ -82,7 +82,7 @@ class Load:
             # Connections that are kept are of no interest for ever.
             await asyncio.sleep(0.002)
 
-    async def more(self, writes: int = 100 if THOROUGH else 20) -> None:
+    async def more(self, writes: int = 25) -> None:
         """Wait for so many more."""
         end = self.written + writes
         async with asyncio.timeout(SECONDS):
@@ -312,7 +312,7 @@ async def test_what_cert_manager_keeps_is_left_alone(
 
 @pytest.mark.slow
 async def test_replicas_restart_and_no_request_is_missed(stage: Stage) -> None:
-    for _ in range(4):
+    for _ in range(2):
         for replica in stage.replicas:
             await replica.stop()
             await stage.load.more(30)
