@@ -78,14 +78,14 @@ async def test_everything_goes_back_in_order(world: World, laneway: Laneway, mod
     assert world.cluster.carried(node.host) == before
 
     done = await laneway("release", "--node", "node1")
-    assert done.lines[-1] == "Done. Nothing is claimed or configured any more."
+    assert done.lines[-1] == "Done. Nothing is claimed or configured."
     assert driver(node, "0000:04:00.1") == "igb"
     assert world.cluster.carried(node.host) == {}
     assert vfs(node) == 0
     assert await world.cluster.names(PCIDeviceClaim) == set()
     assert await world.cluster.names(VGPULayout) == set()
     again = await laneway("release", "--all")
-    assert again.lines == ["Done. Nothing is claimed or configured any more."]
+    assert again.lines == ["Done. Nothing is claimed or configured."]
 
 
 async def test_what_a_machine_has_stays_until_it_stops(
@@ -100,7 +100,7 @@ async def test_what_a_machine_has_stays_until_it_stops(
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     held = f"VGPUDevice {VGPU}: it is allocated to VM default/vm1: stop that first"
     tried = await laneway("release", "--all", "--dry-run", status=3)
-    assert f"stands in the way: {held}" in tried.lines
+    assert f"blocked: {held}" in tried.lines
 
     left = await laneway("release", "--all", "--timeout", "5", status=3)
     assert f"left: {held}" in left.err
@@ -178,7 +178,7 @@ async def test_without_an_agent_it_says_so(world: World, laneway: Laneway) -> No
     missing = await laneway("release", "--node", "node9", status=1)
     assert "the cluster has no node node9" in missing.err
     wrong = await laneway("release", status=2)
-    assert "say which nodes" in wrong.err
+    assert "name devices as NODE/ADDRESS" in wrong.err
 
 
 @pytest.mark.slow

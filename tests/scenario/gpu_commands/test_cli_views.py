@@ -12,6 +12,7 @@ import struct
 import sys
 import termios
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from support.commands import GPU, Q4, TITLE, VGPU, Laneway, ended, started
 
 NAME = f"sriovgpudevice.devices.harvesterhci.io/{GPU}"
 CARRIES = {Q4: 1}
+DOCUMENTED = (Path(__file__).parents[3] / "docs/reference/output.md").read_text()
 
 
 async def carries(cluster: Any) -> None:
@@ -39,6 +41,7 @@ async def test_a_gpu_is_shown_in_every_form_and_drawn(
     [gpu] = document["gpus"]
     assert (gpu["memoryMiB"], gpu["allocatedMiB"], gpu["fits"]["A2-4Q"]) == (16384, 4096, 3)
     assert [(vgpu["profile"], vgpu["holder"]) for vgpu in gpu["vgpus"]] == [("A2-4Q", None)]
+    assert not [field for field in (*gpu, *gpu["vgpus"][0]) if f"`{field}" not in DOCUMENTED]
     assert yaml.safe_load((await laneway("gpus", "-oyaml")).out) == document
     assert (await laneway("gpus", "-o", "name")).lines == [NAME]
     assert (await laneway("gpus", "-o", "wide")).lines[0].endswith("OWNER        NAME")
