@@ -116,6 +116,19 @@ async def test_vgpus_without_a_uuid_follow_alike(cluster: Any) -> None:
     assert set(await desired(cluster)) == {name(vf(BEHIND, 0)), name(vf(BEHIND, 30))}
 
 
+async def test_a_mode_for_later_follows_alike(cluster: Any) -> None:
+    agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))
+    await cluster.patch(SRIOVGPUDevice, name(A2), {"spec": {"mode": "SameSize"}})
+    await cluster.answer(name(A2), "Disabled", SRIOVGPUDevice)
+    await cluster.stop_agent(agent)
+
+    await cluster.start_agent("node1", booted(INSERTED))
+
+    follows = await cluster.until(SRIOVGPUDevice, name(NEXT), lambda gpu: gpu.spec.mode)
+    assert (follows.spec.enabled, follows.spec.mode) == (False, "SameSize")
+    assert (await cluster.get(SRIOVGPUDevice, name(A2))).spec.mode == ""
+
+
 async def test_gpu_instances_follow_alike(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({FIRST: Seat(FIRST)}, "a100"))
     await cluster.patch(SRIOVGPUDevice, name(FIRST), {"spec": {"mode": "MIG"}})
