@@ -58,7 +58,7 @@ def heading(site: Site) -> str:
         return f"vCenter {site.name} (of a VSphereCluster)"
     ready = find_condition(site.vcenter.status.conditions, "Ready")
     about = ", ".join(filter(None, (site.vcenter.spec.server, site.vcenter.status.version)))
-    said = "no manager with --vsphere has said anything of it" if ready is None else ready.message
+    said = "no manager with --vsphere reports on it" if ready is None else ready.message
     state = "" if ready is not None and ready.status == "True" else f": {said}"
     return f"vCenter {site.name} ({about}){state}"
 
@@ -74,7 +74,7 @@ def devices(site: Site) -> Iterator[Section]:
         for host in hosts:
             reservations = list(kept.get(host.ref, ()))
             why = unavailable_because(host, Requested())
-            skipped = f" ({why}: nothing on it is given out)" if why else ""
+            skipped = f" ({why}: nothing on it is allocated)" if why else ""
             title = f"{cluster}, host {host.name}{skipped}"
             yield Section(title, tuple(_rows(site, host, reservations)))
 
@@ -141,7 +141,7 @@ def _gpu_notes(gpu: SharedGpu, free: FreeDevices) -> Iterator[str]:
     fits = {name: count for name, count in room(gpu, free).items() if count}
     names = sorted(fits, key=natural)
     if names:
-        each = " (each for itself)" if len(names) > 1 else ""
+        each = " (each alone)" if len(names) > 1 else ""
         yield "room for " + ", ".join(f"{fits[name]} x {name}" for name in names) + each
     else:
         yield "no room for another vGPU"

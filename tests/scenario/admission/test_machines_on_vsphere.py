@@ -245,19 +245,17 @@ async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
     await knows_a_host(admin, "esx-1", boards=2)
     other = template("other", pciDevices=[{"vGPUProfile": "grid_a100-40c"}])
     warned = await _warned(admin, other)
-    assert (
-        "spec.template.spec.pciDevices[0]: No host in this vCenter offers grid_a100-40c" in warned
-    )
+    assert "spec.template.spec.pciDevices[0]: No host in this vCenter has grid_a100-40c" in warned
 
     # A template and its machines in one file.
     both = {"apiVersion": "v1", "kind": "List"}
     items = [template("gpu", pciDevices=[VGPU]), deployment("workers", 2, "gpu")]
     await admin.apply(both | {"items": items})
     warned = await _warned(admin, deployment("more", 3, "gpu"))
-    assert "spec.replicas: there is room for 2 of 3 machines that each ask for" in warned
+    assert "spec.replicas: hosts have room for 2 of 3 Machines that each request" in warned
     assert "1 x grid_t4-16q; the rest would wait." in warned
     warned = await admin.warned("scale", "machinedeployment", "workers", "--replicas=5")
-    assert "there is room for 2 of 3 more machines" in warned
+    assert "hosts have room for 2 of 3 more Machines" in warned
     await admin.ok("scale", "machinedeployment", "workers", "--replicas=1")
 
 
@@ -269,10 +267,10 @@ async def test_a_cluster_of_one_machine_that_gets_no_device_is_told_at_once(
     await knows_a_host(admin, "esx-1", boards=2)
     await admin.apply(template("gpu", pciDevices=[VGPU]))
     warned = await _warned(admin, control_plane("large", 3, "gpu"))
-    assert "spec.replicas: there is room for 2 of 3 machines that each ask for" in warned
+    assert "spec.replicas: hosts have room for 2 of 3 Machines that each request" in warned
     await admin.apply(control_plane("small", 1, "gpu"))
     warned = await admin.warned("scale", "kubeadmcontrolplane", "small", "--replicas=4")
-    assert "there is room for 2 of 3 more machines" in warned
+    assert "hosts have room for 2 of 3 more Machines" in warned
     await admin.ok("scale", "kubeadmcontrolplane", "small", "--replicas=1")
     await _warned(admin, template("three", pciDevices=[VGPU] * 3))
     other = {"machineTemplate": {"spec": {"infrastructureRef": {"name": "three"}}}}

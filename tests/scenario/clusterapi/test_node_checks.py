@@ -108,7 +108,7 @@ async def test_a_node_with_too_few_gpus_says_what_to_do(world: Any, machine: Pla
     async with checking(world):
         await world.provider.powered_on(machine, gpus=1)
         # Of a node that is just made it may first be said that it shows none.
-        words = "shows 1 nvidia.com/gpu, and the machine has 2 GPUs"
+        words = "shows 1 nvidia.com/gpu, and the VM has 2 GPUs"
         await world.infra.first(said(status="False", reason="NoGPUResource", message=words))
         assert not world.jobs.all
 

@@ -70,4 +70,4 @@ async def test_devices_their_users_and_what_is_free(site: Any, vcenter: Any) -> 
 async def test_where_there_is_none_it_says_what_to_do(site: Any) -> None:
     status, out, _ = await site.command("vsphere", "gpus")
     assert status == 0
-    assert "Make a VCenter object" in out
+    assert "Create a VCenter object" in out

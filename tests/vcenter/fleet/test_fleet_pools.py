@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from laneway.core.refusals.vsphere import PoolUnclear
+from laneway.core.refusals.vsphere import ResourcePoolUnresolved
 from laneway.core.vsphere.placement.domain import ANYWHERE
 from laneway.core.vsphere.placement.reservation import Reservation
 from laneway.core.vsphere.spec.requests import PassthroughRequest, PciIds, Requested
@@ -32,10 +32,14 @@ async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
     found = await site.lead()
     await site.followed(found, vcenter)
     vms = [await site.vm(f"m{at}", vcenter, ITEM, resourcePool="no-such") for at in range(3)]
-    assert isinstance(await found.reservations.keep(vms[0], WANTED, ANYWHERE), PoolUnclear)
+    assert isinstance(
+        await found.reservations.keep(vms[0], WANTED, ANYWHERE), ResourcePoolUnresolved
+    )
     before = vcenter.requests(READING)
     for vm in vms * 2:
-        assert isinstance(await found.reservations.keep(vm, WANTED, ANYWHERE), PoolUnclear)
+        assert isinstance(
+            await found.reservations.keep(vm, WANTED, ANYWHERE), ResourcePoolUnresolved
+        )
     assert vcenter.requests(READING) == before
 
 
@@ -58,7 +62,7 @@ async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
     reservation = await found.reservations.keep(one, WANTED, ANYWHERE)
     assert isinstance(reservation, Reservation)
     make_pool(vcenter, "DC0_C0", "team")
-    assert isinstance(await found.reservations.keep(late, WANTED, ANYWHERE), PoolUnclear)
+    assert isinstance(await found.reservations.keep(late, WANTED, ANYWHERE), ResourcePoolUnresolved)
     assert await found.reservations.keep(one, WANTED, ANYWHERE) == reservation
 
     # Nor does anybody ask for it who looks after others because a host has changed.

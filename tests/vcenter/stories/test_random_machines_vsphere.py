@@ -321,7 +321,7 @@ class Life:
         has = [] if there is None else there["devices"]
         on = there is not None and there["on"]
         if len(has) > len(asked(wanted)):
-            return [f"{name} has more than it asks for: {has}"]
+            return [f"{name} has attached that the Machine does not request: {has}"]
         status, reason, message = self.see.said(vm, "PCIDevicesReady")
         ready = self.see.is_true(vm, "Ready") or (self.mode == "alongside" and status == "True")
         if ready or (self.mode == "alongside" and not wanted):

@@ -54,7 +54,7 @@ async def test_capv_makes_the_machines_and_laneway_tells_how_their_devices_are(
         await plays.vm_for(one)
     [reserved] = await world.refused("workers", 1, "Reserved")
     [refused] = await world.refused("workers", 1, "NoRoom")
-    assert "2 asked for, 0 of 2 free" in see.said(refused, "PCIDevicesReady")[2]
+    assert "2 requested, 0 of 2 free" in see.said(refused, "PCIDevicesReady")[2]
     assert see.made(vcenter) == {}
     [vm] = [one for one in world.vms.all if one.metadata.name == reserved.metadata.name]
     await plays.clones(vm)

@@ -31,7 +31,7 @@ async def test_a_failure_domain_without_gpus_says_where_they_are(
     assert there.status["failureDomain"] == "equipped"
     [refused] = await world.refused("here", 1, "DeviceNotOffered")
     words = see.said(refused, "PCIDevicesReady")[2]
-    assert "No host in cluster DC0_C0 of datacenter DC0 offers 10de:1eb8" in words
+    assert "No host in cluster DC0_C0 of datacenter DC0 has 10de:1eb8" in words
     assert "cluster DC0_C1 of datacenter DC0 has it" in words
     assert list(see.made(vcenter)) == [name]
     told = await world.machines.until(

@@ -74,7 +74,7 @@ async def test_two_templates_race_for_the_last_vgpu(
     loser = "right" if winner.metadata.labels["pool"] == "left" else "left"
     [waiting] = await world.refused(loser, 1)
     words = see.said(waiting, "PCIDevicesReady")[2]
-    assert "grid_t4-16q: 1 asked for, 0 of 1 free" in words
+    assert "grid_t4-16q: 1 requested, 0 of 1 free" in words
     assert winner.spec["infrastructureRef"]["name"] in words
     assert list(see.made(vcenter)) == [winner.spec["infrastructureRef"]["name"]]
     await world.scale(winner.metadata.labels["pool"], 0)
@@ -89,8 +89,11 @@ async def test_vgpus_of_a_board_have_one_size(world: Any, vcenter: Simulator, se
     await world.pool("quarter", {"vGPUProfile": "grid_t4-4c"})
     [waiting] = await world.refused("quarter", 1)
     words = see.said(waiting, "PCIDevicesReady")[2]
-    assert "grid_t4-4c: 1 asked for, 0 of 4 free" in words
-    assert "vGPUs of a board have one size: 0000:3b:00.0 of DC0_C0_H1 has vGPUs of 8 GiB." in words
+    assert "grid_t4-4c: 1 requested, 0 of 4 free" in words
+    assert (
+        "All vGPUs of a GPU have the same size: 0000:3b:00.0 of DC0_C0_H1 has vGPUs of 8 GiB."
+        in words
+    )
     await world.scale("half", 2)
     await world.ready("half", 2)  # there is room for another one of that size
     await world.scale("half", 0)
@@ -140,7 +143,7 @@ async def test_a_roll_out_without_a_spare_gpu(
     await world.roll_out("workers", "newer")
     [waiting] = await world.refused("workers", 1)
     words = see.said(waiting, "PCIDevicesReady")[2]
-    assert "10de:1eb8: 1 asked for, 0 of 2 free" in words
+    assert "10de:1eb8: 1 requested, 0 of 2 free" in words
     assert {one.metadata.name for one in await world.ready("workers", 2)} == before
     rolling = {"maxSurge": 0, "maxUnavailable": 1}
     await world.patch(DEPLOYMENTS, "workers", {"rollout": {"strategy": {"rollingUpdate": rolling}}})

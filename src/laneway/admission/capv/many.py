@@ -168,8 +168,8 @@ def _short(case: _Case) -> tuple[Problem, ...]:
         f"{count} x {shown(request)}" for request, count in Counter(case.requested.devices).items()
     )
     words = (
-        f"there is room for {room} of {missing}{more} machines that each ask for {each}; the rest "
-        f"would wait. {supply.why(case.requested)}"
+        f"hosts have room for {room} of {missing}{more} Machines that each request {each}; the "
+        f"rest waits. {supply.why(case.requested)}"
     )
     return (Problem("spec.replicas", case.replicas, words.rstrip()),)
 
@@ -179,7 +179,7 @@ def _roll_out(case: _Case, name: str, advice: str) -> tuple[str, ...]:
     if not advice or case.supply.room(case.requested) > (0 if case.others else case.coming):
         return ()
     words = (
-        f"A roll-out of {name} makes a new machine before it takes an old one away, and there "
-        f"would be no room for one more with these devices: {advice}"
+        f"A rollout of {name} creates a new Machine before it deletes an old one, and no host "
+        f"has room for one more with these devices: {advice}"
     )
     return (words,)

@@ -159,7 +159,10 @@ def _advice_of_control_plane(rollout: Rollout, replicas: int) -> str:
     if _share(rollout.strategy.rolling_update.max_surge, replicas, _SURGE, up=True) == 0:
         return ""
     if replicas < _TAKES_AWAY_FIRST:
-        return f"keep one free for it; maxSurge 0 is only for {_TAKES_AWAY_FIRST} replicas or more."
+        return (
+            "keep the devices of one Machine free; maxSurge 0 requires "
+            f"{_TAKES_AWAY_FIRST} replicas or more."
+        )
     return "set maxSurge to 0 in spec.rollout.strategy.rollingUpdate."
 
 

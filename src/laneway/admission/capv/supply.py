@@ -63,10 +63,10 @@ class Supply(NamedTuple):
     @property
     def unknown(self) -> str:
         """What to say where nothing is known."""
-        names = listed(map(shown, self.servers)) if self.servers else "the machines' vCenter"
+        names = listed(map(shown, self.servers)) if self.servers else "the vCenter of the Machines"
         return (
-            f"Whether the devices are there was not looked up: the hosts of {names} are not known. "
-            "kubectl get vcenters tells which vCenters Laneway follows, and how it goes."
+            f"The devices were not checked: Laneway does not know the hosts of {names}. Run "
+            "'kubectl get vcenters' to see which vCenters Laneway follows."
         )
 
     @property

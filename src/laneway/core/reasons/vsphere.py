@@ -45,7 +45,7 @@ REASONS = (
         remedy="Free some, bring a host back from maintenance, or wait.",
     ),
     ReasonText(
-        "PoolUnclear",
+        "ResourcePoolUnresolved",
         _VSPHERE,
         on="VSphereVM, VSphereMachine",
         meaning="vCenter has no resource pool of this name or path, or several.",

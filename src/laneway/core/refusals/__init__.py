@@ -162,7 +162,7 @@ from laneway.core.refusals.vsphere import (
     HostsTooSmall,
     NoHostInDomain,
     NoRoom,
-    PoolUnclear,
+    ResourcePoolUnresolved,
 )
 
 
@@ -261,7 +261,6 @@ __all__ = [
     "ParametersInvalid",
     "PciDeviceNotFound",
     "PodClaimedByOthers",
-    "PoolUnclear",
     "ProfileExhausted",
     "ProfileMissing",
     "ProfileMissingInWrite",
@@ -275,6 +274,7 @@ __all__ = [
     "ResourceNameInvalid",
     "ResourceNamesConflict",
     "ResourceNotFound",
+    "ResourcePoolUnresolved",
     "RolloutBlocked",
     "SizesMixed",
     "TooFewVfs",

@@ -1,7 +1,7 @@
-"""Why a machine on vSphere cannot have the devices that it asks for.
+"""Why a VM on vSphere cannot have the devices that its Machine requests.
 
-A terminal refusal stands until the spec or the hosts change; any other ends by itself, once
-somebody gives something back.
+A terminal refusal stands until the spec or the hosts change; any other ends when a device is
+released.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from laneway.core.phrases import few, listed, shown
 from laneway.core.refusals.base import Refusal
 
 _NAMED = 4
-"""So many holders of devices are named."""
+"""How many holders of devices a message names."""
 
 
 class Supply(msgspec.Struct, frozen=True):
-    """What there is of one thing that a machine asks for, on the hosts that it may be on."""
+    """One request of a Machine, and what the hosts that it may use have of it."""
 
     what: str
     """`grid_t4-16q`, `10de:1eb8 labelled 'gold'`."""
     requested: int
-    """By one machine."""
+    """By one Machine."""
     total: int
     free: int
     in_use: tuple[tuple[str, int], ...] = ()
-    """By VM, with how many."""
+    """Counts by VM."""
     reserved_for: tuple[tuple[str, int], ...] = ()
-    """To machines that are not on yet, with how many."""
+    """Counts by Machine whose VM is not on yet."""
 
     @property
     def used(self) -> int:
@@ -38,18 +38,18 @@ class Supply(msgspec.Struct, frozen=True):
 
     @property
     def reserved(self) -> int:
-        """How many are kept for machines that are not on yet."""
+        """How many are reserved for Machines whose VMs are not on yet."""
         return sum(count for _, count in self.reserved_for)
 
     @property
     def words(self) -> str:
-        """`grid_t4-16q: 1 asked for, 0 of 4 free (3 in use by vm-7 (2), vm-8)`."""
+        """`grid_t4-16q: 1 requested, 0 of 4 free (3 in use by vm-7 (2), vm-8)`."""
         taken = "; ".join(
             filter(
-                None, (_taken("in use by", self.in_use), _taken("promised to", self.reserved_for))
+                None, (_taken("in use by", self.in_use), _taken("reserved for", self.reserved_for))
             )
         )
-        said = f"{shown(self.what)}: {self.requested} asked for, {self.free} of {self.total} free"
+        said = f"{shown(self.what)}: {self.requested} requested, {self.free} of {self.total} free"
         return f"{said} ({taken})" if taken else said
 
 
@@ -63,16 +63,16 @@ def _taken(how: str, names: tuple[tuple[str, int], ...]) -> str:
 
 
 def _skipped(hosts: tuple[tuple[str, str], ...]) -> str:
-    """The hosts that were not considered, together with those of the same reason."""
+    """The hosts that were skipped, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for host, why in hosts:
         by_reason.setdefault(why, []).append(host)
     told = (f"{few(names)} ({why})" for why, names in by_reason.items())
-    return f" Not considered: {few(told, '; ')}." if hosts else ""
+    return f" Skipped: {few(told, '; ')}." if hosts else ""
 
 
-class PoolUnclear(Refusal, frozen=True):
-    """The resource pool of a machine is not there, or its name fits several."""
+class ResourcePoolUnresolved(Refusal, frozen=True):
+    """vCenter has no resource pool of that name, or several."""
 
     terminal: ClassVar[bool] = False
     why: str
@@ -80,11 +80,11 @@ class PoolUnclear(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"It is not known on which hosts the machine may be: {self.why}."
+        return f"The hosts for this VM cannot be determined: {self.why}."
 
 
 class NoHostInDomain(Refusal, frozen=True):
-    """No host with devices is in the datacenter, cluster or host group of a machine."""
+    """No host with devices is in the datacenter, cluster or host group of a Machine."""
 
     terminal: ClassVar[bool] = True
     domain: str
@@ -95,34 +95,34 @@ class NoHostInDomain(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"In {self.domain} no host has devices for machines. Clusters whose hosts have: "
-            f"{few(self.clusters)}. Choose a failure domain that has GPUs, or enable passthrough "
-            "or Shared Direct on its hosts."
+            f"No host in {self.domain} has GPUs or other PCI devices for VMs. Clusters with such "
+            f"hosts: {few(self.clusters)}. Choose one of these clusters, or enable passthrough or "
+            "Shared Direct on the hosts."
         )
 
 
 class DeviceNotOffered(Refusal, frozen=True):
-    """No host of the failure domain has what is asked for, in use or not."""
+    """No host of the failure domain has the requested device, in use or not."""
 
     terminal: ClassVar[bool] = True
     what: str
     domain: str
     offered: tuple[str, ...]
-    """What there is instead."""
+    """What its hosts have instead."""
     nearly: tuple[str, ...] = ()
-    """What would do but for something that can be put right, as parts of a sentence."""
+    """Devices that match but for one thing that an administrator can change: a sentence each."""
 
     @property
     def words(self) -> str:
-        nearly = f" But {few(self.nearly, '; ')}." if self.nearly else ""
+        nearly = f" Closest: {few(self.nearly, '; ')}." if self.nearly else ""
         return (
-            f"No host in {self.domain} offers {shown(self.what)}.{nearly} There is: "
-            f"{few(self.offered)}. Ask for something of that, or choose another failure domain."
+            f"No host in {self.domain} has {shown(self.what)}.{nearly} Available: "
+            f"{few(self.offered)}. Request one of these, or choose another failure domain."
         )
 
 
 class HostsTooSmall(Refusal, frozen=True):
-    """There is all of it, but no host has all that one machine asks for, even if it were empty."""
+    """No single host has all devices that one Machine requests, even when empty."""
 
     terminal: ClassVar[bool] = True
     requested: tuple[tuple[str, int], ...]
@@ -134,51 +134,51 @@ class HostsTooSmall(Refusal, frozen=True):
     def words(self) -> str:
         each = listed(f"{count} x {shown(what)}" for what, count in self.requested)
         return (
-            f"A machine needs all of its devices on one host, and no host in {self.domain} could "
-            f"have {each} even if nobody else had any: {few(self.hosts, '; ')}. Ask for less."
+            f"All devices of a VM must be on one host. No host in {self.domain} has {each}, even "
+            f"when empty: {few(self.hosts, '; ')}. Request fewer devices."
         )
 
 
 class NoRoom(Refusal, frozen=True):
-    """Hosts have what is asked for, but now none has all of it free."""
+    """Hosts have the requested devices, but none has all of them free."""
 
     terminal: ClassVar[bool] = False
     domain: str
     supplies: tuple[Supply, ...]
     skipped: tuple[tuple[str, str], ...] = ()
-    """Hosts that have some of it and were not considered, with the reason."""
+    """Hosts with matching devices that were skipped, with the reason."""
     other_sizes: tuple[str, ...] = ()
     """`0000:3b:00.0 of esx-1 has vGPUs of 8 GiB`: boards with memory enough."""
 
     @property
     def words(self) -> str:
         apart = all(one.free >= one.requested for one in self.supplies)
-        how = ", but not all of it on one host" if apart else ""
+        how = ", but not all on one host" if apart else ""
         told = few((one.words for one in self.supplies), "; ")
         sized = ""
         if self.other_sizes:
-            sized = f" vGPUs of a board have one size: {few(self.other_sizes, '; ')}."
+            sized = f" All vGPUs of a GPU have the same size: {few(self.other_sizes, '; ')}."
         return (
-            f"No host in {self.domain} has room now: {told}{how}.{sized}{_skipped(self.skipped)} "
-            "It is tried again when something changes; free some, or ask for less."
+            f"No host in {self.domain} has room: {told}{how}.{sized}{_skipped(self.skipped)} "
+            "Laneway retries when something changes. Release devices, or request fewer."
         )
 
 
 class FieldNotSupported(Refusal, frozen=True):
-    """A spec says something that Laneway does not carry out where it makes the machines."""
+    """A spec sets fields that Laneway does not support where it makes the VMs."""
 
     terminal: ClassVar[bool] = True
     fields: tuple[str, ...]
     """`spec.tagIDs`, `spec.dataDisks`."""
     why: str = ""
-    """What of them is not, where only a part of it is not."""
+    """Which part of them, where only a part is not supported."""
 
     @property
     def words(self) -> str:
         why = f" ({shown(self.why)})" if self.why else ""
         return (
-            f"A manager with --vsphere standalone does not carry out {few(self.fields)}{why}, and "
-            "makes no VM without. Leave that out, or run CAPV's controllers with Laneway beside."
+            f"With --vsphere standalone Laneway does not support {few(self.fields)}{why}, so it "
+            "makes no VM. Remove it, or run CAPV's controllers and --vsphere alongside."
         )
 
 

@@ -107,16 +107,16 @@ class Link:
                 used = await self._read(self.source)
                 async with await self._connect(self.source.server, used) as vcenter:
                     await self._first(self._follow(vcenter), self._others(used))
-                reason, words = CONNECTING, "The credentials have changed; connecting anew"
+                reason, words = CONNECTING, "The credentials have changed; reconnecting"
                 patience = 0.0
             except UnusableSecretError as error:
                 reason, words = NO_CREDENTIALS, str(error)
             except LoginRefusedError as error:
                 reason, patience = LOGIN_REFUSED, self._timing.refused
                 words = (
-                    f"{error}. Correct the Secret {self.source.secret} or what is said of the "
-                    f"certificate; the same is tried again in {patience / 60:.0f} min only, so "
-                    "that no account is locked"
+                    f"{error}. Correct the Secret {self.source.secret}, thumbprint or caBundle. "
+                    f"Laneway retries the same credentials after {patience / 60:.0f} min, so that "
+                    "no account is locked"
                 )
             except (VCenterError, KubeError) as error:
                 reason, words = UNREACHABLE, str(error)
@@ -150,7 +150,7 @@ class Link:
         finally:
             if isinstance(news, AsyncGenerator):
                 await news.aclose()
-        raise UnreachableVCenterError(f"{self.source.server} tells no more of its inventory")
+        raise UnreachableVCenterError(f"{self.source.server} ended the updates of its inventory")
 
     def _take(self, news: Changed) -> frozenset[str]:
         """Which hosts are other than they were."""

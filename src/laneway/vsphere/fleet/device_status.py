@@ -136,17 +136,20 @@ def _summary(
     on: bool,
     host: str,
 ) -> tuple[str, str]:
-    more = f"; {len(surplus)} more than it asks for" if surplus else ""
+    more = f"; {len(surplus)} attached that the Machine does not request" if surplus else ""
     if not missing:
         if on:
-            return DEVICE_IN_USE, f"The machine is on with all of its devices{more}"
+            return DEVICE_IN_USE, f"The VM is on with all of its devices{more}"
         return DEVICE_ATTACHED, f"All devices are attached{more}"
     names = ", ".join(_named(one) for one in missing)
     if on:
-        return MISSING, f"The machine is on without {names}"
+        return MISSING, f"The VM is on without {names}"
     if reservation is not None and reservation.host:
-        return DEVICE_RESERVED, f"Kept on host {host or reservation.host}, to be attached: {names}"
-    return UNKNOWN, f"Nothing is known yet of {names}"
+        return (
+            DEVICE_RESERVED,
+            f"Reserved on host {host or reservation.host}, not attached yet: {names}",
+        )
+    return UNKNOWN, f"Not attached, and not reserved yet: {names}"
 
 
 def _named(request: DeviceRequest) -> str:

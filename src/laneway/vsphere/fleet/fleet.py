@@ -25,7 +25,7 @@ Listener = Callable[[str, frozenset[str]], None]
 """Called with a vCenter's name and the refs of its hosts that changed; none: the connection did."""
 
 DUPLICATE = "Duplicate"
-_NAMELESS = "no VCenter object and no VSphereCluster with a Secret names it"
+_NAMELESS = "no VCenter object and no VSphereCluster with a Secret refers to it"
 _NAMES = 1024
 """Spellings of servers that are remembered; whoever makes objects makes these up."""
 
@@ -84,12 +84,12 @@ class Fleet(Leading[str]):
             source = self.known().get(name)
             why = source.problem if source is not None else ""
             raise UnreachableVCenterError(
-                f"vCenter {server or name} cannot be asked: "
-                + (why or ("not tried yet" if source is not None else _NAMELESS))
+                f"vCenter {server or name} is not available: "
+                + (why or ("not connected yet" if source is not None else _NAMELESS))
             )
         if link.vcenter is None:
             raise UnreachableVCenterError(
-                f"vCenter {link.source.server} cannot be asked now: {link.state.message}"
+                f"vCenter {link.source.server} is not available: {link.state.message}"
             )
         return link.vcenter
 
@@ -139,7 +139,7 @@ class Fleet(Leading[str]):
         source, link = found.get(name), self._link(name)
         if source is not None and source.problem:
             return State(False, MISCONFIGURED, source.problem)
-        return link.state if link is not None else State(False, "Connecting", "Not tried yet")
+        return link.state if link is not None else State(False, "Connecting", "Not connected yet")
 
     def _sources(self) -> tuple[dict[str, Source], dict[str, str]]:
         return sources(self._caches.vcenters.store, self._caches.vsphere_clusters.store)

@@ -27,7 +27,7 @@ class FleetMetrics:
         self._registry = registry
         self._refused = Counter(
             "laneway_vsphere_refused_total",
-            "Requests of machines for devices that were refused, by reason.",
+            "Refused device requests of Machines, by reason.",
             ["reason"],
             registry=registry,
         )
@@ -62,11 +62,13 @@ class _FleetCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         connected = GaugeMetricFamily(
-            "laneway_vsphere_connected", "1 while a vCenter is followed.", labels=["vcenter"]
+            "laneway_vsphere_connected",
+            "1 while Laneway follows the inventory of a vCenter.",
+            labels=["vcenter"],
         )
         age = GaugeMetricFamily(
             "laneway_vsphere_inventory_age_seconds",
-            "For how long a vCenter that is followed has told nothing of its hosts.",
+            "Seconds since the last inventory update of a followed vCenter.",
             labels=["vcenter"],
         )
         for vcenter, seconds in self._ages().items():
@@ -75,7 +77,7 @@ class _FleetCollector(Collector):
                 age.add_metric([vcenter], seconds)
         promised = GaugeMetricFamily(
             "laneway_vsphere_reservations",
-            "Reservations of machines, by vCenter: those with all devices, and those without.",
+            "Reservations of Machines by vCenter, with and without all devices.",
             labels=["vcenter", "ready"],
         )
         tally = Tally(

@@ -23,7 +23,7 @@ from laneway.api.vsphere import VSphereReservation
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.ledger.vsphere import server_of, spec_of
 from laneway.core.refusals.base import Refusal
-from laneway.core.refusals.vsphere import PoolUnclear
+from laneway.core.refusals.vsphere import ResourcePoolUnresolved
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.inventory.vms import Fault, VmState
 from laneway.core.vsphere.placement.domain import Domain
@@ -140,7 +140,7 @@ class Reservations(Leading[Key]):
             try:
                 domain = await self._narrowed(vm, name, domain)
             except NotFoundInVCenterError as error:
-                unclear = PoolUnclear(str(error))
+                unclear = ResourcePoolUnresolved(str(error))
                 self._metrics.refused(unclear.reason)
                 return unclear
             machine, hosts = str(key_of(vm)), self._hosts(name)
@@ -181,7 +181,7 @@ class Reservations(Leading[Key]):
         """Raises VCenterError while they are not known: nobody is refused for that."""
         if not self._fleet.complete(name):
             raise UnreachableVCenterError(
-                f"vCenter {name} cannot be asked now: its hosts are not known yet"
+                f"vCenter {name} is not available: Laneway does not know its hosts yet"
             )
         return tuple(self._fleet.inventory(name).values())
 
@@ -309,7 +309,7 @@ class Reservations(Leading[Key]):
         if found is not None and not is_owned(found, vm) and not await self._collect(found):
             raise VCenterError(
                 f"an earlier VSphereVM {key_of(vm)} was deleted, and its VM is still in vCenter: "
-                f"delete VM {found.status.vm or owner_uid(found)}, or wait until that is done"
+                f"delete VM {found.status.vm or owner_uid(found)}, or wait until it is deleted"
             )
 
     async def _collect(self, found: VSphereReservation) -> bool:

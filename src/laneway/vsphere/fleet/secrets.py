@@ -32,7 +32,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SECRETS = Resource("", "v1", "secrets", True, Secret)
-REMEDY = "give the manager the right to get it (manager.vsphere.secretNamespaces of the chart)"
+REMEDY = "add its namespace to manager.vsphere.secretNamespaces of the chart"
 LIMIT = 1024
 """Characters of a user or a password. vCenter takes fewer; a Secret may have a million, and whoever
 made it has us send them all."""
@@ -50,7 +50,7 @@ async def credentials_of(client: Client, source: Source) -> Credentials:
         secret = await client.get(SECRETS, source.secret.name, source.secret.namespace)
     except NotFoundError:
         raise UnusableSecretError(
-            f"{where} does not exist; make it with the keys username and password"
+            f"{where} does not exist; create it with the keys username and password"
         ) from None
     except ForbiddenError as error:
         raise UnusableSecretError(f"{where} cannot be read: {error}; {REMEDY}") from None
@@ -64,7 +64,7 @@ def _text(secret: Secret, key: str, where: str) -> str:
     try:
         text = base64.b64decode(secret.data.get(key, ""), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise UnusableSecretError(f"{where}: the value of {key} is no text") from None
+        raise UnusableSecretError(f"{where}: the value of {key} is not text") from None
     if not text:
         raise UnusableSecretError(f"{where} has no {key}; its keys must be username and password")
     if len(text) > LIMIT:
@@ -72,6 +72,6 @@ def _text(secret: Secret, key: str, where: str) -> str:
     if _CONTROL.search(text):
         raise UnusableSecretError(
             f"{where}: {key} has a control character, such as a line break at its end, which "
-            "vCenter would refuse; make it without (printf, not echo)"
+            "vCenter would refuse; create it without (printf, not echo)"
         )
     return text

@@ -50,8 +50,8 @@ def sources(
         first = servers.setdefault(source.server, source.name) if source.server else source.name
         if first != source.name:
             again[source.name] = (
-                f"VCenter {first} names the server {source.server}, too, and is the one that "
-                "counts; delete one of them"
+                f"VCenter {first} has the same server {source.server} and takes precedence; delete "
+                "one of them"
             )
         else:
             found[source.name] = source
@@ -96,7 +96,7 @@ def _of_cluster(cluster: VSphereCluster, server: str) -> Source:
         kind = identity.kind if identity is not None else ""
         problem = (
             f"VSphereCluster {key_of(cluster)} has no Secret as spec.identityRef"
-            f"{f' but a {kind}' if kind else ''}; make a VCenter object for the server {server}"
+            f"{f' but a {kind}' if kind else ''}; create a VCenter object for the server {server}"
         )
     return Source(
         name=names.vcenter_object_name(server),
@@ -112,4 +112,4 @@ def _wrong_server(server: str, written: str) -> str:
         return ""
     if not server:
         return "spec.server is empty; give the host name or address of the vCenter"
-    return f"spec.server {written!r} is no host name or address; a port may follow, as host:8443"
+    return f"spec.server {written!r} is not a host name or address; write host or host:port"

@@ -52,7 +52,10 @@ def _of_group(
 ) -> Iterable[Addition]:
     if group is None:
         raise FaultError(
-            Fault("DeviceGroupMissing", f"the promised host offers no device group {name!r} now")
+            Fault(
+                "DeviceGroupMissing",
+                f"the reserved host no longer offers device group {name!r} now",
+            )
         )
     return [
         Addition(next(keys), _backing(name, part), name, group_key, at)

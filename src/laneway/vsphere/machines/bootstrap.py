@@ -49,7 +49,7 @@ def user_data(secret: BootstrapSecret) -> dict[str, str]:
     except ValueError:
         raise UnusableDataError(f"Secret {name}: value and format must be base64") from None
     if not value:
-        raise UnusableDataError(f"Secret {name} has no value; it must hold the bootstrap data")
+        raise UnusableDataError(f"Secret {name} has no value; it must contain the bootstrap data")
     data = base64.b64encode(value).decode()
     if form == _IGNITION:
         return {

@@ -30,7 +30,7 @@ def mirrored(vm: VSphereVM) -> list[Fact]:
 
 def _fact(one: Condition, vm: VSphereVM) -> Fact:
     is_step = one.type == PROVISIONED and one.reason in _UNDER_WAY
-    message = f"VSphereVM {vm.metadata.name} tells how far it is" if is_step else one.message
+    message = f"See the conditions of VSphereVM {vm.metadata.name}" if is_step else one.message
     return Fact(one.type, one.status == "True", one.reason, message)
 
 

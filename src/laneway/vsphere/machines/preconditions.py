@@ -18,11 +18,11 @@ def unmet_precondition(
 ) -> tuple[str, str] | None:
     """The reason and the words; None: nothing is in the way."""
     if machine.status.initialization.provisioned:
-        return NOT_FOUND, "Its VSphereVM was deleted; delete its Machine"
+        return NOT_FOUND, "The VSphereVM was deleted; delete the Machine"
     if not cluster.status.initialization.infrastructure_provisioned:
-        return WAITING_FOR_CLUSTER, "The infrastructure of the cluster is not provisioned yet"
+        return WAITING_FOR_CLUSTER, "The infrastructure of the Cluster is not provisioned yet"
     if not above.spec.bootstrap.data_secret_name:
-        return WAITING_FOR_DATA, "The bootstrap data of the machine are not made yet"
+        return WAITING_FOR_DATA, "The bootstrap provider has not created the bootstrap data yet"
     domain = above.spec.failure_domain
     if domain and (owners.zone is None or owners.domain is None):
         missing = "VSphereDeploymentZone" if owners.zone is None else "VSphereFailureDomain"

@@ -38,7 +38,7 @@ from laneway.vsphere.machines.faults import reason_of
 from laneway.vsphere.machines.rejection import Rejection
 
 INVALID = "InvalidPCIDevices"
-_LOST_ANSWER = "The template is being cloned, if vCenter has taken the order"
+_LOST_ANSWER = "vCenter may be cloning the template; it did not confirm the request"
 _DETACHED_WORDS = "PCI devices removed after VM was powered on"
 
 
@@ -119,36 +119,36 @@ def _step_words(step: Step, going_on: str) -> tuple[str, str]:
     match step:
         case AwaitTask(task) | CancelTask(task):
             reason = {CloneTemplate.__name__: words.CLONING, PowerOn.__name__: words.POWERING_ON}
-            what = _GOING_ON.get(going_on, "vCenter is at work on the VM")
+            what = _GOING_ON.get(going_on, "A vCenter task for the VM is running")
             return reason.get(going_on, words.NOT_PROVISIONED), f"{what} ({task})"
         case CloneTemplate():
             return words.CLONING, _GOING_ON[CloneTemplate.__name__]
         case PowerOn():
             return words.POWERING_ON, _GOING_ON[PowerOn.__name__]
         case AwaitAddresses():
-            return words.WAITING_FOR_ADDRESS, "The guest has told no address yet"
+            return words.WAITING_FOR_ADDRESS, "The guest reports no IP address yet"
         case VmDeleted():
-            return words.NOT_FOUND, "The VM was deleted in vCenter; delete its Machine"
+            return words.NOT_FOUND, "The VM was deleted in vCenter; delete the Machine"
         case Reserve():
-            return words.NOT_PROVISIONED, "Waiting until its devices can be promised"
+            return words.NOT_PROVISIONED, "The VM waits for its devices; see PCIDevicesReady"
         case _:
             return words.NOT_PROVISIONED, _GOING_ON.get(type(step).__name__, "")
 
 
 _GOING_ON = {
-    CloneTemplate.__name__: "The template is being cloned",
-    Relocate.__name__: "The VM is being moved to the host that has its devices",
-    Upgrade.__name__: "The hardware of the VM is being upgraded",
-    Reconfigure.__name__: "The devices of the VM are being attached",
-    SetGuestMetadata.__name__: "The guest is told its network cards",
-    JoinVmGroup.__name__: "The VM is being put into its VM group",
-    PowerOn.__name__: "The VM is being powered on",
-    ShutDownGuest.__name__: "The guest is asked to shut down",
+    CloneTemplate.__name__: "vCenter clones the template",
+    Relocate.__name__: "vCenter moves the VM to the host with its devices",
+    Upgrade.__name__: "vCenter upgrades the hardware version of the VM",
+    Reconfigure.__name__: "vCenter attaches the devices of the VM",
+    SetGuestMetadata.__name__: "vCenter writes the network configuration for the guest",
+    JoinVmGroup.__name__: "vCenter adds the VM to its VM group",
+    PowerOn.__name__: "vCenter powers on the VM",
+    ShutDownGuest.__name__: "vCenter asks the guest to shut down",
     AwaitGuestShutdown.__name__: "The guest is shutting down",
-    PowerOff.__name__: "The VM is being powered off",
-    Destroy.__name__: "The VM is being deleted",
-    ReleaseReservation.__name__: "There is no VM any more",
-    RemoveFinalizer.__name__: "There is no VM any more",
+    PowerOff.__name__: "vCenter powers off the VM",
+    Destroy.__name__: "vCenter deletes the VM",
+    ReleaseReservation.__name__: "The VM no longer exists",
+    RemoveFinalizer.__name__: "The VM no longer exists",
 }
 
 

@@ -28,7 +28,7 @@ def vm_name(machine: str, spec: Mapping[str, Any]) -> str:
     if template:
         name = vm_names.vm_name(template, machine)
         if not vm_names.is_object_name(name):
-            raise vm_names.NamingError(f"{quoted(name)} is no name for an object")
+            raise vm_names.NamingError(f"{quoted(name)} is not a valid object name")
         return name
     os = spec.get("os")
     if os != "Windows" or len(machine) <= _WINDOWS_LIMIT:

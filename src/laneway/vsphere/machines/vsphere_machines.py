@@ -143,7 +143,11 @@ class VsphereMachines(Leading[Key]):
     async def _provide(self, machine: VSphereMachine, owners: Owners) -> None:
         above, cluster, infrastructure = owners.machine, owners.cluster, owners.infrastructure
         if above is None or cluster is None or infrastructure is None:
-            await self._wait(machine, WAITING_FOR_OWNER, "Its Machine or Cluster is not there yet")
+            await self._wait(
+                machine,
+                WAITING_FOR_OWNER,
+                "The Machine or Cluster of this object does not exist yet",
+            )
             return
         spec: Mapping[str, Any] | None = None
         if finalizers.MACHINE not in machine.metadata.finalizers:
@@ -218,7 +222,7 @@ class VsphereMachines(Leading[Key]):
             there = await self._client.get(VSPHERE_VMS, name, meta.namespace)
             if not _is_owned(there, meta.uid):
                 await self._wait(
-                    machine, NAME_TAKEN, f"VSphereVM {name} belongs to somebody else; delete it"
+                    machine, NAME_TAKEN, f"VSphereVM {name} belongs to another object; delete it"
                 )
 
     async def _adjust(self, vm: VSphereVM, spec: CloneSpec) -> None:
@@ -241,7 +245,9 @@ class VsphereMachines(Leading[Key]):
             self._latest.wrote(machine)
         told = mirrored(vm)
         if not any(one.type == PROVISIONED for one in told):
-            told.insert(0, Fact(PROVISIONED, False, NOT_PROVISIONED, "Its VM is looked at"))
+            told.insert(
+                0, Fact(PROVISIONED, False, NOT_PROVISIONED, "Laneway reads the state of the VM")
+            )
         addresses = [{"type": "ExternalIP", "address": one} for one in vm.status.addresses]
         if addresses:
             addresses.append({"type": "InternalDNS", "address": vm.metadata.name})

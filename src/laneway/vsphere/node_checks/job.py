@@ -101,5 +101,5 @@ def outcome(found: Job) -> tuple[bool, str]:
     for one in found.status.conditions:
         if one.status == "True" and one.type in ("Complete", "Failed"):
             said = f"{one.reason}: {one.message}" if one.message else one.reason
-            return True, "" if one.type == "Complete" else said or "no reason is told"
+            return True, "" if one.type == "Complete" else said or "no reason given"
     return False, ""

@@ -142,13 +142,13 @@ class NodeChecks(Leading[Key]):
             ):
                 return await self._judge(there, machine, gpus)
         except UnreadableSecretError as error:
-            message = f"the workload cluster {cluster} cannot be looked into: {error}"
+            message = f"the workload cluster {cluster} is not available: {error}"
             return Verdict(False, "KubeconfigForbidden", message, self._pace.forbidden)
         except TimeoutError:
             why = f"it does not answer within {_LOOK_SECONDS:.0f} s"
         except KubeError as error:
             why = str(error)
-        message = f"the workload cluster {cluster} cannot be looked into: {why}"
+        message = f"the workload cluster {cluster} is not available: {why}"
         return Verdict(False, "WorkloadClusterUnreachable", message, self._pace.waiting)
 
     async def _judge(self, there: Client, machine: VSphereMachine, gpus: int) -> Verdict:
@@ -160,7 +160,7 @@ class NodeChecks(Leading[Key]):
         name, shown = node.metadata.name, gpus_of(node)
         if shown < gpus:
             message = (
-                f"node {name} shows {shown} {GPU}, and the machine has {gpus} GPUs: install "
+                f"node {name} shows {shown} {GPU}, and the VM has {gpus} GPUs; install "
                 "NVIDIA's GPU operator, or its driver and device plugin, in the cluster"
             )
             return Verdict(False, "NoGPUResource", message, waiting)
@@ -179,9 +179,9 @@ class NodeChecks(Leading[Key]):
         meta = found.metadata
         await _remove(there, meta.name, meta.uid)
         if why:
-            message = f"adding vectors on node {name} failed: {why}"
+            message = f"the test Job on node {name} failed: {why}"
             return Verdict(False, _FAILED, message, self._pace.failed)
-        message = f"node {name} shows {shown} {GPU}, and adds vectors"
+        message = f"node {name} shows {shown} {GPU}, and the test Job succeeded"
         return Verdict(True, "VectorAddSucceeded", message, None)
 
     async def _say(self, machine: VSphereMachine, verdict: Verdict) -> None:
@@ -218,8 +218,8 @@ class NodeChecks(Leading[Key]):
 
 _FAILED = "VectorAddFailed"
 _RUNNING = "VectorAddRunning"
-_ADDING = "A Job adds vectors on the node"
-_DEVICES_FIRST = Verdict(False, "DevicesNotReady", f"{DEVICES} says what is wrong", None)
+_ADDING = "A test Job runs on the node"
+_DEVICES_FIRST = Verdict(False, "DevicesNotReady", f"{DEVICES} has the details", None)
 _LIMIT = 32768
 
 

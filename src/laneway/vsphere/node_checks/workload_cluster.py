@@ -57,7 +57,7 @@ async def node_of(there: Client, provider_id: str) -> Node | None:
     async for page in there.list(NODES, limit=PAGE):
         seen += max(PAGE, len(page.items))  # so that empty pages have an end, too
         if seen > MOST_NODES:
-            raise UndecodableError(f"it tells of more than {MOST_NODES} nodes")
+            raise UndecodableError(f"it has more than {MOST_NODES} nodes")
         if (found := _find(page.items, provider_id)) is not None:
             return found
     return None

@@ -34,12 +34,12 @@ async def test_more_machines_than_devices(four: Any) -> None:
     assert await four.warnings(four.control_plane(3, **NO_SURGE)) == []
     raw = four.control_plane(5, **NO_SURGE)
     [said] = await four.warnings(raw)
-    assert said.startswith("spec.replicas: there is room for 3 of 5 machines that each ask for")
+    assert said.startswith("spec.replicas: hosts have room for 3 of 5 Machines that each request")
 
     four.refuses()
     [(path, words)] = await four.causes(raw)
     assert path == REPLICAS
-    assert words.startswith("Invalid value: 5: there is room for 3 of 5 machines")
+    assert words.startswith("Invalid value: 5: hosts have room for 3 of 5 Machines")
     told = 'KubeadmControlPlane.controlplane.cluster.x-k8s.io "control" is invalid: spec.replicas: '
     assert four.answer["status"]["message"].startswith(told)
     assert await four.causes(four.control_plane(3, **NO_SURGE)) == []
@@ -72,7 +72,7 @@ async def test_a_cluster_of_one_machine_with_a_gpu(scene: Any, replicas: int | N
     scene.template({"pciDevices": [VGPU]})
     raw = scene.control_plane(replicas)
     [said] = await scene.warnings(raw)
-    assert "there is room for 0 of 1 machines" in said
+    assert "hosts have room for 0 of 1 Machines" in said
     assert "vm-1" in said
     scene.refuses()
     assert [path for path, _ in await scene.causes(raw)] == [REPLICAS]
@@ -85,7 +85,7 @@ async def test_a_template_that_asks_for_what_there_is_not(four: Any) -> None:
     for before in (None, old):
         [(path, words)] = await four.causes(four.control_plane(1, "a100"), before)
         assert path == TEMPLATE
-        assert words.startswith("Forbidden: No host in this vCenter offers grid_a100-40c.")
+        assert words.startswith("Forbidden: No host in this vCenter has grid_a100-40c.")
 
 
 async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
@@ -97,7 +97,7 @@ async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
     old = four.control_plane(1, **NO_SURGE)
     assert await four.warnings(four.control_plane(2, **NO_SURGE), old) == []
     [said] = await four.warnings(four.control_plane(3, **NO_SURGE), old)
-    assert "room for 1 of 2 more machines" in said
+    assert "room for 1 of 2 more Machines" in said
     four.refuses()
     for count in (2, 1, 0):
         assert await four.causes(four.control_plane(count, **NO_SURGE, version="v2"), old) == []
@@ -113,7 +113,7 @@ async def test_machines_that_replace_others_get_their_devices(four: Any) -> None
     old = four.control_plane(2)
     assert await four.warnings(four.control_plane(3, "larger", **NO_SURGE), old) == []
     [said] = await four.warnings(four.control_plane(4, "larger", **NO_SURGE), old)
-    assert "room for 3 of 4 machines" in said
+    assert "room for 3 of 4 Machines" in said
 
 
 async def test_scaled_by_its_subresource(four: Any) -> None:
@@ -129,7 +129,7 @@ async def test_scaled_by_its_subresource(four: Any) -> None:
 
     assert await causes(3) == []
     [(path, words)] = await causes(5)
-    assert (path, words[:46]) == (REPLICAS, "Invalid value: 5: there is room for 3 of 4 mor")
+    assert (path, words[:46]) == (REPLICAS, "Invalid value: 5: hosts have room for 3 of 4 m")
     assert await causes(5, "nobody-knows") == []
 
 
@@ -139,7 +139,7 @@ async def test_scaled_by_its_subresource(four: Any) -> None:
         (3, {}, "set maxSurge to 0 in spec.rollout.strategy.rollingUpdate."),
         (3, surge(1), "set maxSurge to 0 in spec.rollout.strategy.rollingUpdate."),
         (3, surge(0), ""),
-        (1, {}, "keep one free for it; maxSurge 0 is only for 3 replicas or more."),
+        (1, {}, "keep the devices of one Machine free; maxSurge 0 requires 3 replicas or more."),
     ],
 )
 async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
@@ -149,7 +149,7 @@ async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
         four.promise(f"w-{number}", "h2")
     four.refuses()
     said = await four.warnings(four.control_plane(replicas, **rollout))
-    assert [one.startswith("A roll-out of control makes a new machine") for one in said] == (
+    assert [one.startswith("A rollout of control creates a new Machine") for one in said] == (
         [True] if advice else []
     )
     assert all(one.endswith(advice) for one in said)
@@ -172,7 +172,7 @@ async def test_each_failure_domain_has_its_share(four: Any) -> None:
 
     four.promise("w-0", "h1")
     [said] = await four.warnings(four.control_plane(3, **NO_SURGE))
-    assert "there is room for 2 of 3 machines" in said
+    assert "hosts have room for 2 of 3 Machines" in said
     assert "Failure domain a has room for 0 of its 2." in four.answer["warnings"][0]
     assert await four.warnings(four.control_plane(0)) == []
 
@@ -203,7 +203,7 @@ async def test_what_machines_have_is_of_their_failure_domains_share(four: Any) -
     [(_, words)] = await four.causes(
         four.control_plane(4, **NO_SURGE), four.control_plane(2, **NO_SURGE)
     )
-    assert "there is room for 1 of 2 more machines" in words
+    assert "hosts have room for 1 of 2 more Machines" in words
     assert "Failure domain a has room for 1 of its 2." in words
 
 
@@ -235,7 +235,7 @@ async def test_failure_domains_in_two_vcenters_that_nobody_knows_yet(four: Any) 
     four.refuses()
     assert await four.causes(four.control_plane(12, **NO_SURGE)) == []
     [(_, words)] = await four.causes(four.control_plane(13, **NO_SURGE))
-    assert "there is room for 12 of 13 machines" in words
+    assert "hosts have room for 12 of 13 Machines" in words
 
 
 async def test_of_which_vcenter_nothing_is_known(four: Any) -> None:
@@ -244,7 +244,7 @@ async def test_of_which_vcenter_nothing_is_known(four: Any) -> None:
     four.cluster({"a": True, "b": True})
     four.refuses()
     [said] = await four.warnings(four.control_plane(99))
-    assert "the hosts of other.example.com are not known" in said
+    assert "does not know the hosts of other.example.com" in said
 
 
 # ---- what is none of ours

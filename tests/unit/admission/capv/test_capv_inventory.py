@@ -20,9 +20,9 @@ async def test_what_is_not_known_is_not_missing(scene: Any, ready: bool) -> None
     scene.vcenter(ready=ready)
     [said] = await scene.warnings(scene.obj(TEMPLATE, {"pciDevices": [VGPU]}))
     if ready:
-        assert "no host has devices for machines" in said
+        assert "has GPUs or other PCI devices for VMs" in said
     else:
-        assert "the hosts of vc.example.com are not known" in said
+        assert "does not know the hosts of vc.example.com" in said
 
 
 async def test_a_profile_that_no_host_offers(scene: Any) -> None:
@@ -30,14 +30,14 @@ async def test_a_profile_that_no_host_offers(scene: Any) -> None:
     scene.host("h1", ["vm-1"])
     raw = scene.obj(TEMPLATE, {"pciDevices": [VGPU, OTHER]})
     [said] = await scene.warnings(raw)
-    assert said.startswith("spec.template.spec.pciDevices[1]: No host in this vCenter offers")
+    assert said.startswith("spec.template.spec.pciDevices[1]: No host in this vCenter has")
     assert "grid_a100-40c" in said
     assert "grid_t4-16q" in said
 
     scene.refuses()
     [(path, words)] = await scene.causes(raw)
     assert path == "spec.template.spec.pciDevices[1]"
-    assert words.startswith("Forbidden: No host in this vCenter offers grid_a100-40c.")
+    assert words.startswith("Forbidden: No host in this vCenter has grid_a100-40c.")
 
 
 async def test_the_same_is_told_once_and_not_everything_is_looked_up(scene: Any) -> None:
@@ -60,7 +60,7 @@ async def test_more_than_one_host_can_have(scene: Any) -> None:
     assert await scene.causes(scene.obj(TEMPLATE, {"pciDevices": [VGPU] * 2})) == []
     [(path, words)] = await scene.causes(scene.obj(TEMPLATE, {"pciDevices": [VGPU] * 3}))
     assert path == "spec.template.spec.pciDevices"
-    assert "all of its devices on one host" in words
+    assert "All devices of a VM must be on one host" in words
 
 
 async def test_what_is_in_use_is_there(scene: Any) -> None:
@@ -76,7 +76,7 @@ async def test_a_template_may_be_for_the_failure_domains_of_another_vcenter(scen
     scene.host("h1")
     there = scene.obj(TEMPLATE, {"pciDevices": [VGPU], "server": "elsewhere.example.com"})
     [said] = await scene.warnings(there)
-    assert "the hosts of elsewhere.example.com are not known" in said
+    assert "does not know the hosts of elsewhere.example.com" in said
     zone = {"metadata": {"name": "z"}, "spec": {"server": "VC.example.com"}}
     scene.knows("vsphere_zones", zone)
     assert await scene.warnings(there) == []
@@ -94,7 +94,7 @@ async def test_a_template_without_a_server_is_for_that_of_its_cluster(scene: Any
     assert "elsewhere.example.com" in said
     raw = scene.obj(TEMPLATE, {"pciDevices": [OTHER], "server": ""})
     [said] = await scene.warnings(raw)
-    assert "offers grid_a100-40c" in said
+    assert "has grid_a100-40c" in said
 
 
 async def test_machines_that_controllers_make_are_not_held_up(scene: Any) -> None:

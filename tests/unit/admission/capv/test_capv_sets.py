@@ -31,12 +31,12 @@ async def test_more_machines_than_devices(four: Any, kind: str) -> None:
     assert await four.warnings(four.many(3, kind=kind, **NO_SURGE)) == []
     raw = four.many(8, kind=kind, **NO_SURGE)
     [said] = await four.warnings(raw)
-    assert said.startswith("spec.replicas: there is room for 3 of 8 machines that each ask")
+    assert said.startswith("spec.replicas: hosts have room for 3 of 8 Machines that each request")
 
     four.refuses()
     [(path, words)] = await four.causes(raw)
     assert path == REPLICAS
-    assert words.startswith("Invalid value: 8: there is room for 3 of 8 machines")
+    assert words.startswith("Invalid value: 8: hosts have room for 3 of 8 Machines")
     message = four.answer["status"]["message"]
     assert message.startswith(f'{kind}.cluster.x-k8s.io "workers" is invalid: spec.replicas: ')
     assert await four.causes(four.many(3, kind=kind, **NO_SURGE)) == []
@@ -47,7 +47,7 @@ async def test_a_machine_with_two_needs_them_on_one_host(four: Any) -> None:
     four.template({"pciDevices": [VGPU, VGPU]}, "two")
     assert await four.warnings(four.many(1, "two", **NO_SURGE)) == []
     [said] = await four.warnings(four.many(2, "two", **NO_SURGE))
-    assert "room for 1 of 2 machines that each ask for 2 x grid_t4-16q;" in said
+    assert "room for 1 of 2 Machines that each request 2 x grid_t4-16q;" in said
 
 
 async def test_promised_devices_are_not_free(four: Any) -> None:
@@ -63,7 +63,7 @@ async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
     old = four.many(2, **NO_SURGE)
     assert await four.warnings(four.many(3, **NO_SURGE), old) == []
     [said] = await four.warnings(four.many(4, **NO_SURGE), old)
-    assert "room for 1 of 2 more machines" in said
+    assert "room for 1 of 2 more Machines" in said
     four.refuses()
     assert await four.causes(four.many(4, **NO_SURGE), old)
     # Fewer, or as many, and whatever else changes.
@@ -91,7 +91,7 @@ async def test_machines_that_replace_others_get_their_devices(four: Any) -> None
     assert await four.warnings(four.many(2, "larger", **NO_SURGE), old) == []
     assert await four.warnings(four.many(3, "larger", **NO_SURGE), old) == []
     [said] = await four.warnings(four.many(4, "larger", **NO_SURGE), old)
-    assert "room for 3 of 4 machines" in said
+    assert "room for 3 of 4 Machines" in said
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
     four.refuses()
     rollout = {"rollout": {"strategy": {"rollingUpdate": limits}}}
     said = await four.warnings(four.many(3, **rollout))
-    assert [one.startswith("A roll-out of workers makes a new machine") for one in said] == (
+    assert [one.startswith("A rollout of workers creates a new Machine") for one in said] == (
         [True] if told else []
     )
     assert await four.warnings(four.many(2, **rollout)) == []
@@ -135,7 +135,9 @@ async def test_whatever_exchanges_machines_needs_a_spare_device(
     new["spec"]["template"]["spec"].update(change)
     same["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
     [said] = await four.warnings(new, old)
-    assert said.startswith("A roll-out of workers makes a new machine before it takes an old one")
+    assert said.startswith(
+        "A rollout of workers creates a new Machine before it deletes an old one"
+    )
     assert await four.warnings(same, old) == []
     later = four.many(3, rollout={"after": "2026-11-23T12:00:00Z"})
     assert await four.warnings(later, old) == [said]

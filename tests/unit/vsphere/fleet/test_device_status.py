@@ -98,7 +98,7 @@ def test_what_is_attached_and_cannot_be_had_is_not_ready() -> None:
 def test_more_than_asked_for_is_told() -> None:
     found = devices_status(Requested((PLAIN,)), PROMISE, vm(*ALL, on=True))
     assert found.ready
-    assert "2 more than it asks for" in found.message
+    assert "2 attached that the Machine does not request" in found.message
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Machines that race for devices, and what is promised to whom, whatever is killed in between."""
+"""Machines that race for devices, and what is reserved for whom, whatever is killed in between."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ async def test_nobody_is_refused_by_a_vcenter_that_is_connected_anew(
                 await asyncio.sleep(0.01)
 
     client.happens = changed
-    with pytest.raises(VCenterError, match="hosts are not known yet"):
+    with pytest.raises(VCenterError, match="does not know its hosts yet"):
         await found.reservations.keep(again, LAST, ANYWHERE)
     client.happens = None
     await site.secret("late")

@@ -84,7 +84,7 @@ def test_an_object_that_cannot_be_reached_still_stands_for_its_server() -> None:
 @pytest.mark.parametrize(
     ("identity", "words"),
     [
-        (None, "no Secret as spec.identityRef; make a VCenter object"),
+        (None, "no Secret as spec.identityRef; create a VCenter object"),
         (IdentityReference(kind="VSphereClusterIdentity", name="x"), "VSphereClusterIdentity"),
         (IdentityReference(kind="Secret"), "identityRef"),
     ],

@@ -86,7 +86,7 @@ async def test_the_machine_tells_what_its_vm_waits_for_and_the_vm_each_task(
     await works.until(
         capv.VSPHERE_VMS, "one", lambda one: one.status.task_ref and "task-" in said(one, kind)[2]
     )
-    short = ("False", "WaitingForClone", "VSphereVM one tells how far it is")
+    short = ("False", "WaitingForClone", "See the conditions of VSphereVM one")
     await works.until(capv.VSPHERE_MACHINES, "one", lambda one: said(one, kind) == short)
     vcenter.release()
     await works.until_ready("one")

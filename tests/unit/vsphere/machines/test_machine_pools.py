@@ -54,7 +54,7 @@ async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
     await works.machine("one", T4, resourcePool="*/Resources")
     await works.machine("two", T4, resourcePool="DC0_C1/Resources")
     await works.lead()
-    vm = await works.until_says("one", "PCIDevicesReady", "PoolUnclear")
+    vm = await works.until_says("one", "PCIDevicesReady", "ResourcePoolUnresolved")
     there = "/DC0/host/DC0_C0/Resources, /DC0/host/DC0_C1/Resources"
     assert f"{there}; give the whole path" in words_of(vm)
     await works.until_ready("two")

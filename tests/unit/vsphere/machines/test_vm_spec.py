@@ -85,5 +85,5 @@ def test_names_are_made_by_the_template_for_them() -> None:
     spec = {"naming": {"template": "gpu-{{ .machine.name | trunc 3 }}"}}
     assert vm_name("workers", spec) == "gpu-wor"
     assert vm_name("workers", {"naming": {"template": None}}) == "workers"
-    with pytest.raises(NamingError, match="is no name"):
+    with pytest.raises(NamingError, match="is not a valid"):
         vm_name("workers", {"naming": {"template": "GPU_{{ .machine.name }}"}})

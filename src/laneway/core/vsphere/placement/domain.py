@@ -52,7 +52,7 @@ def unavailable_because(host: Host, requested: Requested, excluded: Collection[s
     if host.maintenance:
         return "in maintenance mode"
     if host.ref in excluded:
-        return "vCenter could not make or start the machine there"
+        return "vCenter could not create or start the VM there"
     if not host.shared_direct and any(_has_vgpus(host, one) for one in requested.devices):
         return "its default graphics type is not Shared Direct"
     return ""

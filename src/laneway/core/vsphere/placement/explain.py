@@ -120,14 +120,14 @@ def _nearly(hosts: Sequence[Host], request: DeviceRequest) -> list[str]:
     for host in hosts:
         if isinstance(request, VgpuRequest):
             found += [
-                f"board {gpu.id} of {host.name} has that profile, and is in mode {gpu.mode}"
+                f"GPU {gpu.id} of {host.name} has that profile, but is in mode {gpu.mode}"
                 for gpu in host.shared_gpus
                 if any(one.name == request.profile for one in gpu.profiles)
             ]
         elif isinstance(request, PassthroughRequest):
             found += [
-                f"{one.id} of {host.name} is such a device, and passthrough is not active on it: "
-                "enable it, and start the host again"
+                f"{one.id} of {host.name} matches, but passthrough is not active: "
+                "enable it and restart the host"
                 for one in host.devices
                 if not one.active and serves(one, request)
             ]
@@ -145,7 +145,7 @@ def _elsewhere(hosts: Sequence[Host], domain: Domain, request: DeviceRequest) ->
     """The clusters outside of the failure domain that have it."""
     others = (host for host in hosts if not domain.has(host) and _has(host, request))
     clusters = {str(Domain(host.datacenter, host.cluster)) for host in others}
-    return [f"{cluster} has it, outside of the failure domain" for cluster in sorted(clusters)]
+    return [f"{cluster} has it, outside the failure domain" for cluster in sorted(clusters)]
 
 
 def _largest(hosts: Sequence[Host], counts: Counter[DeviceRequest]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ EITHER = "should have either deviceId + vendorId or vGPUProfile set"
 """CAPV's words; they begin what is said here, so that whoever looks for them finds them."""
 
 _OF_TEMPLATE = (
-    "The vCenter template does not complete it; to use the template's own devices, leave "
+    "The vCenter template does not fill it in; to use the template's own devices, leave "
     "pciDevices out"
 )
 _HIGHEST_ID = 0xFFFF
@@ -155,7 +155,7 @@ def _item(path: str, item: Any) -> tuple[DeviceRequest | None, list[Problem]]:
     way = ways[0]
     label = _name(f"{path}.customLabel", said.get("customLabel", ""), problems)
     if "customLabel" in said and way not in (_IDS, "allowedDevices"):
-        words = f"is for whole devices, which are asked for by their ids, not for {way}"
+        words = f"is for whole devices, requested by ids, not for {way}"
         where = f"{path}.customLabel"
         problems.append(Problem(where, said["customLabel"], words, "Forbidden", works=True))
     found: DeviceRequest | None

@@ -100,7 +100,7 @@ def _peers(requested: Requested, found: Sequence[Problem]) -> Iterator[Problem]:
         isinstance(one, GroupRequest) for one in requested.devices
     )
     if requested.peer_to_peer and not several and not found:
-        words = "is for two or more devices that are to reach each other, or a device group"
+        words = "requires two or more devices, or a device group"
         yield Problem("peerToPeer", True, words)
 
 
@@ -116,8 +116,8 @@ def _hardware(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem
         isinstance(one, PassthroughRequest) for one in requested.devices
     ):
         words = (
-            f"should be vmx-{DYNAMIC_VERSION} or newer, for a machine that asks for whole devices; "
-            "without a version it is upgraded as far as they need"
+            f"should be vmx-{DYNAMIC_VERSION} or newer for whole devices; "
+            "without hardwareVersion, Laneway upgrades the VM as far as needed"
         )
         # The VM that is cloned may be newer, and none is made older.
         yield Problem("hardwareVersion", written, words, works=True)
@@ -126,7 +126,7 @@ def _hardware(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem
 def _nested(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
     if spec.get("nestedHV") is True and requested.devices:
         words = (
-            "should not be set for a machine with pciDevices: ESXi adds no PCI passthrough devices "
+            "should not be set together with pciDevices: ESXi adds no PCI passthrough devices "
             "when Nested Hardware-Assisted Virtualization is enabled"
         )
         yield Problem("nestedHV", True, words)

@@ -156,6 +156,6 @@ def _call(name: str, values: list[Value]) -> Value:
         case "trunc", [int() as count, str() as text]:
             return text[count:] if count < 0 else text[:count]
         case (("trimSuffix" | "trunc"), _):
-            raise NamingError(f"{name} has other arguments")
+            raise NamingError(f"{name} is called with wrong arguments")
         case _:
             raise NamingError(f"function {quoted(name)} not defined; trimSuffix and trunc are")

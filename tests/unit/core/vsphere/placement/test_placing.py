@@ -241,7 +241,7 @@ def test_a_host_that_is_closed_is_skipped_and_named(change: dict[str, bool], why
     closed, open_ = replace(shared("a", []), **change), shared("b", ["grid_t4-16q"])
     found = refused([closed, open_], Q16)
     assert isinstance(found, NoRoom)
-    assert f"Not considered: esx-a ({why})." in found.words
+    assert f"Skipped: esx-a ({why})." in found.words
     assert not still_fits([closed], given("default/a", "host-a", (Q16, "0000:80:00.0")), ())
     if "shared_direct" in change:
         assert placed([replace(cards("c", ""), **change)], CARD)
@@ -254,7 +254,7 @@ def test_a_struck_host_is_not_tried_again() -> None:
     assert found.host == "host-b"
     none = choose_host(hosts, wants(CARD), (), excluded={"host-a", "host-b"})
     assert isinstance(none, NoRoom)
-    assert "esx-a, esx-b (vCenter could not make or start the machine there)" in none.words
+    assert "esx-a, esx-b (vCenter could not create or start the VM there)" in none.words
 
 
 def test_only_hosts_of_the_failure_domain_are_taken() -> None:
@@ -269,7 +269,7 @@ def test_only_hosts_of_the_failure_domain_are_taken() -> None:
         found = choose_host([here], wants(CARD), (), domain=domain)
         assert isinstance(found, NoHostInDomain)
         assert is_terminal(found)
-        assert "Clusters whose hosts have: gpu." in found.words
+        assert "Clusters with such hosts: gpu." in found.words
 
 
 # ------------------------------------------------------------------------------------- in words
@@ -287,9 +287,9 @@ def test_who_has_it_is_said() -> None:
     found = refused(hosts, CARD, reservations=reservations)
     assert not is_terminal(found)
     assert found.words == (
-        "No host in this vCenter has room now: 10de:1eb8: 1 asked for, 0 of 3 free (2 in use by "
-        "default/w-0 (vm-8), vm-7; 1 promised to default/w-1). It is tried again when something "
-        "changes; free some, or ask for less."
+        "No host in this vCenter has room: 10de:1eb8: 1 requested, 0 of 3 free (2 in use by "
+        "default/w-0 (vm-8), vm-7; 1 reserved for default/w-1). Laneway retries when something "
+        "changes. Release devices, or request fewer."
     )
 
 
@@ -298,12 +298,14 @@ def test_it_is_said_when_it_is_free_but_not_on_one_host() -> None:
     found = refused(hosts, CARD, CARD)
     assert isinstance(found, NoRoom)
     assert "2 of 4 free" in found.words
-    assert "but not all of it on one host" in found.words
+    assert "but not all on one host" in found.words
 
 
 def test_it_is_said_when_the_size_of_others_is_in_the_way() -> None:
     host = shared("a", ["grid_t4-8q"])
-    sized = "vGPUs of a board have one size: 0000:80:00.0 of esx-a has vGPUs of 8 GiB. It is"
+    sized = (
+        "All vGPUs of a GPU have the same size: 0000:80:00.0 of esx-a has vGPUs of 8 GiB. Laneway"
+    )
     assert sized in refused([host], Q4).words
     kept = given("default/w-0", "host-b", (Q8, "0000:80:00.0"))
     assert (
@@ -330,7 +332,7 @@ def test_what_there_is_instead_is_said() -> None:
     found = refused([shared("a", []), cards("b", "gold")], VgpuRequest("grid_t4-16c"))
     assert isinstance(found, DeviceNotOffered)
     assert is_terminal(found)
-    assert "There is: grid_t4-16q, grid_t4-4q, grid_t4-8q." in found.words
+    assert "Available: grid_t4-16q, grid_t4-4q, grid_t4-8q." in found.words
 
 
 def test_the_cluster_that_has_it_is_named() -> None:
@@ -338,9 +340,9 @@ def test_the_cluster_that_has_it_is_named() -> None:
     found = choose_host([here, there], wants(Q16), (), domain=Domain("DC0", "gpu"))
     assert isinstance(found, DeviceNotOffered)
     assert found.words == (
-        "No host in cluster gpu of datacenter DC0 offers grid_t4-16q. But cluster graphics of "
-        "datacenter DC0 has it, outside of the failure domain. There is: 10de:1eb8. Ask for "
-        "something of that, or choose another failure domain."
+        "No host in cluster gpu of datacenter DC0 has grid_t4-16q. Closest: cluster graphics of "
+        "datacenter DC0 has it, outside the failure domain. Available: 10de:1eb8. Request "
+        "one of these, or choose another failure domain."
     )
 
 

@@ -173,7 +173,7 @@ FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*map(hosts, range(cou
 
 
 def check(fleet: Sequence[Host], reservations: Sequence[Reservation]) -> None:
-    """Nothing is promised that is not there, is somebody's, or is promised to another."""
+    """Nothing is promised that is not there, is somebody's, or is reserved for another."""
     for host in fleet:
         here = [
             allocation

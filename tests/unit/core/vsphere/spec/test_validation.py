@@ -68,8 +68,8 @@ def found(kind: str, spec: Any, name: str = "m") -> list[tuple[str, str, str]]:
         ),
         ({"pciDevices": [T4], "nestedHV": True}, "nestedHV", "should not be set"),
         ({"pciDevices": [VGPU], "nestedHV": True}, "nestedHV", "should not be set"),
-        ({"pciDevices": [T4], "peerToPeer": True}, "peerToPeer", "is for two or more devices"),
-        ({"peerToPeer": True}, "peerToPeer", "is for two or more devices"),
+        ({"pciDevices": [T4], "peerToPeer": True}, "peerToPeer", "requires two or more devices"),
+        ({"peerToPeer": True}, "peerToPeer", "requires two or more devices"),
         ({"peerToPeer": "yes"}, "peerToPeer", "should be true or false"),
         (
             {"powerOffMode": "soft", "guestSoftPowerOffTimeoutSeconds": 60},
