@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kapilite.definitions import structural
-from kapilite.schemas import validation
+from kapilite.schemas import structure, validation
 
 Object = dict[str, Any]
 
@@ -17,7 +17,7 @@ def root(rules: list[Object] | None = None, **properties: Any) -> Object:
     return schema | ({"x-kubernetes-validations": rules} if rules else {})
 
 
-def found(schema: Object, new: Any, old: Any = validation.ABSENT) -> list[str]:
+def found(schema: Object, new: Any, old: Any = structure.ABSENT) -> list[str]:
     assert list(structural.problems(schema, "s")) == []
     return [f"{p.field}: {p.message}" for p in validation.problems(schema, new, old)]
 

@@ -18,7 +18,7 @@ from kapilite.errors import ApiError
 from kapilite.patches import patch
 from kapilite.problems import invalid, rejected
 from kapilite.schemas import schema
-from kapilite.schemas.validation import same
+from kapilite.schemas.comparing import same
 
 if TYPE_CHECKING:
     from kapilite.admission.attributes import Attributes, Object
@@ -45,8 +45,7 @@ def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -
         asked.api_version,
         asked.kind,
     ):
-        schema.default(asked.schema, obj)
-        schema.prune(asked.schema, obj)
+        schema.fit(asked.schema, obj)
     return None if same(obj, before) else obj
 
 

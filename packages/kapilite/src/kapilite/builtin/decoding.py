@@ -52,8 +52,7 @@ def complete(kind: Kind, obj: Object) -> list[str]:
         return []
     if name == _CRD:
         # Its own rules look at what was sent.
-        schema.default(kind.schema, obj)
-        return schema.prune(kind.schema, obj)
+        return schema.fit(kind.schema, obj)
     walk = _Walk(kind)
     walk.struct(name, obj, ())
     schema.default(kind.schema, obj)

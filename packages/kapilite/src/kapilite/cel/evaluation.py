@@ -14,8 +14,8 @@ from kapilite.cel.program import CALL_LIMIT, Budget, CostExceeded, Program
 from kapilite.cel.rules import RULES, Rule, prepared
 from kapilite.cel.typed import Schema, value_of
 from kapilite.cel.values import CelError, Optional
+from kapilite.schemas.comparing import same
 from kapilite.schemas.schema import bracketed, old_members
-from kapilite.schemas.validation import same
 
 if TYPE_CHECKING:
     from kapilite.problems import Problem

@@ -11,10 +11,11 @@ import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite import problems as problem
+from kapilite.cel import rules, typed
 from kapilite.schemas import regex
 from kapilite.schemas import schema as defaults
+from kapilite.schemas.structure import type_name
 from kapilite.schemas.validation import problems as value_problems
-from kapilite.schemas.validation import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,9 +234,8 @@ def _default(schema: dict[str, Any], path: str) -> Iterator[Problem]:
     if value is None:
         return
     pruned = copy.deepcopy(value)
-    if defaults.prune(schema, pruned, is_root=False):
+    if defaults.fit(schema, pruned, is_root=False):
         yield problem.invalid(f"{path}.default", value, "must not have unknown fields")
-    defaults.default(schema, pruned)
     for found in value_problems(schema, pruned):
         yield found._replace(field=f"{path}.default{found.field and '.' + found.field}")
 
@@ -244,8 +244,6 @@ def _rules(schema: dict[str, Any], place: _Place) -> Iterator[Problem]:
     raw = schema.get("x-kubernetes-validations")
     if not raw or (place.spine is not None and not place.is_in_all_of):
         return
-    from kapilite.cel import rules, typed  # noqa: PLC0415 - many schemas have no rules
-
     spine = place.spine or schema
     kind = typed.type_of(spine, is_root=place.is_root)
     for index, rule in enumerate(raw):

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from kapilite.authn import Authenticator, ServiceAccountTokens, User
     from kapilite.authorization import Authorizer
     from kapilite.encodings.negotiation import Form
-    from kapilite.endpoints.actions import Subject
     from kapilite.kinds import Kind
     from kapilite.storage.store import Store
-    from kapilite.writes.objects import Object, Options
+    from kapilite.writes.objects import Object, Options, Subject
 
 
 class Access:

@@ -6,7 +6,7 @@ Each is a subresource that is written to and never read.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from multidict import MultiDict
@@ -18,7 +18,7 @@ from kapilite.errors import ApiError
 from kapilite.kinds import Kind
 from kapilite.problems import rejected, required
 from kapilite.writes import subresources
-from kapilite.writes.objects import Target
+from kapilite.writes.objects import Subject, Target
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -49,14 +49,6 @@ KINDS = {
     "token": _posted("authentication.k8s.io", "TokenRequest"),
 }
 """What is posted to each of them."""
-
-
-class Subject(NamedTuple):
-    """The object to which something is to be done."""
-
-    kind: Kind
-    namespace: str
-    name: str
 
 
 Action = Callable[["Subject", "Object", "Options", "Form"], Awaitable["web.Response"]]

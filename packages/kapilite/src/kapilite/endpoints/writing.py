@@ -8,7 +8,7 @@ from kapilite.encodings import negotiation
 from kapilite.endpoints import actions, answers, parameters
 from kapilite.patches import patch
 from kapilite.storage.events import as_object
-from kapilite.writes.objects import Target, complete, require_name, take_in
+from kapilite.writes.objects import Subject, Target, complete, require_name, take_in
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -46,7 +46,7 @@ class Writing:
         body = take_in(posted, where.namespace, await parameters.body_object(request))
         require_name(where.name, body["metadata"])
         complete(posted, body, options)
-        subject = actions.Subject(kind, where.namespace, where.name)
+        subject = Subject(kind, where.namespace, where.name)
         body, warnings = await self._resources.admitted(kind, where, body, options)
         return answers.warned(await action(subject, body, options, form), warnings)
 

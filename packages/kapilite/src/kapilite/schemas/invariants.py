@@ -8,11 +8,13 @@ before, they are let pass, as Kubernetes does.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite import names
 from kapilite import problems as problem
+from kapilite.schemas import object_meta
 from kapilite.schemas.schema import Schema, bracketed, children
+from kapilite.schemas.structure import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,26 +22,66 @@ if TYPE_CHECKING:
     from kapilite.problems import Problem
 
 
-def invariants(schema: Schema, value: Any, old: Any, absent: Any) -> list[Problem]:
-    """What is wrong with lists and embedded resources; `old` may be `absent`."""
-    found = list(_embedded(schema, value, ""))
-    duplicates = list(_duplicates(schema, value, ""))
-    if duplicates and (old is absent or not any(_duplicates(schema, old, ""))):
-        found += duplicates
-    return found
+def invariants(
+    schema: Schema, value: Any, old: Any, absent: Any, places: frozenset[int]
+) -> list[Problem]:
+    """What is wrong with lists and embedded resources; `old` may be `absent`.
+
+    `places` are those of the schema.
+    """
+    found = _Found([], [], places)
+    _look(schema, value, "", found)
+    if found.duplicates and old is not absent:
+        before = _Found([], [], places)
+        _look(schema, old, "", before)
+        if before.duplicates:
+            return found.resources
+    return [*found.resources, *found.duplicates]
 
 
-def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    if isinstance(value, list):
+def places_of(schema: Any) -> frozenset[int]:
+    """The parts of a schema, by `id`, at or below which there is something to look at."""
+    found: set[int] = set()
+    _mark(schema, found)
+    return frozenset(found)
+
+
+def _mark(schema: Any, found: set[int]) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    below = [*(schema.get("properties") or {}).values(), schema.get("additionalProperties")]
+    is_marked = [_mark(sub, found) for sub in (*below, schema.get("items"))]
+    own = schema.get("x-kubernetes-list-type") in ("set", "map")
+    if own or schema.get("x-kubernetes-embedded-resource") or any(is_marked):
+        found.add(id(schema))
+        return True
+    return False
+
+
+class _Found(NamedTuple):
+    """What is wrong, by what it is, and where to look for it."""
+
+    resources: list[Problem]
+    duplicates: list[Problem]
+    places: frozenset[int]
+
+
+def _look(schema: Schema, value: Any, path: str, found: _Found) -> None:
+    if id(schema) not in found.places:
+        return
+    if isinstance(value, dict):
+        if schema.get("x-kubernetes-embedded-resource"):
+            found.resources.extend(_resource(value, f"{path}." if path else ""))
+    elif isinstance(value, list):
         match schema.get("x-kubernetes-list-type"):
             case "set":
-                for index in _repeated(value):
-                    yield problem.duplicate(f"{path}[{index}]", value[index])
+                repeated = (problem.duplicate(f"{path}[{i}]", value[i]) for i in _repeated(value))
+                found.duplicates.extend(repeated)
             case "map":
-                yield from _duplicate_keys(schema, value, path)
+                found.duplicates.extend(_duplicate_keys(schema, value, path))
     for key, child, sub in children(schema, value):
-        if isinstance(child, list | dict):
-            yield from _duplicates(sub, child, bracketed(path, schema, key))
+        if isinstance(child, dict | list):
+            _look(sub, child, bracketed(path, schema, key), found)
 
 
 def _duplicate_keys(schema: Schema, items: list[Any], path: str) -> Iterator[Problem]:
@@ -65,14 +107,6 @@ def _repeated(items: list[Any]) -> Iterator[int]:
             yield index
 
 
-def _embedded(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    if schema.get("x-kubernetes-embedded-resource") and isinstance(value, dict):
-        yield from _resource(value, f"{path}." if path else "")
-    for key, child, sub in children(schema, value):
-        if isinstance(child, list | dict):
-            yield from _embedded(sub, child, bracketed(path, schema, key))
-
-
 def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:
     for name in ("apiVersion", "kind"):
         field, text = f"{prefix}{name}", value.get(name, "")
@@ -90,11 +124,7 @@ def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:
 
 
 def _metadata(meta: Any, path: str) -> Iterator[Problem]:
-    # Metadata itself is checked with the means of `validation`, which builds on this module.
-    from kapilite import metadata  # noqa: PLC0415 - it imports us
-    from kapilite.schemas import validation  # noqa: PLC0415 - as above
-
-    wrong = validation.structure_problems(metadata.SCHEMA, meta)
+    wrong = check(object_meta.SCHEMA, meta)
     yield from (
         found._replace(field=".".join(filter(None, (path, found.field)))) for found in wrong
     )

@@ -2,7 +2,7 @@
 
 Fields that the schema does not name are removed and reported, fields that have a default and are
 missing get it, and null where the schema does not allow it counts as missing, as Kubernetes has
-it. Both functions change the object in place. Strictness is decided by the caller: the list of
+it. Objects are changed in place. Strictness is decided by the caller: the list of
 unknown fields becomes an error, warnings or nothing (`fieldValidation`).
 """
 
@@ -28,6 +28,7 @@ _LOOKED_UP = 8
 _CONTAINERS = (dict, list)
 """What has members; most values have none, and so nothing below them to look at."""
 
+_NOTHING = frozenset[str]()
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
 
@@ -53,16 +54,19 @@ METADATA = frozenset(
 """What the metadata of an embedded resource may hold."""
 
 
-def prune(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
-    """Remove what the schema does not know; the paths of what was removed."""
-    unknown: list[str] = []
-    _prune(schema, value, "", unknown, IDENTITY if is_root else frozenset())
-    return unknown
+def fit(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
+    """Fill in defaults and remove what the schema does not know; the paths of what was removed.
+
+    Null is dropped where it is not allowed. Raises a 413 where defaults are a lot.
+    """
+    fitting = _Fitting()
+    fitting.walk(schema, value, "", IDENTITY if is_root else _NOTHING)
+    return fitting.unknown
 
 
 def default(schema: Schema, value: Any) -> None:
-    """Fill in defaults, and drop null where it is not allowed. Raises a 413 where that is a lot."""
-    _default(schema, value, _Room())
+    """Fill in defaults only: for what knows no fields but those of its schema."""
+    _Fitting().walk(schema, value, "", None)
 
 
 class _Room:
@@ -82,26 +86,60 @@ class _Room:
             raise ApiError(413, "RequestEntityTooLarge", text)
 
 
-def _default(schema: Schema, value: Any, room: _Room) -> None:
-    if isinstance(value, dict):
+class _Fitting:
+    """One object that is made to fit its schema, in one walk."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self._room = _Room()
+
+    def walk(self, schema: Schema, value: Any, path: str, keep: frozenset[str] | None) -> None:
+        """`keep` are the fields that may be there without the schema; None: all may."""
+        if isinstance(value, dict):
+            self._fill(schema, value)
+            if keep is not None and not _takes_anything(schema):
+                self._prune(schema, value, path, keep)
+        elif isinstance(value, list):
+            sub = schema.get("items") or {}
+            if sub.get("default") is not None and not sub.get("nullable"):
+                value[:] = [self._room.copy(sub["default"]) if v is None else v for v in value]
+        else:
+            return
+        at = len(self.unknown)
+        for key, member, sub in list(children(schema, value)):
+            child = member
+            if child is None and isinstance(value, dict) and not sub.get("nullable"):
+                if sub.get("default") is None:
+                    del value[key]
+                    continue
+                child = value[key] = self._room.copy(sub["default"])
+            if isinstance(child, _CONTAINERS):
+                self.walk(sub, child, joined(path, key), _kept(sub, key, keep))
+        if path and keep and isinstance(value, dict) and isinstance(value.get("metadata"), dict):
+            self.unknown[at:at] = _prune_metadata(value["metadata"], joined(path, "metadata"))
+
+    def _fill(self, schema: Schema, value: dict[str, Any]) -> None:
         properties: dict[str, Schema] = schema.get("properties") or {}
-        room.take(len(properties) // _LOOKED_UP)
+        self._room.take(len(properties) // _LOOKED_UP)
         for name, sub in properties.items():
             if name not in value and sub.get("default") is not None:
-                value[name] = room.copy(sub["default"])
-        for key, child, sub in list(children(schema, value)):
-            if child is None and not sub.get("nullable"):
-                if sub.get("default") is not None:
-                    value[key] = room.copy(sub["default"])
-                else:
-                    del value[key]
-    elif isinstance(value, list):
-        sub = schema.get("items") or {}
-        if sub.get("default") is not None and not sub.get("nullable"):
-            value[:] = [room.copy(sub["default"]) if v is None else v for v in value]
-    for _, child, sub in children(schema, value):
-        if isinstance(child, _CONTAINERS):
-            _default(sub, child, room)
+                value[name] = self._room.copy(sub["default"])
+
+    def _prune(
+        self, schema: Schema, value: dict[str, Any], path: str, keep: frozenset[str]
+    ) -> None:
+        properties: dict[str, Schema] = schema.get("properties") or {}
+        for name in [name for name in value if name not in properties and name not in keep]:
+            self.unknown.append(joined(path, name))
+            del value[name]
+
+
+def _kept(sub: Schema, key: str | int, keep: frozenset[str] | None) -> frozenset[str] | None:
+    """What a member may hold without its schema."""
+    # CRDs name `metadata` without its fields: they are the same everywhere.
+    if keep is None or key in keep:
+        return None
+    return IDENTITY if sub.get("x-kubernetes-embedded-resource") else _NOTHING
 
 
 def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schema]]:
@@ -157,22 +195,6 @@ def bracketed(path: str, schema: Schema, key: str | int) -> str:
     if isinstance(key, int) or key not in (schema.get("properties") or {}):
         return f"{path}[{key}]"
     return joined(path, key)
-
-
-def _prune(schema: Schema, value: Any, path: str, unknown: list[str], keep: frozenset[str]) -> None:
-    if isinstance(value, dict) and not _takes_anything(schema):
-        properties: dict[str, Schema] = schema.get("properties") or {}
-        for name in [name for name in value if name not in properties and name not in keep]:
-            unknown.append(joined(path, name))
-            del value[name]
-    if path and keep and isinstance(value, dict) and isinstance(value.get("metadata"), dict):
-        unknown += _prune_metadata(value["metadata"], joined(path, "metadata"))
-    for key, child, sub in children(schema, value):
-        # CRDs name `metadata` without its fields: they are the same everywhere.
-        if key in keep or not isinstance(child, _CONTAINERS):
-            continue
-        inner = IDENTITY if sub.get("x-kubernetes-embedded-resource") else frozenset[str]()
-        _prune(sub, child, joined(path, key), unknown, inner)
 
 
 def _prune_metadata(meta: dict[str, Any], path: str) -> list[str]:

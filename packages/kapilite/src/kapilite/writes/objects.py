@@ -19,7 +19,7 @@ from kapilite.definitions import crds
 from kapilite.encodings.bounds import OBJECT_LIMIT, require_bounded
 from kapilite.errors import ApiError, NotFound, Undecodable
 from kapilite.problems import rejected
-from kapilite.schemas import schema, validation
+from kapilite.schemas import schema, structure, validation
 from kapilite.storage.events import Key
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
     if types.name_of(kind) is not None:
         unknown += builtin.complete(kind, obj)
     elif kind.schema is not None:
-        schema.default(kind.schema, obj)
-        unknown += schema.prune(kind.schema, obj)
+        unknown += schema.fit(kind.schema, obj)
     if kind.resource == builtin.CRDS:
         crds.default_names(obj)
     texts = tuple(f'unknown field "{path}"' for path in unknown)
@@ -151,7 +150,7 @@ def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> No
     """Raise `Invalid` with every cause that keeps the object from being stored."""
     found = list(metadata.problems(kind, obj["metadata"], old["metadata"] if old else None))
     if kind.custom and kind.schema is not None:  # others have been decoded by their types
-        before = validation.ABSENT if old is None else old
+        before = structure.ABSENT if old is None else old
         found += validation.problems(kind.schema, obj, before)
     if kind.resource == builtin.CRDS:
         found += crds.problems(obj, old, registry.kinds)
@@ -186,6 +185,14 @@ _WITH_GENERATION = frozenset({"apps", "batch", "policy", "admissionregistration.
 _KINDS_WITH_GENERATION = frozenset(
     {builtin.CRDS, "deviceclasses.resource.k8s.io", "resourceslices.resource.k8s.io"}
 )
+
+
+class Subject(NamedTuple):
+    """The object to which something is to be done."""
+
+    kind: Kind
+    namespace: str
+    name: str
 
 
 class Target(NamedTuple):

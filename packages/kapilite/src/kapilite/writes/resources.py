@@ -22,7 +22,7 @@ from kapilite.admission.attributes import Attributes, Refused
 from kapilite.apply import manage
 from kapilite.errors import AlreadyExists, ApiError, NotFound, Undecodable
 from kapilite.problems import invalid, rejected
-from kapilite.schemas.validation import same
+from kapilite.schemas.comparing import same
 from kapilite.storage.events import Key, as_object, in_form
 from kapilite.storage.store import encode
 from kapilite.writes import cluster_ips, namespaces, subresources
