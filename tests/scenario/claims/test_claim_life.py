@@ -308,11 +308,12 @@ async def test_what_was_taken_for_a_claim_that_is_gone_by_force_goes_back(
     await cluster.stop_agent(agent)
     await free(cluster, claims.name(GPU))
     agent = await cluster.start_agent("node1", host)
-    await cluster.until(
-        PCIDevice,
-        claims.name(GPU),
-        lambda one: one.status.kernel_driver_in_use == before[GPU],
-    )
+    for device, name in before.items():
+        await cluster.until(
+            PCIDevice,
+            claims.name(device),
+            lambda one, name=name: one.status.kernel_driver_in_use == name,
+        )
     assert {one: driver(host, one) for one in (GPU, AUDIO)} == before
 
 
