@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
-from laneway.controllers.layouts import controller
+from laneway.controllers.layouts import controller, stage_writer
 from laneway.kube.resource import served
 from laneway.sim.host import SimulatedHost
 from support.examples import first
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 @pytest.fixture(autouse=True)
 def put_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.01)
+    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.01)
 
 
 async def make(cluster: Any, mode: str, *vgpus: tuple[str, int]) -> None:

@@ -16,7 +16,7 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers import acting
-from laneway.controllers.layouts import controller
+from laneway.controllers.layouts import stage_writer
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.resource import served
@@ -81,7 +81,7 @@ async def test_a_layout_that_is_refused_is_not_applied_later(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Only the end of the process that is in the way is a reason to look again.
-    monkeypatch.setattr(controller, "RETRY_SECONDS", 1000.0)
+    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 1000.0)
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await make(cluster, "all", vgpus=of(A2_4Q=1))
@@ -404,15 +404,15 @@ async def test_at_rest_nobody_asks_for_anything(
 async def test_nobody_looks_closer_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(controller, "RETRY_SECONDS", 1000.0)
+    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 1000.0)
     looks: list[str] = []
-    observe = controller.observe
+    observe = stage_writer.observe
 
     async def counted(hardware: Any, node: str, *args: Any) -> Any:
         looks.append(node)
         return await observe(hardware, node, *args)
 
-    monkeypatch.setattr(controller, "observe", counted)
+    monkeypatch.setattr(stage_writer, "observe", counted)
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
     await make(cluster, "all", vgpus=of(A2_4Q=2), **spec)
     final = "DryRun" if "dryRun" in spec else "Refused" if "mode" in spec else "Done"

@@ -31,7 +31,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers import acting
-from laneway.controllers.layouts import controller
+from laneway.controllers.layouts import controller, stage_writer
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.keys import LABEL_PARENT_GPU
@@ -370,9 +370,9 @@ def _answer(obj: Any, *, met: bool | None) -> list[str]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents that look again soon at what tells nobody that it changed."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.05)
+    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.05)
 
 
 @pytest.fixture

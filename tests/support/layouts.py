@@ -11,7 +11,7 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers import acting
-from laneway.controllers.layouts import controller
+from laneway.controllers.layouts import controller, stage_writer
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.resource import served
@@ -96,8 +96,8 @@ def hold(host: Any, vf: str) -> Any:
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have agents look again at once for what tells nobody that it changed."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(controller, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
     monkeypatch.setattr(acting, "HOLDER_SECONDS", 0.02)
     monkeypatch.setattr(controller, "HOLDER_SECONDS", 0.02)
-    monkeypatch.setattr(controller, "PUT_BACK_SECONDS", 0.01)
+    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.01)

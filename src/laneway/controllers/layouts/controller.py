@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,34 +26,32 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, RETRY_SECONDS, Context
+from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, Context
 from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
-from laneway.controllers.layouts.current import stands, terms
-from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
+from laneway.controllers.layouts.current import terms
+from laneway.controllers.layouts.lower_objects import LowerObjects
+from laneway.controllers.layouts.ownership import Ownership
+from laneway.controllers.layouts.stage_writer import (
+    Case,
+    Key,
+    StageWriter,
+    accepted_entry,
+    is_outdated,
+)
 from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
-from laneway.core.decision import refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.layout.desired import (
     DesiredLayout,
-    owner,
     owner_words,
-    plan_desired,
-    replaces,
-    selects_gpu,
-    selects_node,
 )
-from laneway.core.layout.forecast import fits_afterwards
-from laneway.core.layout.objects import Found, Objects
-from laneway.core.layout.stages import is_asked, is_met, next_stage
-from laneway.core.plan import Plan
-from laneway.core.refusals import GpuOwnedByLayout, OwnedByVgpuDevices, Refusal, processes_of
+from laneway.core.layout.objects import Objects
+from laneway.core.layout.stages import is_asked, is_met
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.spelling import named
 from laneway.host.holders import have_ended
-from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import ConflictError, NotFoundError
@@ -65,21 +62,8 @@ log = logging.getLogger(__name__)
 
 SUM_SECONDS = 1.0
 """How long the writer of an entry has to bring the sum up to date before others look at it."""
-PUT_BACK_SECONDS = 1.0
-"""How often at most a GPU's desired states are put back: somebody else may insist too."""
-
 PROGRESS_SECONDS = 1.0
 """How often at most an entry is written that tells of progress only, for all agents see it."""
-
-
-class Key(NamedTuple):
-    """One GPU of this node under one layout; without a GPU: the sum of the layout's entries."""
-
-    layout: str
-    gpu: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.layout} on {self.gpu}" if self.gpu else self.layout
 
 
 class _Look(NamedTuple):
@@ -91,18 +75,6 @@ class _Look(NamedTuple):
     """When to look again all the same: who holds a device lets it go without a word."""
     processes: tuple[int, ...] = ()
     """Those that hold it, as far as processes do: the look stands until one of them has ended."""
-
-
-class _Case(NamedTuple):
-    """What a closer look is taken for."""
-
-    key: Key
-    layout: VGPULayout
-    known: LayoutGpu | None
-    """The entry that was written last."""
-    stored: Stored
-    blank: LayoutGpu
-    """The new entry, without a judgement."""
 
 
 Outcome = tuple[LayoutGpu | None, Retry | None]
@@ -134,13 +106,18 @@ class LayoutController:
         self._nodes = nodes
         self._claims = claims
         self._status = LayoutStatus(node, client, context.metrics)
-        self._found: dict[str, Found] = {}
-        """The GPUs of the node by the names of their objects."""
+        self._ownership = Ownership(node, layouts, nodes, self._status)
+        self._writer = StageWriter(
+            node,
+            client,
+            context,
+            lower,
+            layouts=layouts,
+            status=self._status,
+            ownership=self._ownership,
+        )
         self._looks: dict[Key, _Look] = {}
-        self._holders: dict[Key, tuple[int, ...]] = {}
-        """The processes that speak against a desired state, as the look that goes on finds them."""
         self._began: dict[Key, float] = {}
-        self._put_back: dict[Key, float] = {}
         self._reported: dict[Key, float] = {}
         """When progress was written last."""
 
@@ -148,10 +125,10 @@ class LayoutController:
 
     def observed(self, inventory: Inventory) -> None:
         """Take a new inventory; layouts of the GPUs that changed in it are looked at."""
-        before = self._found
-        self._found = projection.gpus(inventory, self._node)
-        for name in before.keys() | self._found.keys():
-            if before.get(name) != self._found.get(name):
+        before = self._ownership.found
+        self._ownership.found = projection.gpus(inventory, self._node)
+        for name in before.keys() | self._ownership.found.keys():
+            if before.get(name) != self._ownership.found.get(name):
                 self._ask(name)
 
     async def run(self) -> None:
@@ -184,57 +161,21 @@ class LayoutController:
     def _ask_all(self) -> None:
         for layout in self._layouts.store:
             self._status.entries(layout)
-        for gpu in self._found.keys() | self._status.gpus():
+        for gpu in self._ownership.found.keys() | self._status.gpus():
             self._ask(gpu)
 
     def _ask(self, gpu: str) -> None:
         """Look at a GPU under every layout that it matters to."""
         for layout in self._layouts.store:
-            if self._selects(layout, gpu) or gpu in self._status.entries(layout):
+            if self._ownership.selects(layout, gpu) or gpu in self._status.entries(layout):
                 self.queue.add(Key(layout.metadata.name, gpu))
 
     def _forget(self, layout: str) -> None:
         self._status.forget(layout)
-        for known in (self._looks, self._began, self._put_back, self._reported):
+        self._writer.forget(layout)
+        for known in (self._looks, self._began, self._reported):
             for key in [key for key in known if key.layout == layout]:
                 known.pop(key)
-
-    # -------------------------------------------------------------------------- what is meant
-
-    def _selects(self, layout: VGPULayout, gpu: str) -> bool:
-        found = self._found.get(gpu)
-        if found is None:
-            return False
-        node = self._nodes.store.get(self._node)
-        labels = node.metadata.labels if node is not None else {}
-        selection = projection.selection(layout)
-        device = found.gpu.device
-        return selects_node(selection, self._node, labels) and selects_gpu(selection, gpu, device)
-
-    def _owner(self, gpu: str) -> str:
-        """The layout that has a GPU, or is to get it."""
-        return owner(
-            projection.claimant(layout, self._status.entries(layout).get(gpu))
-            for layout in self._layouts.store
-            if projection.claims(layout) and self._selects(layout, gpu)
-        )
-
-    def _against(
-        self, key: Key, layout: VGPULayout, desired: DesiredLayout, objects: Objects, has: str
-    ) -> tuple[Refusal, ...]:
-        """Who else owns the GPU. `has`: the layout that has it, or is to get it."""
-        if has != key.layout and not layout.spec.dry_run:
-            return (GpuOwnedByLayout(key.gpu, has),)
-        asked = Counter(one.asks for one in objects.vgpus if one.asks is not None)
-        # A trial is taken for one of the layout that owns the GPU.
-        if self._is_owned(key.gpu, has) or layout.spec.take_over or not replaces(desired, asked):
-            return ()
-        single = tuple(one.name for one in objects.vgpus if one.asks is not None)
-        return (OwnedByVgpuDevices(key.gpu, tuple(sorted(asked.items())), single),)
-
-    def _is_owned(self, gpu: str, layout: str) -> bool:
-        stored = self._layouts.store.get(layout)
-        return stored is not None and projection.owns(self._status.entries(stored).get(gpu))
 
     # --------------------------------------------------------------------------- one GPU
 
@@ -253,9 +194,9 @@ class LayoutController:
     async def _serve(self, key: Key, layout: VGPULayout) -> Retry | None:
         """Have one GPU be as the layout asks, and tell how far that is."""
         known = self._status.entries(layout).get(key.gpu)
-        if not self._selects(layout, key.gpu):
+        if not self._ownership.selects(layout, key.gpu):
             # A GPU that could not be read keeps its object, and what was said about it.
-            if key.gpu in self._found or self._lower.gpus.store.get(key.gpu) is None:
+            if key.gpu in self._ownership.found or self._lower.gpus.store.get(key.gpu) is None:
                 await self._status.tell(layout, key.gpu, None)
             return None
         began = self._began.setdefault(key, _now())
@@ -272,23 +213,23 @@ class LayoutController:
             if _judgement(known) != _judgement(entry):
                 self._say(layout, entry, _now() - began)
         await self._status.tell(layout, key.gpu, entry)
-        if self._is_outdated(layout) or not self._selects(layout, key.gpu):
+        if is_outdated(layout, self._layouts) or not self._ownership.selects(layout, key.gpu):
             # Nobody asks about a GPU that is meant no more, as long as nothing is said about it.
             return Retry(0.0)
         return again
 
     async def _decide(self, key: Key, layout: VGPULayout, known: LayoutGpu | None) -> Outcome:
         """Do what can be done now."""
-        found, stored = self._found[key.gpu], self._lower.stored(key.gpu)
+        found, stored = self._ownership.found[key.gpu], self._lower.stored(key.gpu)
         if lag := self._lower.lag(stored):
             return None, Retry(lag)
-        objects, has = self._lower.desired_states(stored), self._owner(key.gpu)
+        objects, has = self._lower.desired_states(stored), self._ownership.owner(key.gpu)
         blank = self._blank(key, layout, known, objects, has)
         names = named(found.gpu, found.functions)
         desired = projection.desired(layout, found.gpu.address, names)
         if not isinstance(desired, DesiredLayout):
             return projection.refused(blank, desired, layout), None
-        against = self._against(key, layout, desired, objects, has)
+        against = self._ownership.against(key.gpu, layout, desired, objects, has)
         if not against and desired.shared:
             claims, gpu = self._claims.store, found.gpu
             claimed = gpu_device.claimed_whole(claims, self._node, gpu)
@@ -296,7 +237,7 @@ class LayoutController:
         if against:
             return projection.refused(blank, against, layout), None
         if not layout.spec.dry_run and is_asked(desired, found, objects):
-            accepted = self._accepted(blank, layout)
+            accepted = accepted_entry(blank, layout)
             if is_met(desired, found):
                 return projection.done(accepted, desired), None
             if not objects.refused:
@@ -314,10 +255,9 @@ class LayoutController:
         with self._context.locks.on(address, caller, lambda: self.queue.add(key)) as acquired:
             if not acquired:
                 return None, None
-            self._holders.pop(key, None)
-            entry, again = await self._look(_Case(key, layout, known, stored, blank), desired)
+            case = Case(key, layout, known, stored, blank, found.gpu)
+            entry, again, held_by = await self._writer.look(case, desired)
         if entry is not None and again is not None:
-            held_by = self._holders.pop(key, ())
             self._looks[key] = _Look(retry_fingerprint, entry, _now() + again.after, held_by)
             again = _again(again.after, held_by)
         return entry, again
@@ -326,7 +266,7 @@ class LayoutController:
         self, key: Key, layout: VGPULayout, known: LayoutGpu | None, objects: Objects, has: str
     ) -> LayoutGpu:
         """A new entry, without a judgement."""
-        found = self._found[key.gpu]
+        found = self._ownership.found[key.gpu]
         accepted = 0
         # One that only asks lets go of what it was applied to: others may change that meanwhile.
         if known is not None and not layout.spec.dry_run:
@@ -342,83 +282,8 @@ class LayoutController:
             observed_generation=layout.metadata.generation,
             accepted_generation=accepted,
             final=_is_final(known, layout),
-            owner=owner_words(has if self._is_owned(key.gpu, has) else "", single=single),
+            owner=owner_words(has if self._ownership.is_owned(key.gpu, has) else "", single=single),
             fits=still_fits(found.gpu, found.functions, found.modes or GpuModes()),
-        )
-
-    def _accepted(self, entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
-        """An entry of a layout that is applied from now on."""
-        return msgspec.structs.replace(
-            entry,
-            accepted_generation=layout.metadata.generation,
-            final=False,
-            owner=owner_words(layout.metadata.name, single=False),
-        )
-
-    async def _look(self, case: _Case, desired: DesiredLayout) -> Outcome:
-        """Judge the desired state by a closer look, and write the next stage of it."""
-        key, layout, known, stored, blank = case
-        address = desired.gpu.address
-        situation = await observe(self._context.hardware, self._node, [address])
-        decision = plan_desired(desired, situation)
-        retry = Retry(RETRY_SECONDS)
-        if layout.spec.dry_run:
-            has = self._owner(key.gpu)
-            owning = has if self._is_owned(key.gpu, has) else ""
-            entry = projection.planned(blank, decision, layout, owning)
-            gpu = self._found[key.gpu].gpu
-            fits = fits_afterwards(desired.gpu, gpu, situation) if entry.steps else {}
-            return msgspec.structs.replace(entry, fits_afterwards=fits), retry
-        if refusals := refusals_of(decision):
-            self._holders[key] = processes_of(refusals)
-            return projection.refused(blank, refusals, layout), retry
-        accepted = projection.is_accepted(layout, known)
-        if blank.final:
-            return projection.possible_now(blank, layout), retry
-        blank, objects = self._accepted(blank, layout), self._lower.desired_states(stored)
-        seen = projection.found(situation.inventory, address, situation.gpus.get(address))
-        stage = next_stage(desired, decision if isinstance(decision, Plan) else None, seen, objects)
-        steps = projection.plan_steps(decision)
-        entry = projection.in_progress(blank, stage.waiting, steps, objects)
-        if not stage.writes:
-            if stage.waiting == "nothing":
-                self._context.observer.want()
-            return entry, retry
-        if self._changed(key, layout, stored):
-            return None, Retry(0.0)
-        back = _was_done(known, layout)
-        if back and (due := self._put_back.get(key, 0.0) + PUT_BACK_SECONDS) > _now():
-            return None, Retry(due - _now())
-        if not await stands(self._client, layout, self._node):
-            return None, retry  # The watch will show why.
-        if back:
-            self._put_back[key] = _now()
-        ids = {one.name: one.id for one in seen.modes.profiles} if seen.modes else {}
-        desired_states = self._lower.patches(stored, stage, ids)
-        if not accepted:
-            # Nothing is written of a layout of which a part is refused.
-            if refusal := await self._lower.write(desired_states, dry_run=True):
-                return projection.refused(case.blank, (refusal,), layout), retry
-            await self._status.tell(layout, key.gpu, entry)
-        refusal = await self._lower.write(desired_states, back_for=key.layout if back else "")
-        return (
-            (entry, None)
-            if refusal is None
-            else (projection.refused(blank, (refusal,), layout), retry)
-        )
-
-    def _is_outdated(self, layout: VGPULayout) -> bool:
-        """Whether a layout has been changed or deleted since."""
-        now = self._layouts.store.get(layout.metadata.name)
-        return now is None or terms(now) != terms(layout)
-
-    def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
-        """Whether anything was desired anew while we looked."""
-        return (
-            self._is_outdated(layout)
-            or self._owner(key.gpu) != key.layout
-            or self._lower.desired_states(self._lower.stored(key.gpu))
-            != self._lower.desired_states(stored)
         )
 
     def _say(self, layout: VGPULayout, entry: LayoutGpu, seconds: float) -> None:
@@ -440,15 +305,6 @@ class LayoutController:
 
 
 # ------------------------------------------------------------------------------------------ parts
-
-
-def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
-    """Whether a GPU was as the layout asks it to be now, so that somebody else changed it."""
-    return (
-        known is not None
-        and known.state == LAYOUT_DONE
-        and known.observed_generation == layout.metadata.generation
-    )
 
 
 def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
