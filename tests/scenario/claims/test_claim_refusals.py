@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
@@ -53,6 +54,19 @@ async def test_what_cannot_be_claimed_is_refused(
     await claims.delete(address, name)
     await claims.gone(address, name)
     assert host.faults.count == count
+
+
+async def test_a_refusal_is_one_event_however_often_it_is_looked_at(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    agent = await cluster.start_agent("node1", simulated("plain", "node1"))
+    await claims.make("0000:04:00.0")
+    await claims.answer("0000:04:00.0", "DeviceNeeded")
+    for _ in range(3):
+        await cluster.quiet(agent)
+    items = msgspec.json.decode(await cluster.client.raw("/api/v1/events"))["items"]
+    about = [one for one in items if one["involvedObject"]["name"] == claims.name("0000:04:00.0")]
+    assert [(one["reason"], one["count"]) for one in about] == [("DeviceNeeded", 1)]
 
 
 async def test_a_gpu_with_virtual_functions_is_not_given_away_as_a_whole(
