@@ -153,58 +153,61 @@ def status_of(host: Host) -> VSphereHostStatus:
         connected=host.connected,
         maintenance=host.maintenance,
         shared_direct=host.shared_direct,
-        devices=[
-            HostDevice(
-                id=one.id,
-                vendor_id=one.ids.vendor,
-                device_id=one.ids.device,
-                sub_vendor_id=one.ids.sub_vendor or 0,
-                sub_device_id=one.ids.sub_device or 0,
-                name=one.name,
-                label=one.label,
-                display=one.display,
-                active=one.active,
-                vm=one.holder,
+        devices=[_device_object(one) for one in host.devices],
+        boards=[_gpu_object(one) for one in host.shared_gpus],
+        device_groups=[_group_object(one) for one in host.device_groups],
+    )
+
+
+def _device_object(device: Device) -> HostDevice:
+    return HostDevice(
+        id=device.id,
+        vendor_id=device.ids.vendor,
+        device_id=device.ids.device,
+        sub_vendor_id=device.ids.sub_vendor or 0,
+        sub_device_id=device.ids.sub_device or 0,
+        name=device.name,
+        label=device.label,
+        display=device.display,
+        active=device.active,
+        vm=device.holder,
+    )
+
+
+def _gpu_object(gpu: SharedGpu) -> HostBoard:
+    return HostBoard(
+        id=gpu.id,
+        name=gpu.name,
+        memory_gib=gpu.memory_gib,
+        mode=gpu.mode,
+        profiles=[
+            HostProfile(
+                name=profile.name,
+                memory_gib=profile.memory_gib,
+                mig=profile.mig,
+                compute=profile.compute,
+                migrates=profile.migrates,
             )
-            for one in host.devices
+            for profile in gpu.profiles
         ],
-        boards=[
-            HostBoard(
-                id=one.id,
-                name=one.name,
-                memory_gib=one.memory_gib,
-                mode=one.mode,
-                profiles=[
-                    HostProfile(
-                        name=profile.name,
-                        memory_gib=profile.memory_gib,
-                        mig=profile.mig,
-                        compute=profile.compute,
-                        migrates=profile.migrates,
-                    )
-                    for profile in one.profiles
-                ],
-                users=[HostBoardUser(vm=user.vm, profile=user.profile) for user in one.users],
+        users=[HostBoardUser(vm=user.vm, profile=user.profile) for user in gpu.users],
+    )
+
+
+def _group_object(group: DeviceGroup) -> HostDeviceGroup:
+    return HostDeviceGroup(
+        name=group.name,
+        description=group.description,
+        parts=[
+            HostGroupPart(
+                type=part.kind,
+                name=part.name,
+                vendor_id=part.ids.vendor if part.ids else 0,
+                device_id=part.ids.device if part.ids else 0,
+                profile=part.profile,
+                label=part.label,
             )
-            for one in host.shared_gpus
-        ],
-        device_groups=[
-            HostDeviceGroup(
-                name=group.name,
-                description=group.description,
-                parts=[
-                    HostGroupPart(
-                        type=part.kind,
-                        name=part.name,
-                        vendor_id=part.ids.vendor if part.ids else 0,
-                        device_id=part.ids.device if part.ids else 0,
-                        profile=part.profile,
-                        label=part.label,
-                    )
-                    for part in group.parts
-                ],
-            )
-            for group in host.device_groups
+            for part in group.parts
         ],
     )
 

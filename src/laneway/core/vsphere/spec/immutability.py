@@ -8,7 +8,6 @@ released one. So whoever writes back what he read, or applies the same file twic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from laneway.core.phrases import few
 from laneway.core.vsphere.spec import parsing
@@ -35,10 +34,9 @@ _FREE: Mapping[str, frozenset[str]] = {
 }
 _ONCE: Mapping[str, frozenset[str]] = {VM: frozenset({"os", "biosUUID"})}
 """What may be set while it is empty."""
-_ALIASES = ("pcidevices", "vgpudevices")
 
 
-def changed(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
+def changed(kind: str, old: object, new: object, base: str) -> tuple[Problem, ...]:
     """What speaks against an update."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return ()
@@ -53,12 +51,12 @@ def changed(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
     return (Problem(base, None, f"{FROZEN}; {few(names)} changed", "Forbidden"),)
 
 
-def _meant(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def _meant(kind: str, spec: Mapping[str, object]) -> Mapping[str, object]:
     """A spec in the one form of all that mean the same."""
     items = parsing.released(spec)
     found = {**spec} if items is None else {**spec, "pciDevices": items}
     if items is not None:
-        for alias in _ALIASES:
+        for alias in parsing.ALIASES:
             found.pop(alias, None)
     for key, value in DEFAULTS[kind].items():
         found[key] = found.get(key) or value
@@ -68,7 +66,7 @@ def _meant(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: told for key, value in found.items() if (told := _told(value)) is not None}
 
 
-def _told(value: Any) -> Any:
+def _told(value: object) -> object:
     """A value without what it says nothing by; None where that is all of it."""
     match value:
         case Mapping():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
@@ -26,6 +26,8 @@ from laneway.core.vsphere.spec.requests import (
     VgpuRequest,
 )
 
+ALIASES = ("pcidevices", "vgpudevices")
+"""Lists of the proposal, which were never released."""
 ITEMS_LIMIT = 128
 NAME_LIMIT = 1024
 """Of CAPV's definitions: items of the list, characters of a profile or label."""
@@ -48,7 +50,7 @@ class Problem(NamedTuple):
 
     path: str
     """`pciDevices[3].deviceId`."""
-    value: Any
+    value: object
     """What is written there."""
     message: str
     kind: str = "Invalid value"
@@ -58,7 +60,11 @@ class Problem(NamedTuple):
 
 
 def read(
-    items: Any, *, pcidevices: Any = (), vgpudevices: Any = (), peer_to_peer: Any = False
+    items: object,
+    *,
+    pcidevices: object = (),
+    vgpudevices: object = (),
+    peer_to_peer: object = False,
 ) -> tuple[Requested, tuple[Problem, ...]]:
     """What is wanted, and what of it cannot be understood; takes any JSON."""
     problems: list[Problem] = []
@@ -87,7 +93,7 @@ def read(
     return Requested(tuple(devices), peer_to_peer is True), tuple(problems)
 
 
-def read_spec(spec: Any) -> tuple[Requested, tuple[Problem, ...]]:
+def read_spec(spec: object) -> tuple[Requested, tuple[Problem, ...]]:
     """The same from the JSON of a whole spec."""
     if not isinstance(spec, Mapping):
         return Requested(), ()
@@ -99,29 +105,32 @@ def read_spec(spec: Any) -> tuple[Requested, tuple[Problem, ...]]:
     )
 
 
-def released(spec: Mapping[str, Any]) -> Sequence[Any] | None:
+def released(spec: Mapping[str, object]) -> Sequence[object] | None:
     """The items as `pciDevices` is to hold them; None where they are in that form already.
 
     None too where both forms are there: that is for a person to sort out.
     """
-    own, plain, shared = (spec.get(name) for name in ("pciDevices", "pcidevices", "vgpudevices"))
-    if not all(one is None or isinstance(one, list) for one in (own, plain, shared)):
-        return None
+    lists: list[Sequence[object]] = []
+    for name in ("pciDevices", *ALIASES):
+        value = spec.get(name) or []
+        if not isinstance(value, list):
+            return None
+        lists.append(value)
+    own, plain, shared = lists
     if own and (plain or shared):
         return None
-    written = [*(own or ()), *(plain or ()), *(shared or ())]
-    items = [_released_item(item) for item in written]
-    return None if items == (own or []) else items
+    items = [_released_item(item) for item in (*own, *plain, *shared)]
+    return None if items == own else items
 
 
-def _released_item(item: Any) -> Any:
+def _released_item(item: object) -> object:
     if not isinstance(item, Mapping) or "profileName" not in item or "vGPUProfile" in item:
         return item
     rest = {key: value for key, value in item.items() if key != "profileName"}
     return {**rest, "vGPUProfile": item["profileName"]}
 
 
-def _items(name: str, value: Any, problems: list[Problem]) -> Sequence[Any]:
+def _items(name: str, value: object, problems: list[Problem]) -> Sequence[object]:
     if isinstance(value, list | tuple):
         return value
     if value is not None:
@@ -129,7 +138,7 @@ def _items(name: str, value: Any, problems: list[Problem]) -> Sequence[Any]:
     return ()
 
 
-def _mixed(lists: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Problem]:
+def _mixed(lists: Sequence[tuple[str, Sequence[object]]]) -> Iterator[Problem]:
     """Both forms at once."""
     if not lists[0][1]:
         return
@@ -139,7 +148,7 @@ def _mixed(lists: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Problem]:
             yield Problem(name, None, words, "Forbidden")
 
 
-def _item(path: str, item: Any) -> tuple[DeviceRequest | None, list[Problem]]:
+def _item(path: str, item: object) -> tuple[DeviceRequest | None, list[Problem]]:
     """What one item asks for; None where that cannot be told."""
     if not isinstance(item, Mapping):
         return None, [Problem(path, item, "should be an object")]
@@ -173,14 +182,14 @@ def _item(path: str, item: Any) -> tuple[DeviceRequest | None, list[Problem]]:
 _IDS = "deviceId + vendorId"
 
 
-def _ways(said: Mapping[str, Any]) -> list[str]:
+def _ways(said: Mapping[str, object]) -> list[str]:
     """In which ways an item says what it wants."""
     ways = [_IDS] if "deviceId" in said or "vendorId" in said else []
     names = ("vGPUProfile", "profileName", "deviceGroupName", "allowedDevices")
     return ways + [name for name in names if said.get(name, []) != []]
 
 
-def _name(path: str, value: Any, problems: list[Problem]) -> str:
+def _name(path: str, value: object, problems: list[Problem]) -> str:
     if not isinstance(value, str):
         problems.append(Problem(path, value, "should be a string"))
         return ""
@@ -193,7 +202,9 @@ def _name(path: str, value: Any, problems: list[Problem]) -> str:
     return value
 
 
-def _ids(path: str, item: Any, said: Mapping[str, Any], problems: list[Problem]) -> PciIds | None:
+def _ids(
+    path: str, item: object, said: Mapping[str, object], problems: list[Problem]
+) -> PciIds | None:
     """A pair of ids; None where there is not all of it."""
     missing = [name for name in ("deviceId", "vendorId") if name not in said]
     problems += [
@@ -206,7 +217,7 @@ def _ids(path: str, item: Any, said: Mapping[str, Any], problems: list[Problem])
     return None if device is None or vendor is None else PciIds(vendor, device)
 
 
-def _number(path: str, value: Any, problems: list[Problem]) -> int | None:
+def _number(path: str, value: object, problems: list[Problem]) -> int | None:
     """An id that a device can have: all ones is how a slot says that it is empty."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _HIGHEST_ID:
         return value
@@ -220,7 +231,7 @@ def _number(path: str, value: Any, problems: list[Problem]) -> int | None:
     return None
 
 
-def hexadecimal(value: Any) -> int | None:
+def hexadecimal(value: object) -> int | None:
     """The number of a PCI id that is written as everybody else writes it: `0x1eb8`, or `1eb8`.
 
     None for anything else, also for digits alone, which may be meant either way.
@@ -232,7 +243,7 @@ def hexadecimal(value: Any) -> int | None:
     return number if 0 < number < _HIGHEST_ID else None
 
 
-def _allowed(path: str, value: Any, problems: list[Problem]) -> tuple[PciIds, ...]:
+def _allowed(path: str, value: object, problems: list[Problem]) -> tuple[PciIds, ...]:
     if not isinstance(value, list | tuple):
         problems.append(Problem(path, value, "should be a list"))
         return ()
@@ -244,7 +255,7 @@ def _allowed(path: str, value: Any, problems: list[Problem]) -> tuple[PciIds, ..
     return tuple(dict.fromkeys(ids for ids in found if ids is not None))
 
 
-def _allowed_one(path: str, one: Any, problems: list[Problem]) -> PciIds | None:
+def _allowed_one(path: str, one: object, problems: list[Problem]) -> PciIds | None:
     if not isinstance(one, Mapping):
         problems.append(Problem(path, one, "should be an object"))
         return None
@@ -267,7 +278,7 @@ def _allowed_one(path: str, one: Any, problems: list[Problem]) -> PciIds | None:
     return None if vendor is None or device is None else PciIds(vendor, device, *rest)
 
 
-def _within(path: str, value: Any, highest: int, problems: list[Problem]) -> int | None:
+def _within(path: str, value: object, highest: int, problems: list[Problem]) -> int | None:
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest:

@@ -7,7 +7,6 @@ the million or the MiB that vCenter counts in. What is zero or left out is left 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -25,14 +24,14 @@ class ResourceAllocation(msgspec.Struct, frozen=True):
     shares: int | None = None
 
 
-def resource_allocations(resources: Any) -> tuple[ResourceAllocation, ResourceAllocation]:
+def resource_allocations(resources: object) -> tuple[ResourceAllocation, ResourceAllocation]:
     """Of processors and of memory. Raises ValueError, with the path of what is wrong."""
     return _resource_allocation(resources, "cpu", _MHZ), _resource_allocation(
         resources, "memory", _MIB
     )
 
 
-def _resource_allocation(resources: Any, name: str, unit: int) -> ResourceAllocation:
+def _resource_allocation(resources: object, name: str, unit: int) -> ResourceAllocation:
     said = {
         part: (_part(resources, part) or {}).get(name) for part in ("requests", "limits", "shares")
     }
@@ -43,12 +42,12 @@ def _resource_allocation(resources: Any, name: str, unit: int) -> ResourceAlloca
     )
 
 
-def _part(resources: Any, part: str) -> Mapping[str, Any] | None:
+def _part(resources: object, part: str) -> Mapping[str, object] | None:
     found = resources.get(part) if isinstance(resources, Mapping) else None
     return found if isinstance(found, Mapping) else None
 
 
-def _amount(path: str, value: Any, unit: int) -> int | None:
+def _amount(path: str, value: object, unit: int) -> int | None:
     if value is None:
         return None
     try:

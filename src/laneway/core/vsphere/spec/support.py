@@ -8,7 +8,6 @@ asked for would look like the one that was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 _SPEC = frozenset(
     {
@@ -64,12 +63,12 @@ _CARD = frozenset(
 )
 
 
-def not_carried_out(spec: Any) -> tuple[str, ...]:
+def not_carried_out(spec: object) -> tuple[str, ...]:
     """The fields of a VSphereVM's spec that say something and are not carried out, by path."""
     return tuple(_not_carried_out(spec)) if isinstance(spec, Mapping) else ()
 
 
-def _not_carried_out(spec: Mapping[str, Any]) -> Iterator[str]:
+def _not_carried_out(spec: Mapping[str, object]) -> Iterator[str]:
     yield from _beyond("spec", spec, _SPEC)
     network = spec.get("network")
     if not isinstance(network, Mapping):
@@ -81,6 +80,6 @@ def _not_carried_out(spec: Mapping[str, Any]) -> Iterator[str]:
             yield from _beyond(f"spec.network.devices[{at}]", card, _CARD)
 
 
-def _beyond(path: str, said: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+def _beyond(path: str, said: Mapping[str, object], known: frozenset[str]) -> Iterator[str]:
     """What is empty or false asks for nothing."""
     return (f"{path}.{name}" for name, value in said.items() if value and name not in known)

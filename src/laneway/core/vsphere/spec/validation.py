@@ -14,7 +14,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
@@ -36,7 +35,7 @@ _SOFT_TIMEOUT = "guestSoftPowerOffTimeoutSeconds"
 _IN_TEMPLATES = "cannot be set in templates"
 
 
-def problems(spec: Any, base: str) -> tuple[Problem, ...]:
+def problems(spec: object, base: str) -> tuple[Problem, ...]:
     """What is wrong with the devices of a spec, and with what bears on them.
 
     `base` is where the spec is: `spec`, or `spec.template.spec`.
@@ -53,7 +52,7 @@ def problems(spec: Any, base: str) -> tuple[Problem, ...]:
     return _below(base, own)
 
 
-def created(kind: str, name: str, spec: Any, base: str) -> tuple[Problem, ...]:
+def created(kind: str, name: str, spec: object, base: str) -> tuple[Problem, ...]:
     """What speaks against a new object of one of the kinds."""
     if not isinstance(spec, Mapping):
         return ()
@@ -68,7 +67,7 @@ def created(kind: str, name: str, spec: Any, base: str) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def updated(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
+def updated(kind: str, old: object, new: object, base: str) -> tuple[Problem, ...]:
     """What speaks against what is new in the parts that may change; the rest is `changes`'."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return ()
@@ -82,7 +81,7 @@ def updated(kind: str, old: Any, new: Any, base: str) -> tuple[Problem, ...]:
     return _below(base, found)
 
 
-def hardware_version(text: Any) -> int | None:
+def hardware_version(text: object) -> int | None:
     """19 for `vmx-19`; None for what is no hardware version."""
     found = _HARDWARE.fullmatch(text) if isinstance(text, str) else None
     return None if found is None else int(found[1])
@@ -104,7 +103,7 @@ def _peers(requested: Requested, found: Sequence[Problem]) -> Iterator[Problem]:
         yield Problem("peerToPeer", True, words)
 
 
-def _hardware(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
+def _hardware(spec: Mapping[str, object], requested: Requested) -> Iterator[Problem]:
     written = spec.get("hardwareVersion")
     if not isinstance(written, str) or not written:
         return
@@ -123,7 +122,7 @@ def _hardware(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem
         yield Problem("hardwareVersion", written, words, works=True)
 
 
-def _nested(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
+def _nested(spec: Mapping[str, object], requested: Requested) -> Iterator[Problem]:
     if spec.get("nestedHV") is True and requested.devices:
         words = (
             "should not be set together with pciDevices: ESXi adds no PCI passthrough devices "
@@ -138,27 +137,27 @@ def _nested(spec: Mapping[str, Any], requested: Requested) -> Iterator[Problem]:
 _OFF = ("powerOffMode", _SOFT_TIMEOUT)
 
 
-def _soft_power_off(spec: Mapping[str, Any]) -> Iterator[Problem]:
+def _soft_power_off(spec: Mapping[str, object]) -> Iterator[Problem]:
     seconds = spec.get(_SOFT_TIMEOUT)
     if seconds and spec.get("powerOffMode") != TRY_SOFT:
         words = "should not be set in templates unless the powerOffMode is trySoft"
         yield Problem(_SOFT_TIMEOUT, seconds, words)
 
 
-def _cards(spec: Mapping[str, Any]) -> Sequence[Any]:
+def _cards(spec: Mapping[str, object]) -> Sequence[object]:
     network = spec.get("network")
     cards = network.get("devices") if isinstance(network, Mapping) else None
     return cards if isinstance(cards, list | tuple) else ()
 
 
-def _addresses(spec: Mapping[str, Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+def _addresses(spec: Mapping[str, object]) -> Iterator[tuple[int, Sequence[object]]]:
     """What addresses the network cards are given, by card."""
     for i, card in enumerate(_cards(spec)):
         given = card.get("ipAddrs") if isinstance(card, Mapping) else None
         yield i, given if isinstance(given, list | tuple) else ()
 
 
-def addresses(spec: Mapping[str, Any]) -> Iterator[Problem]:
+def addresses(spec: Mapping[str, object]) -> Iterator[Problem]:
     """Addresses of network cards that are none."""
     for i, given in _addresses(spec):
         for j, text in enumerate(given):
@@ -167,7 +166,7 @@ def addresses(spec: Mapping[str, Any]) -> Iterator[Problem]:
                 yield Problem(f"network.devices[{i}].ipAddrs[{j}]", text, words)
 
 
-def _is_cidr(text: Any) -> bool:
+def _is_cidr(text: object) -> bool:
     if not isinstance(text, str):
         return False
     address, _, length = text.partition("/")
@@ -179,7 +178,7 @@ def _is_cidr(text: Any) -> bool:
     return plain and int(length) <= found.max_prefixlen and "%" not in address
 
 
-def _only_of_machines(spec: Mapping[str, Any]) -> Iterator[Problem]:
+def _only_of_machines(spec: Mapping[str, object]) -> Iterator[Problem]:
     """What one machine can have, and not many of them."""
     if spec.get("providerID"):
         yield Problem("providerID", None, _IN_TEMPLATES, "Forbidden")
@@ -188,12 +187,12 @@ def _only_of_machines(spec: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"network.devices[{i}].ipAddrs", None, _IN_TEMPLATES, "Forbidden")
 
 
-def _template_of(spec: Mapping[str, Any]) -> Any:
+def _template_of(spec: Mapping[str, object]) -> object:
     said = spec.get("naming")
     return said.get("template") if isinstance(said, Mapping) else None
 
 
-def naming(spec: Mapping[str, Any]) -> Iterator[Problem]:
+def naming(spec: Mapping[str, object]) -> Iterator[Problem]:
     """That no name can be made by the template for names."""
     template = _template_of(spec)
     if not isinstance(template, str) or not template:
