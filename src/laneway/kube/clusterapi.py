@@ -45,6 +45,7 @@ class ClusterSpec(_Part, frozen=True, kw_only=True):
 
     paused: bool = False
     infrastructure_ref: Reference = Reference()
+    control_plane_endpoint: Mapping[str, Any] = {}
 
 
 class ClusterStatus(_Part, frozen=True, kw_only=True):

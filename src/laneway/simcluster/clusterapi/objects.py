@@ -6,12 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import field
 
 from laneway.api import Condition, ConditionStatus, ObjectMeta
 from laneway.kube.capv import GROUP as PROVIDER
 from laneway.kube.capv import VERSION as PROVIDER_VERSION
-from laneway.kube.clusterapi import GROUP, VERSION, Bootstrap, Initialization, Reference, Rollout
+from laneway.kube.clusterapi import (
+    GROUP,
+    VERSION,
+    ClusterSpec,
+    Initialization,
+    LabelSelector,
+    MachineSpec,
+    Rollout,
+)
 from laneway.kube.resource import Resource
 
 LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
@@ -54,29 +61,12 @@ class Status(_Part, frozen=True, kw_only=True):
     observed_generation: int = 0
 
 
-class ClusterSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a cluster."""
-
-    paused: bool = False
-    infrastructure_ref: Reference = Reference()
-    control_plane_endpoint: Mapping[str, Any] = {}
-
-
 class Cluster(_Part, frozen=True, kw_only=True):
     """A workload cluster."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ClusterSpec = ClusterSpec()
     status: Status = Status()
-
-
-class MachineSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a machine."""
-
-    cluster_name: str = ""
-    bootstrap: Bootstrap = Bootstrap()
-    infrastructure_ref: Reference = Reference()
-    provider_id: str = field(default="", name="providerID")
 
 
 class Machine(_Part, frozen=True, kw_only=True):
@@ -94,12 +84,6 @@ class MachineTemplate(_Part, frozen=True, kw_only=True):
     spec: Mapping[str, Any] = {}
 
 
-class Selector(_Part, frozen=True, kw_only=True):
-    """Which machines belong to a set."""
-
-    match_labels: Mapping[str, str] = {}
-
-
 class Deletion(_Part, frozen=True, kw_only=True):
     """Which machines go first."""
 
@@ -112,7 +96,7 @@ class SetSpec(_Part, frozen=True, kw_only=True):
     cluster_name: str = ""
     replicas: int | None = None
     paused: bool = False
-    selector: Selector = Selector()
+    selector: LabelSelector = LabelSelector()
     template: MachineTemplate = MachineTemplate()
     rollout: Rollout = Rollout()
     deletion: Deletion = Deletion()
