@@ -157,7 +157,7 @@ async def _taken_back(client: Client, change: Change, written: Any, waiting: Wai
     try:
         problem = await asyncio.shield(back)
     except asyncio.CancelledError:
-        # The change would stay asked for if the command ended in the middle of this.
+        # The change would stay in the object if the command ended in the middle of this.
         await asyncio.wait({back})
         interrupts.say(f". It was {_went_back(change, back.result())}")
         raise

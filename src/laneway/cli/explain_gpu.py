@@ -67,12 +67,15 @@ def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
 
 def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
     spec, status = vgpu.spec, vgpu.status
-    is_there = status.configure_vgpu_type_name or "a vGPU of an unknown profile"
+    is_there = short_name(status.configure_vgpu_type_name) or "a vGPU of an unknown profile"
     where = f" in GPU instance {status.gpu_instance}" if status.gpu_instance is not None else ""
     yield fact("is", f"{is_there}{where}" if status.vgpu_status else "no vGPU")
     if (has := status.allocation) is not None:
         yield fact("held by", str(Workload(has.namespace, has.pod, has.virtual_machine)))
-    yield fact("desired", (spec.vgpu_type_name or "a vGPU, unnamed") if spec.enabled else "no vGPU")
+    yield fact(
+        "desired",
+        (short_name(spec.vgpu_type_name) or "a vGPU, unnamed") if spec.enabled else "no vGPU",
+    )
     possible = sorted(map(short_name, status.available_types), key=natural)
     yield fact("possible now", ", ".join(possible) or "nothing")
 
@@ -117,13 +120,13 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
             yield f"  {entry.message}"
         yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
         if entry.state != LAYOUT_DONE and (fits := room(entry.fits)):
-            yield f"  room now, each for itself, for {fits}"
+            yield f"  room now, each for itself: {fits}"
         if fits := room(entry.fits_afterwards):
-            yield f"  room afterwards, each for itself, for {fits}"
+            yield f"  room afterwards, each for itself: {fits}"
 
 
 def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
-    """What stands in the way, by the agent's words; else what could be done next."""
+    """What prevents it, in the agent's words; otherwise the next step."""
     if gpu is not None and gpu.stale:
         yield f"This may be out of date: {gpu.stale}."
         return

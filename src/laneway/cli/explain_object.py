@@ -1,7 +1,7 @@
 """What `laneway explain` says about an object of the API: JSON in, a page out.
 
-It works on the plain JSON and not on the typed objects, so that fields which somebody else added
-or misspelt are shown and not silently left out: this is read when something is odd.
+It works on the plain JSON and not on the typed objects, so that fields which others added or
+misspelt are shown and not silently left out: people read this when something is odd.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def explain_object(found: Found) -> Page:
 
 
 _CLAIMED = ("PCIDevice", "USBDevice", "PCIDeviceClaim", "USBDeviceClaim")
-"""Kinds of devices that somebody claims, and of the claims."""
+"""Kinds of devices that users claim, and of the claims."""
 
 
 def _brief(found: Found) -> Iterator[Fact]:
@@ -51,7 +51,7 @@ def _brief(found: Found) -> Iterator[Fact]:
     claimed = "" if not claim else _text(spec.get("userName")) or "an unnamed user"
     yield fact("claimed by", claimed or "none")
     yield fact("held by", _holder(claim) or "none")
-    yield fact("VMs ask for", _text(status.get("resourceName")))
+    yield fact("VMs request", _text(status.get("resourceName")))
 
 
 def _holder(obj: Json) -> str:
@@ -211,7 +211,7 @@ def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str
 
 
 def _claimable(status: Json, conditions: Sequence[Json], resource: str) -> Iterator[str]:
-    """What the agent's judgement says; it is the one that this host's own devices get."""
+    """The agent's judgement, by the same rules as for the devices of this host."""
     judged = next((one for one in conditions if one.get("type") == "Claimable"), None)
     claimable = status.get("claimable") if judged is None else judged.get("status") == "True"
     if claimable is None:

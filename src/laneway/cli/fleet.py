@@ -1,6 +1,6 @@
 """The GPUs of a cluster with all that belongs to each: what the GPU commands look at.
 
-One look is a handful of lists, asked for together. What a person may not read, or what is not
+One look is a handful of lists, requested together. What a person may not read, or what is not
 installed, leaves its part out where the command can do without it: only the GPUs themselves are
 needed.
 """

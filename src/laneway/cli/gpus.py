@@ -184,19 +184,19 @@ def _held(vgpu: VGPUDevice) -> str:
 
 
 def _vgpu(vgpu: VGPUDevice) -> str:
-    found, wished = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
+    found, desired = vgpu.status.configure_vgpu_type_name, vgpu.spec.vgpu_type_name
     is_there = short_name(found) or "?" if vgpu.status.vgpu_status else ""
-    if not vgpu.spec.enabled or wished == found:
+    if not vgpu.spec.enabled or desired == found:
         return is_there
     ready = find_condition(vgpu.status.conditions, "Ready")
     why = f" ({ready.reason})" if ready is not None and ready.reason else ""
-    return f"{is_there or 'none'}, desired {short_name(wished) or '?'}{why}"
+    return f"{is_there or 'none'}, desired {short_name(desired) or '?'}{why}"
 
 
 def mode(gpu: fleet.Gpu) -> str:
     """The mode that it is in, and the desired one where that differs."""
-    found, wished = gpu.device.status.mode, gpu.device.spec.mode
-    return f"{found or '?'}, desired {wished}" if wished and wished != found else found
+    found, desired = gpu.device.status.mode, gpu.device.spec.mode
+    return f"{found or '?'}, desired {desired}" if desired and desired != found else found
 
 
 def state(gpu: fleet.Gpu) -> str:
@@ -266,10 +266,10 @@ def gpu_instances(gpu: fleet.Gpu) -> str:
         return ""
     status = gpu.mig.status
     found = instances({one.name: len(one.vgpu_ids) for one in status.profile_status})
-    wished = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
+    desired = instances({one.name: one.requested for one in gpu.mig.spec.profile_spec})
     text = found
-    if gpu.mig.spec.enabled and wished != found:
-        text = f"{found or 'none'}, desired {wished or 'none'}"
+    if gpu.mig.spec.enabled and desired != found:
+        text = f"{found or 'none'}, desired {desired or 'none'}"
     if status.status == MIG_OUT_OF_SYNC:
         text += f" ({status.status}{status.message and ': '}{status.message})"
     return text.strip()

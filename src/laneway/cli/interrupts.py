@@ -1,4 +1,4 @@
-"""Signals that end a command where it waits, and what is told then."""
+"""Signals that end a command where it waits, and what it prints then."""
 
 from __future__ import annotations
 

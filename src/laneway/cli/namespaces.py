@@ -14,6 +14,6 @@ def checked_namespace(name: str) -> str:
     if not _NAMESPACE.fullmatch(name):
         raise Failure(
             f"{name[:80]!r} cannot be a namespace: it has 1 to 63 lower case letters, digits "
-            "and '-'; give one that 'kubectl get namespaces' shows"
+            "and '-'; 'kubectl get namespaces' lists the namespaces"
         )
     return name

@@ -1,8 +1,8 @@
 """What `laneway devices` shows: an inventory as rows, each card with what it carries below it.
 
-Cards come first that somebody gives to virtual machines on purpose: GPUs, then network cards that
-can be split. Virtual functions are counted, not listed, unless everything is asked for: a host may
-have a thousand, all alike. A configured vGPU is always listed.
+GPUs come first, then network cards that can be split: these are given to VMs most often. Virtual
+functions are counted, not listed, unless --all is given: a host may have a thousand, all alike. A
+configured vGPU is always listed.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from laneway.core.vgpu import spelling
 from laneway.core.vgpu.spelling import short_name
 
 MOST = 64
-"""vGPUs of one profile that a layout can ask for."""
+"""vGPUs of one profile that a layout can have."""
 
 _COUNTED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _COUNT_FIRST = re.compile(r"([0-9]+)\s*[xX]\s*(.+)")

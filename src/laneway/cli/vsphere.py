@@ -120,5 +120,5 @@ async def _all(client: Client, resource: Resource[T]) -> list[T]:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str] | set[str]) -> list[Site]:
-    listed = f"It has {few(sorted(known, key=natural))}" if known else "It has none"
+    listed = f"Known: {few(sorted(known, key=natural))}"
     raise Failure(f"no {kind} {name} is known. {did_you_mean(name, known) or listed}")

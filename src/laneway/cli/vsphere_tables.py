@@ -1,4 +1,4 @@
-"""What `laneway vsphere gpus` prints: every device with whoever has it, and sums by cluster."""
+"""What `laneway vsphere gpus` prints: every device with its holder, and sums by cluster."""
 
 from __future__ import annotations
 

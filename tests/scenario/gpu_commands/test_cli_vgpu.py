@@ -180,7 +180,7 @@ async def test_profiles_are_checked_before_anything_is_written(
     unknown = await laneway("vgpu", "set", TITLE, "A2-77Q", status=1)
     assert "the GPU has no profile A2-77Q. " in unknown.err
     foreign = await laneway("vgpu", "set", TITLE, "RTX6000-1", status=1)
-    assert "this GPU has no profile RTX6000-1; it has A2-1A, A2-1B" in foreign.err
+    assert "the GPU has no profile RTX6000-1. Its profiles are A2-1A, A2-1B" in foreign.err
     odd = await laneway("vgpu", "set", TITLE, "A2-4Q=0", status=2)
     assert "no profile with a count" in odd.err
     assert await cluster.names(VGPULayout) == set()
@@ -267,7 +267,7 @@ async def test_a_vgpu_is_explained_with_its_gpu_and_what_stands_against_it(
 
     assert out.startswith(f"VGPUDevice {VGPU}\n")
     short = out.partition("\nObject\n")[0]
-    assert " is no vGPU desired NVIDIA A2-99Q possible now A2-1A, A2-1B" in plain(short)
+    assert " is no vGPU desired A2-99Q possible now A2-1A, A2-1B" in plain(short)
     assert "The driver offers no profile named 'NVIDIA A2-99Q'" in short.partition("What to do")[2]
     assert "Warning ProfileNotOffered" in out
 

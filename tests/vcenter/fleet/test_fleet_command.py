@@ -62,7 +62,7 @@ async def test_devices_their_users_and_what_is_free(site: Any, vcenter: Any) -> 
     await site.client.delete(capv.VSPHERE_VMS, "two", "default")
     status, _, err = await site.command("vsphere", "gpus", "--vcenter", "other")
     assert status == 1
-    assert err == "laneway: there is no vCenter other; there is: main\n"
+    assert err == "laneway: no vCenter other is known. Known: main\n"
     status, _, err = await site.command("vsphere", "gpus", "--cluster", "other")
     assert (status, "DC0_C0" in err) == (1, True)
 
