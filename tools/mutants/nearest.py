@@ -57,7 +57,7 @@ class Nearest:
         return found
 
     def of(self, module: str) -> list[str]:
-        """Files of tests: of those that import it, else of its folder and of its importers."""
+        """Files of tests: of those that import it, then of its folder, then of its importers."""
         name = self._name(Path(module))
         ring, met = {name}, {name}
         mirror = Path("tests/unit", *name.split(".")[1:-1])
@@ -66,9 +66,9 @@ class Nearest:
             near = [test for test, seen in self._tests.items() if seen & ring]
             new = set(near) - set(found)
             found += sorted(new, key=lambda test: self._order(test, mirror, words(name)))
-            if any("scenario" not in test.parts for test in found):
+            if len(found) >= MOST:
                 break
-            found += [test for test in self._tests if test.parent == mirror]
+            found += [test for test in self._tests if test.parent == mirror and test not in found]
             ring = {other for other, seen in self._sources.items() if seen & ring} - met
             met |= ring
         return [str(test) for test in found[:MOST]]
