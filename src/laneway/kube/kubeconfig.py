@@ -7,7 +7,6 @@ path belongs to the directory of the file that it stands in.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -246,7 +245,7 @@ def _pem(path: str, data: str, directory: str, where: str) -> Pem | None:
     if data:
         try:
             return Pem(data=base64.b64decode("".join(data.split()), validate=True))
-        except (binascii.Error, ValueError):
+        except ValueError:
             raise ConfigError(
                 f"{where}: certificate or key data is not base64; correct the file"
             ) from None
