@@ -1,7 +1,7 @@
-"""Laneway's kinds for vSphere: a vCenter, the GPUs of its hosts, what machines were promised.
+"""Laneway's kinds for vSphere: a vCenter, the GPUs of its hosts, and reservations of devices.
 
-What a vCenter has is kept in objects, so that webhooks, the command line and people see it without
-credentials; a promise is an object, so that it outlives whoever made it.
+Webhooks, the command line and people read these objects without credentials of a vCenter; a
+reservation is an object, so that it outlives the manager that made it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VCenterSecretRef(_Part, frozen=True, kw_only=True):
 
 
 class VCenterSpec(_Part, frozen=True, kw_only=True):
-    """How a vCenter is reached."""
+    """How Laneway reaches a vCenter."""
 
     server: Annotated[
         str,
@@ -67,7 +67,7 @@ class VCenterSpec(_Part, frozen=True, kw_only=True):
 
 
 class VCenterStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What is known of a vCenter. Conditions: Ready (logged in, and its inventory is followed)."""
+    """State of a vCenter. Conditions: Ready (Laneway is logged in and follows the inventory)."""
 
     version: Annotated[str, Meta(description="Release of the vCenter, with its build.")] = ""
     hosts: Annotated[int, Meta(description="Hosts that have GPUs or other such devices.")] = 0
@@ -75,7 +75,7 @@ class VCenterStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class VCenter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A vCenter whose GPUs Laneway looks after."""
+    """A vCenter whose GPUs Laneway manages."""
 
     api_version: str = API_VERSION
     kind: str = "VCenter"
@@ -85,66 +85,60 @@ class VCenter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class HostDevice(_Part, frozen=True, kw_only=True):
-    """A PCI device that whole machines may have."""
+    """A PCI device for passthrough to a VM."""
 
     id: Annotated[str, Meta(description="PCI address on the host.")] = ""
     vendor_id: Annotated[int, Meta(description="PCI vendor id, as a decimal number.")] = 0
     device_id: Annotated[int, Meta(description="PCI device id, as a decimal number.")] = 0
-    sub_vendor_id: Annotated[
-        int, Meta(description="Vendor id of the card's maker, as a decimal number.")
-    ] = 0
-    sub_device_id: Annotated[
-        int, Meta(description="Device id of the card's maker, as a decimal number.")
-    ] = 0
-    name: Annotated[str, Meta(description="What vCenter calls it.")] = ""
-    label: Annotated[
-        str, Meta(description="Hardware label, by which equal cards are told apart.")
-    ] = ""
+    sub_vendor_id: Annotated[int, Meta(description="Subsystem vendor id, as a decimal number.")] = 0
+    sub_device_id: Annotated[int, Meta(description="Subsystem device id, as a decimal number.")] = 0
+    name: Annotated[str, Meta(description="Name in vCenter.")] = ""
+    label: Annotated[str, Meta(description="Hardware label, which tells equal devices apart.")] = ""
     display: Annotated[bool, Meta(description="Whether it is a display or 3D controller.")] = False
-    active: Annotated[bool, Meta(description="Whether the host hands it out.")] = False
-    vm: Annotated[str, Meta(description="The VM that is on with it.")] = ""
+    active: Annotated[bool, Meta(description="Whether passthrough is active on it.")] = False
+    vm: Annotated[str, Meta(description="Managed object of the VM that uses it.")] = ""
 
 
 class HostProfile(_Part, frozen=True, kw_only=True):
-    """A vGPU profile that a board supports."""
+    """A vGPU profile that a GPU supports."""
 
     name: Annotated[str, Meta(description="Name of the profile, grid_t4-8q.")] = ""
-    memory_gib: Annotated[int, Meta(description="GPU memory that one such vGPU takes.")] = field(
+    memory_gib: Annotated[int, Meta(description="GPU memory of one such vGPU.")] = field(
         default=0, name="memoryGiB"
     )
-    mig: Annotated[bool, Meta(description="Whether it is a MIG instance, not a share of time.")] = (
-        False
-    )
-    compute: Annotated[bool, Meta(description="Whether it is for computing, not for graphics.")] = (
-        False
-    )
-    migrates: Annotated[bool, Meta(description="Whether a VM that is on can be moved with it.")] = (
-        False
-    )
+    mig: Annotated[
+        bool, Meta(description="Whether it is backed by a MIG instance, not time-sliced.")
+    ] = False
+    compute: Annotated[bool, Meta(description="Whether it is for compute, not graphics.")] = False
+    migrates: Annotated[
+        bool, Meta(description="Whether vMotion can move a running VM with it.")
+    ] = False
 
 
 class HostBoardUser(_Part, frozen=True, kw_only=True):
-    """A vGPU of a VM that is on."""
+    """A vGPU of a running VM."""
 
     vm: Annotated[str, Meta(description="Managed object of the VM.")] = ""
     profile: Annotated[
-        str, Meta(description="Profile of its vGPU; empty where vCenter does not tell.")
+        str, Meta(description="Profile of its vGPU; empty where vCenter does not report it.")
     ] = ""
 
 
 class HostBoard(_Part, frozen=True, kw_only=True):
-    """A GPU that vGPUs share."""
+    """A GPU in Shared Direct mode."""
 
     id: Annotated[str, Meta(description="PCI address on the host.")] = ""
-    name: Annotated[str, Meta(description="What vCenter calls it.")] = ""
-    memory_gib: Annotated[int, Meta(description="GPU memory of the board.")] = field(
+    name: Annotated[str, Meta(description="Name in vCenter.")] = ""
+    memory_gib: Annotated[int, Meta(description="Memory of the GPU.")] = field(
         default=0, name="memoryGiB"
     )
     mode: Annotated[
-        str, Meta(description="How vGPUs share it: sameSize, mixedSize, multiInstanceGpu or none.")
+        str, Meta(description="vGPU mode: sameSize, mixedSize, multiInstanceGpu or none.")
     ] = ""
-    profiles: Annotated[Sequence[HostProfile], Meta(description="Profiles that it supports.")] = []
-    users: Annotated[Sequence[HostBoardUser], Meta(description="vGPUs of VMs that are on.")] = []
+    profiles: Annotated[
+        Sequence[HostProfile], Meta(description="Profiles that the GPU supports.")
+    ] = []
+    users: Annotated[Sequence[HostBoardUser], Meta(description="vGPUs of running VMs.")] = []
 
 
 class HostGroupPart(_Part, frozen=True, kw_only=True):
@@ -153,7 +147,7 @@ class HostGroupPart(_Part, frozen=True, kw_only=True):
     type: Annotated[
         str, Meta(description="Kind of device: pciPassthru, nvidiaVgpu, sriovNic or dvx.")
     ] = ""
-    name: Annotated[str, Meta(description="What vCenter calls it.")] = ""
+    name: Annotated[str, Meta(description="Name in vCenter.")] = ""
     vendor_id: Annotated[int, Meta(description="PCI vendor id, as a decimal number.")] = 0
     device_id: Annotated[int, Meta(description="PCI device id, as a decimal number.")] = 0
     profile: Annotated[str, Meta(description="vGPU profile, where it is one.")] = ""
@@ -163,8 +157,10 @@ class HostGroupPart(_Part, frozen=True, kw_only=True):
 class HostDeviceGroup(_Part, frozen=True, kw_only=True):
     """A vendor device group that a host offers."""
 
-    name: Annotated[str, Meta(description="Name of the group, by which machines ask for it.")] = ""
-    description: Annotated[str, Meta(description="What vCenter says of it.")] = ""
+    name: Annotated[str, Meta(description="Name of the group, as deviceGroupName requests it.")] = (
+        ""
+    )
+    description: Annotated[str, Meta(description="Description in vCenter.")] = ""
     parts: Annotated[
         Sequence[HostGroupPart], Meta(description="Devices that make up the group.")
     ] = []
@@ -190,7 +186,7 @@ class VSphereHostSpec(_Part, frozen=True, kw_only=True):
 
 
 class VSphereHostStatus(_Part, frozen=True, kw_only=True):
-    """What a host has, as vCenter tells it."""
+    """GPUs and other devices of a host, as vCenter reports them."""
 
     host: Annotated[str, Meta(description="Name of the host.")] = ""
     datacenter: Annotated[str, Meta(description="Name of its datacenter.")] = ""
@@ -205,22 +201,22 @@ class VSphereHostStatus(_Part, frozen=True, kw_only=True):
     host_groups: Annotated[
         Sequence[str], Meta(description="Host groups of the cluster that it is in.")
     ] = []
-    connected: Annotated[bool, Meta(description="Whether vCenter reaches it.")] = False
+    connected: Annotated[bool, Meta(description="Whether vCenter is connected to it.")] = False
     maintenance: Annotated[
         bool, Meta(description="Whether it is in maintenance, or entering it.")
     ] = False
-    shared_direct: Annotated[bool, Meta(description="Whether vGPUs are its default.")] = False
-    devices: Annotated[
-        Sequence[HostDevice], Meta(description="PCI devices that VMs may use whole.")
-    ] = []
-    boards: Annotated[Sequence[HostBoard], Meta(description="GPUs that vGPUs share.")] = []
+    shared_direct: Annotated[
+        bool, Meta(description="Whether its default graphics type is Shared Direct.")
+    ] = False
+    devices: Annotated[Sequence[HostDevice], Meta(description="PCI devices for passthrough.")] = []
+    boards: Annotated[Sequence[HostBoard], Meta(description="GPUs in Shared Direct mode.")] = []
     device_groups: Annotated[
         Sequence[HostDeviceGroup], Meta(description="Vendor device groups that it offers.")
     ] = []
 
 
 class VSphereHost(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A host of a vCenter that has GPUs or other devices for machines. Written by Laneway."""
+    """An ESXi host with GPUs or other devices for VMs. Laneway writes it."""
 
     api_version: str = API_VERSION
     kind: str = "VSphereHost"
@@ -230,61 +226,63 @@ class VSphereHost(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
 
 
 class AllocatedItem(_Part, frozen=True, kw_only=True):
-    """What one item of the machine's list is promised."""
+    """Devices that are reserved for one item of pciDevices."""
 
-    type: Annotated[str, Meta(description="What is asked for: vGPU, Device or Group.")] = ""
+    type: Annotated[str, Meta(description="Type of the request: vGPU, Device or Group.")] = ""
     asked: Annotated[
         str, Meta(description="Profile, vendor:device in hex, or name of the device group.")
     ] = ""
-    label: Annotated[str, Meta(description="Hardware label that was asked for.")] = ""
+    label: Annotated[str, Meta(description="Requested hardware label.")] = ""
     devices: Annotated[
-        Sequence[str], Meta(description="PCI addresses on the host of the devices or boards.")
+        Sequence[str], Meta(description="PCI addresses of the devices or GPUs on the host.")
     ] = []
 
 
 class VSphereReservationSpec(_Part, frozen=True, kw_only=True):
-    """What is promised, in the order of the machine's list."""
+    """Reserved devices, in the order of pciDevices."""
 
-    vcenter: Annotated[
-        str, Meta(description="Name that the VCenter object of the server has now.")
-    ] = field(default="", name="vCenter")
+    vcenter: Annotated[str, Meta(description="Name of the VCenter object of the server.")] = field(
+        default="", name="vCenter"
+    )
     server: Annotated[str, Meta(description="Host name or address of the vCenter.")] = ""
     host: Annotated[str, Meta(description="Managed object of the host, host-21.")] = ""
     host_name: Annotated[str, Meta(description="Name of the host.")] = ""
     seats: Annotated[
-        Sequence[AllocatedItem], Meta(description="What is reserved for each item of the list.")
+        Sequence[AllocatedItem], Meta(description="Devices reserved for each item of pciDevices.")
     ] = []
 
 
 class DeviceStatus(_Part, frozen=True, kw_only=True):
-    """How one item stands: what was asked, what was attached, where, and its state."""
+    """State of one item of pciDevices: requested, attached, and on which host."""
 
     asked: Annotated[
         str, Meta(description="Profile, vendor:device in hex, or name of the device group.")
     ] = ""
-    label: Annotated[str, Meta(description="Hardware label that was asked for.")] = ""
+    label: Annotated[str, Meta(description="Requested hardware label.")] = ""
     state: Annotated[
         DeviceState, Meta(description="Reserved, Attached, InUse, Missing or Refused.")
     ] = ""
     attached: Annotated[
-        str, Meta(description="Backing of the VM's device: profile, or PCI address while it is on.")
+        str,
+        Meta(description="Backing of the VM's device: profile, or PCI address while it runs."),
     ] = ""
     key: Annotated[int, Meta(description="Key of the VM's device.")] = 0
     host: Annotated[str, Meta(description="Name of the host.")] = ""
-    message: Annotated[str, Meta(description="Why, where it is not as it should be.")] = ""
+    message: Annotated[str, Meta(description="Why it is not attached.")] = ""
 
 
 class VSphereReservationStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """How the promise is kept. Ready: all devices are attached; of a VM that is on, in use."""
+    """State of the reservation. Ready: all devices are attached; of a running VM, in use."""
 
     vm: Annotated[str, Meta(description="Managed object of the VM, vm-42.")] = ""
     devices: Annotated[
-        Sequence[DeviceStatus], Meta(description="How each item of the list stands, in its order.")
+        Sequence[DeviceStatus],
+        Meta(description="State of each item of pciDevices, in their order."),
     ] = []
 
 
 class VSphereReservation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Devices that are kept for one machine; named like its VSphereVM. Written by Laneway."""
+    """Devices reserved for one VSphereVM of the same name. Laneway writes it."""
 
     api_version: str = API_VERSION
     kind: str = "VSphereReservation"

@@ -88,7 +88,7 @@ def _text(site: Site, *, wide: bool) -> str:
 
 
 async def _look(client: Client) -> list[Site]:
-    """All vCenters that an object, a host or a promise names."""
+    """All vCenters that an object, a host or a reservation names."""
     with connection.installed("VCenter"):
         vcenters, hosts, reservations = await asyncio.gather(
             _all(client, served(VCenter)),

@@ -41,7 +41,7 @@ class Initialization(_Part, frozen=True, kw_only=True):
 
 
 class ClusterSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a cluster."""
+    """The desired state of a cluster."""
 
     paused: bool = False
     infrastructure_ref: Reference = Reference()
@@ -72,7 +72,7 @@ class Bootstrap(_Part, frozen=True, kw_only=True):
 
 
 class MachineSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a machine."""
+    """The desired state of a machine."""
 
     cluster_name: str = ""
     bootstrap: Bootstrap = Bootstrap()
@@ -142,7 +142,7 @@ class Rollout(_Part, frozen=True, kw_only=True):
 
 
 class MachineSetSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a MachineSet or a MachineDeployment."""
+    """The desired state of a MachineSet or a MachineDeployment."""
 
     cluster_name: str = ""
     replicas: int | None = None
@@ -166,7 +166,7 @@ class MachineDeployment(_Part, frozen=True, kw_only=True):
 
 
 class ControlPlaneMachineSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a machine of a control plane; where it goes, its cluster says."""
+    """The desired state of a machine of a control plane; where it goes, its cluster says."""
 
     infrastructure_ref: Reference = Reference()
 
@@ -178,7 +178,7 @@ class ControlPlaneMachineTemplate(_Part, frozen=True, kw_only=True):
 
 
 class ControlPlaneSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a control plane."""
+    """The desired state of a control plane."""
 
     replicas: int | None = None
     version: str = ""

@@ -1,4 +1,4 @@
-"""What vCenters have and have promised, as admission keeps it: read once, when it is told.
+"""What vCenters have and have reserved, as admission keeps it: read once, when it is told.
 
 A vCenter has hundreds of hosts with devices, and every one of them matters for every machine.
 """
@@ -19,7 +19,7 @@ from laneway.kube.clusterapi import Machine
 from laneway.kube.resource import Resource, served
 
 VCENTER = "vCenter"
-"""Index of hosts and promises by the name of their vCenter."""
+"""Index of hosts and reservations by the name of their vCenter."""
 SET = "set"
 """Index of Machines by namespace, label and name of the MachineDeployment, MachineSet or control
 plane that they are of."""
@@ -37,7 +37,7 @@ class KnownHost(msgspec.Struct, frozen=True):
 
 
 class KnownPromise(msgspec.Struct, frozen=True):
-    """What a machine was promised."""
+    """What a machine has reserved."""
 
     metadata: ObjectMeta
     vcenter: str

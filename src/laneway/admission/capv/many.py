@@ -66,7 +66,7 @@ class _Case(NamedTuple):
     requested: Requested
     supply: Anywhere
     own: Mapping[str, str]
-    """Its machines that have been promised devices, as promises name them, and in which failure
+    """Its machines that have reserved devices, as reservations name them, and in which failure
     domain they are."""
     had: int
     """So many machines it had to have until now."""

@@ -1,6 +1,6 @@
 """What a machine's vCenter has for it, as far as the cluster's objects tell.
 
-Nothing is asked of a vCenter here: its hosts stand in VSphereHosts, and its promises in
+Nothing is asked of a vCenter here: its hosts stand in VSphereHosts, and its reservations in
 VSphereReservations. Where there is none of that, nothing is known, which is not the same as that
 there is nothing: vCenters are followed by the manager, which may have been started a moment ago, or
 not at all.
@@ -48,7 +48,7 @@ class Site(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """Where a machine may be, with all that is promised there."""
+    """Where a machine may be, with all that is reserved there."""
 
     servers: tuple[str, ...]
     sites: tuple[Site, ...]
@@ -71,7 +71,7 @@ class Supply(NamedTuple):
 
     @property
     def with_reservation(self) -> frozenset[str]:
-        """The machines that have been promised something."""
+        """The machines that have reserved something."""
         return frozenset(
             one.machine for site in self.sites for one in site.reservations if one.allocations
         )
@@ -99,7 +99,7 @@ class Supply(NamedTuple):
         )
 
     def without(self, machines: Collection[str]) -> Supply:
-        """As it were if these machines, by the names that promises have for them, were gone."""
+        """As it were if these machines, by the names that reservations have for them, were gone."""
         return self._replace(sites=tuple(_without(site, machines) for site in self.sites))
 
 

@@ -53,7 +53,7 @@ class Zones(NamedTuple):
 
     @property
     def with_reservation(self) -> frozenset[str]:
-        """The machines that have been promised something."""
+        """The machines that have reserved something."""
         return frozenset[str]().union(*(one.supply.with_reservation for one in self.zones))
 
     def refusal(self, requested: Requested) -> Refusal | None:
@@ -79,7 +79,7 @@ class Zones(NamedTuple):
         return sum(one.room(requested) for one in self.zones)
 
     def without(self, machines: Collection[str]) -> Zones:
-        """As it were if these machines, by the names that promises have for them, were gone."""
+        """As it were if these machines, by the names that reservations have for them, were gone."""
         return self._replace(
             zones=tuple(one._replace(supply=one.supply.without(machines)) for one in self.zones)
         )

@@ -1,4 +1,4 @@
-"""Objects of vSphere's inventory and promises as facts of the core, and back.
+"""Objects of vSphere's inventory and reservations as facts of the core, and back.
 
 Whoever places, admits or counts reads the same objects by the same rules. What stands in an object
 may have been written by anybody: an odd text is read as something that nothing fits, never as an
@@ -69,7 +69,7 @@ def server_of(text: str) -> str:
 
 
 def vcenter_of(server: str, vcenters: Iterable[VCenter]) -> str:
-    """The name under which a server's hosts and promises are kept; the first object that has it."""
+    """The name of a server's VCenter; of several with this server, the first one's."""
     requested = server_of(server)
     named = [one.metadata.name for one in vcenters if server_of(one.spec.server) == requested]
     return min(named, default=names.vcenter_object_name(requested))
@@ -226,14 +226,14 @@ def reservation_of(obj: VSphereReservation) -> Reservation:
 
 
 def machine_name(meta: ObjectMeta) -> str:
-    """What promises call a VSphereVM."""
+    """What reservations call a VSphereVM."""
     return f"{meta.namespace}/{meta.name}"
 
 
 def spec_of(
     vcenter: str, server: str, reservation: Reservation, hosts: Mapping[str, str]
 ) -> VSphereReservationSpec:
-    """What a reservation says of a promise; `hosts` are the names of hosts by their refs."""
+    """The spec of a VSphereReservation; `hosts` are the names of hosts by their refs."""
     return VSphereReservationSpec(
         vcenter=vcenter,
         server=server_of(server),

@@ -91,7 +91,7 @@ class Deletion(_Part, frozen=True, kw_only=True):
 
 
 class SetSpec(_Part, frozen=True, kw_only=True):
-    """What is wished of a MachineSet or a MachineDeployment."""
+    """The desired state of a MachineSet or a MachineDeployment."""
 
     cluster_name: str = ""
     replicas: int | None = None

@@ -1,6 +1,6 @@
 """How machines are exchanged: one decision of a MachineDeployment about its MachineSets.
 
-As with Kubernetes' Deployments: at most `maxSurge` machines more than wished for exist by the sets'
+As with Kubernetes' Deployments: at most `maxSurge` machines more than desired exist by the sets'
 numbers, at most `maxUnavailable` fewer are available. Machines that are being deleted are counted
 by neither, though they hold their hardware until they are gone.
 """
@@ -31,7 +31,7 @@ def limits(desired: int, surge: int | str | None, unavailable: int | str | None)
 
 
 def _number(desired: int, value: int | str, *, up: bool) -> int:
-    """A number, or a share of the wish; what is neither counts as nothing."""
+    """A number, or a share of the request; what is neither counts as nothing."""
     if isinstance(value, int):
         return max(0, value)
     share = value.removesuffix("%")

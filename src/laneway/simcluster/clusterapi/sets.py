@@ -1,4 +1,4 @@
-"""MachineSets: as many Machines as wished for, and what is told of them."""
+"""MachineSets: as many Machines as desired for, and what is told of them."""
 
 from __future__ import annotations
 

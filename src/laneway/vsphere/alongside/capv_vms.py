@@ -1,10 +1,10 @@
 """Looks after the devices of CAPV's VSphereVMs, and leaves everything else to CAPV.
 
-A VSphereVM that asks for devices is promised them, so that what Laneway tells others is free is
+Devices are reserved for a VSphereVM that requests them, so that what Laneway calls free is
 free; where they cannot be had, its condition says why before CAPV's clone fails. What CAPV attached
 is followed by the VM's instance UUID, which is the uid of the VSphereVM. `PCIDevicesReady` is the
 only condition written, on the VSphereVM and its VSphereMachine: a node that lost a device is not
-ready by it. The promise is taken back when the VSphereVM and its VM are gone (`Reservations`).
+ready by it. The reservation is taken back when the VSphereVM and its VM are gone (`Reservations`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class CapvVms(Leading[Key]):
                 self.ask([key])
 
     async def reconcile(self, key: Key) -> Retry | None:
-        """Look at one machine: what it asks for, what it has, and what it can be promised."""
+        """Look at one machine: what it asks for, what it has, and what can be reserved for it."""
         vm = self._caches.vms.store.get(key.name, key.namespace)
         if vm is None:
             self._reporting.forget(key)

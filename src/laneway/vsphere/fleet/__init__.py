@@ -1,1 +1,1 @@
-"""The vCenters that Laneway looks after: connections, inventory, and what machines are promised."""
+"""The vCenters that Laneway looks after: connections, inventory and reservations."""

@@ -57,7 +57,7 @@ def devices_status(
     refusal: Refusal | None = None,
     fault: Fault | None = None,
 ) -> DevicesStatus:
-    """Judge. `host_name` is that of the promised host; `fault` is why a device is not attached.
+    """Judge. `host_name` is that of the reserved host; `fault` is why a device is not attached.
 
     `parts`: of how many devices the groups are that it asks for.
     """

@@ -150,7 +150,7 @@ class Fleet(Leading[str]):
         return found.keys() | again.keys() | self._links.keys()
 
     async def reconcile(self, key: str) -> Retry | None:
-        """Have one connection to a vCenter that is wished, as it is wished."""
+        """Have one connection to a vCenter that is desired, as it should be."""
         source = self.known().get(key)
         if source is not None and source.problem:
             source = None

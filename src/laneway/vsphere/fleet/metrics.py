@@ -1,4 +1,4 @@
-"""What there is to count of vCenters and of what is promised, for Prometheus.
+"""What there is to count of vCenters and of what is reserved, for Prometheus.
 
 What can be seen at any time is counted when somebody asks for it.
 """

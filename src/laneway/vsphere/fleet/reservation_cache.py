@@ -1,7 +1,7 @@
 """All reservations as of our own last write, however far the cache of the manager is behind.
 
-Who decides promises from a cache alone promises the same device twice, as a watch shows a write
-only after a moment. So what was written is entered here with the server's answer; what others
+A watch shows a write only after a moment, so decisions from the cache alone would reserve the same
+device twice. So what was written is entered here with the server's answer; what others
 write, such as somebody who deletes a reservation, comes from the cache.
 """
 
@@ -36,7 +36,7 @@ class ReservationCache:
         return entry[0] if entry is not None else None
 
     def reservation(self, key: Key) -> Reservation | None:
-        """What a machine is promised; None: nothing."""
+        """What a machine has reserved; None: nothing."""
         entry = self._entries.get(key)
         return entry[1] if entry is not None and entry[1].host else None
 

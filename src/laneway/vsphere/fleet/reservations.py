@@ -1,11 +1,11 @@
-"""Who is promised which devices: decided one at a time for each vCenter, and written before told.
+"""Which devices are reserved for whom: decided one at a time for each vCenter.
 
-A promise is a VSphereReservation, so it outlives whoever made it. It is written before the first
+A reservation is a VSphereReservation, so it outlives its manager. It is written before the first
 order to vCenter, and a finalizer keeps it until vCenter says that the VM is no more: what a machine
-may still hold is promised to nobody else, whoever is killed or whatever is deleted in between. Two
+may still hold is reserved for nobody else, whoever is killed or whatever is deleted in between. Two
 machines that race for the last device ask one after the other, and the second sees the first.
 
-DRS may start a machine where another one was promised its devices. Whoever lost its place so gets
+DRS may start a machine where devices are reserved for another one. Whoever lost its place so gets
 the one that is left instead, before anybody who asks later.
 """
 
@@ -53,7 +53,7 @@ AGAIN_SECONDS = 30.0
 LOAD_SECONDS = 2.0
 GONE_SECONDS = 300.0
 """How long a vCenter that nothing names any more may take to be named otherwise: until then what
-was promised there stays promised, whether or not anybody can ask for the VMs."""
+was reserved there stays reserved, whether or not anybody can ask for the VMs."""
 
 
 class Reservations(Leading[Key]):
@@ -79,7 +79,7 @@ class Reservations(Leading[Key]):
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Of the vCenters that somebody decides about; whoever makes objects makes up names."""
         self._stirred: set[str] = set()
-        """The vCenters in which something has changed since promises were last looked over."""
+        """The vCenters in which something has changed since reservations were last looked over."""
         self._unnamed: dict[str, float] = {}
         """The servers that nothing names, and since when that is known."""
         # Without the vCenters, what is kept in one of them would seem to be kept nowhere.
@@ -101,11 +101,11 @@ class Reservations(Leading[Key]):
         self.ask(self._amiss(name))
 
     def of(self, namespace: str, name: str) -> Reservation | None:
-        """What a machine is promised."""
+        """What a machine has reserved."""
         return self._known.reservation(Key(namespace, name))
 
     def record(self, namespace: str, name: str) -> VSphereReservation | None:
-        """The reservation of a machine, which need not promise anything."""
+        """The reservation of a machine, which need not reserve anything."""
         return self._known.get(Key(namespace, name))
 
     # ------------------------------------------------------------------------------- promising
@@ -118,7 +118,7 @@ class Reservations(Leading[Key]):
         *,
         excluded: Collection[str] = (),
     ) -> Reservation | Refusal:
-        """What a machine is promised, or why nothing; what it was promised stays while it can.
+        """What a machine has reserved, or why nothing; what it has reserved stays while it can.
 
         `excluded`: hosts on which vCenter could not start it. Raises VCenterError, KubeError.
         """
@@ -169,7 +169,7 @@ class Reservations(Leading[Key]):
     async def _narrowed(self, vm: VSphereVM, name: str, domain: Domain) -> Domain:
         """To the cluster of the machine's resource pool: elsewhere it could not be made.
 
-        For a new promise only: one that was made was made there, whatever the pool is called since.
+        For a new reservation only: an existing one was made there, whatever the pool is called since.
         """
         pool = pool_of(vm, domain)
         if pool is None:
@@ -186,7 +186,7 @@ class Reservations(Leading[Key]):
         return tuple(self._fleet.inventory(name).values())
 
     async def _rehouse(self, name: str, hosts: Sequence[Host], *, but: str) -> None:
-        """Find another place for machines whose promise cannot be kept any more where it is."""
+        """Find another place for machines whose reservation cannot be kept any more where it is."""
         self._stirred.discard(name)  # before, as more may change while this is written
         for one in self._at(name):
             key = key_of(one)
@@ -216,7 +216,7 @@ class Reservations(Leading[Key]):
                 await self._write(vm, name, moved)
 
     async def release(self, namespace: str, name: str) -> None:
-        """Take a promise back: its VM is gone for certain. Raises KubeError."""
+        """Take a reservation back: its VM is gone for certain. Raises KubeError."""
         await self._loaded.wait()
         if (found := self._known.get(Key(namespace, name))) is not None:
             await self._writer.remove(found)
@@ -234,7 +234,7 @@ class Reservations(Leading[Key]):
     ) -> DevicesStatus:
         """Keep the reservation in step with the VM, and say how it stands. Raises KubeError.
 
-        A machine that is on holds its devices wherever vCenter put it: the promise follows it.
+        A machine that is on holds its devices wherever vCenter put it: the reservation follows it.
         """
         await self._loaded.wait()
         name, key = self._fleet.name(vm.spec.server), key_of(vm)
@@ -349,7 +349,7 @@ class Reservations(Leading[Key]):
     # ----------------------------------------------------------------------------- by vCenters
 
     def _given(self, name: str) -> list[Reservation]:
-        """All that is promised of one vCenter."""
+        """All that is reserved of one vCenter."""
         reservations = (self._known.reservation(key_of(one)) for one in self._at(name))
         return [one for one in reservations if one is not None]
 

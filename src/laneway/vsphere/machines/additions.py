@@ -3,10 +3,10 @@
 Keys are negative and differ within a request. The devices of a vendor device group carry the key of
 their group and their place in it, and are always attached together.
 
-An item without a label is attached without one, also where the device that it is promised has one.
-To name that label would make the promise exact, but it would stay with the VM when its promise
-moves to a host without such a device, and the VM could not start there. So vCenter may take another
-device than the promised one; whoever was promised that is told so when it starts, and is tried
+An item without a label is attached without one, also where the device that it has reserved has one.
+To name that label would make the reservation exact, but the VM would keep it when its reservation
+moves to a host without such a device, and could not start there. So vCenter may take another
+device than the reserved one; whoever has reserved that says so when it starts, and is tried
 elsewhere.
 """
 

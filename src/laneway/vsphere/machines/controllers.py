@@ -33,7 +33,7 @@ def parts(
     pace: Pace | None = None,
     clock: Callable[[], datetime] = _now,
 ) -> Sequence[Leading[Any]]:
-    """All of them; the fleet and the promises are parts of their own."""
+    """All of them; the fleet and the reservations are parts of their own."""
     return (
         VsphereClusters(client, caches, fleet, clock=clock),
         VsphereZones(client, caches, fleet, clock=clock),

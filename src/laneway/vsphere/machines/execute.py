@@ -172,7 +172,7 @@ def _settings(observed: Observed, vm: VSphereVM) -> dict[str, str]:
 def _memories(observed: Observed) -> Sequence[int]:
     """Memory in GiB of the whole cards that a machine may have, as far as it is known.
 
-    vCenter may take another device than the promised one, and the promise may move to another host:
+    vCenter may take another device than the reserved one, and the reservation may change hosts:
     what is asked for counts as the largest card that it allows.
     """
     cards = {device.id: device.ids for device in observed.host.devices} if observed.host else {}

@@ -34,7 +34,7 @@ _REF = "VirtualMachine:"
 
 
 class Observed(NamedTuple):
-    """What is wished, and what there is."""
+    """What is desired, and what there is."""
 
     desired: DesiredVm
     domain: Domain
@@ -44,7 +44,7 @@ class Observed(NamedTuple):
     """Of the list of devices, which cannot be understood then."""
     reservation: Reservation | None
     host: Host | None
-    """The promised one."""
+    """The reserved one."""
     state: VmState | None
     task: tuple[str, TaskState] | None
     made: bool
@@ -181,7 +181,7 @@ def _vm_group(vm: VSphereVM, caches: VsphereCaches) -> str:
 
 
 def _place(vm: VSphereVM, caches: VsphereCaches, host: Host | None) -> Place:
-    """Without a resource pool it is the cluster's, and without a failure domain the promised one.
+    """Without a resource pool it is the cluster's, and without a failure domain the reserved one.
 
     Without a datastore it is the template's, by vCenter's own rule.
     """

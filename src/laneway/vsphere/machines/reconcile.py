@@ -64,7 +64,7 @@ GUEST_SECONDS = 300
 _RESTING = (Ready, DevicesLost, VmDeleted)
 _LOOKING = (AwaitAddresses, AwaitGuestShutdown)
 _BOUND = (CloneTemplate, Relocate, PowerOn)
-"""What only the promised host can do."""
+"""What only the reserved host can do."""
 
 
 class Again(NamedTuple):
@@ -86,7 +86,7 @@ class VmReconciliation:
         self._told: VCenterView | None = None
         """What vCenter says, if nothing was done there since it was asked."""
         self._promised: Reservation | None = None
-        """What it was promised, and nothing was done since."""
+        """What it has reserved, and nothing was done since."""
 
     async def run(self) -> Retry | None:
         """Go as far as one can without waiting."""

@@ -52,7 +52,7 @@ class RetryState:
     server: str = ""
     """Its vCenter."""
     host: str = ""
-    """Where it is, or is promised to be."""
+    """Where it is, or has its devices reserved."""
     ordering: str = ""
     """What the task in flight is for."""
     attempts: int = 0
@@ -63,7 +63,7 @@ class RetryState:
     fault: Fault | None = None
     """Why the last attempt failed; None: it did not."""
     refusal: Refusal | None = None
-    """Why nothing is promised."""
+    """Why nothing is reserved."""
     wished: tuple[int, bool] = (0, False)
     """Generation of the object, and whether it is to be deleted, when that was."""
     blocked: bool = False

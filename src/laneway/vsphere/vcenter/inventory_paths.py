@@ -1,6 +1,6 @@
 """What names and inventory paths mean.
 
-A wish is a path from the root (`/DC0/vm/nodes`), the end of a path (`nodes`, `C0/Resources/gpu`) or
+A name is a path from the root (`/DC0/vm/nodes`), the end of a path (`nodes`, `C0/Resources/gpu`) or
 a name with slashes in it; `*` and `?` stand for anything within a name (`*/Resources`), unless
 something is called just so. Where it fits several objects, the one nearest to the top of its
 datacenter is meant if there is just one such, as for govc; else nobody is guessed for.

@@ -86,7 +86,7 @@ class Places:
         return bound(names.find(vim.ClusterComputeResource, desired, called="cluster").thing, stub)
 
     def cluster_of_pool(self, content: Any, stub: Stub, place: Place) -> str:
-        """The ref of the compute resource that the wished resource pool is of."""
+        """The ref of the compute resource that the desired resource pool is of."""
         names = self.names(content, stub)
         center = _datacenter(names, place.datacenter)
         pool = named_pool(names, place.resource_pool, center.ref if center else "")
@@ -130,7 +130,7 @@ class Places:
 
 
 def _template_paths(desired: str, center: str) -> list[str]:
-    """Paths, from the root and escaped, that a wish may mean."""
+    """Paths, from the root and escaped, that a name may mean."""
     steps = "/".join(escaped(part) for part in parts(desired))
     if desired.startswith("/"):
         return [steps]

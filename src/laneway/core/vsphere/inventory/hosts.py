@@ -1,6 +1,6 @@
 """What the hosts of a vCenter have, as its property collector tells it.
 
-These are facts only: what is free follows from them and from what was promised (`fit_on_host`).
+These are facts only: what is free follows from them and from what was reserved (`fit_on_host`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A machine as vCenter shows it, and as it is wished: what steps are decided from."""
+"""A machine as vCenter shows it, and as it should be: what steps are decided from."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _MACHINES = 10_000
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One thing that can be asked for, and how much of it there is."""
+    """One thing that can be requested, and how much of it there is."""
 
     request: DeviceRequest
     name: str

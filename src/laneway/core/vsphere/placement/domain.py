@@ -46,7 +46,7 @@ def _is(request: str, name: str) -> bool:
 
 
 def unavailable_because(host: Host, requested: Requested, excluded: Collection[str] = ()) -> str:
-    """Why nothing may be promised on a host now; empty: nothing speaks against it."""
+    """Why nothing may be reserved on a host now; empty: nothing speaks against it."""
     if not host.connected:
         return "not connected"
     if host.maintenance:

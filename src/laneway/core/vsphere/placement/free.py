@@ -1,8 +1,8 @@
-"""What is free on a host, beside what others have and are promised.
+"""What is free on a host, beside what others have and have reserved.
 
-A VM that is on has what its host tells of it, wherever that was promised: vCenter picks the device.
-Of everybody else's promise the rest is kept free: the very devices that were named, or others as
-good where somebody took these.
+A VM that is on has what its host tells of it, wherever that was reserved: vCenter picks the device.
+Of every other reservation the rest is kept free: the very devices that it names, or equal ones
+where these are in use.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class FreeDevices(NamedTuple):
 
     devices: tuple[Device, ...]
     waiting: tuple[PassthroughRequest, ...]
-    """Devices that are promised and whose place somebody else took."""
+    """Devices that are reserved and whose place somebody else took."""
     shared_gpus: tuple[SharedGpu, ...]
     loads: tuple[Load, ...]
-    """Of the GPUs, with what is promised on them."""
+    """Of the GPUs, with what is reserved on them."""
 
 
 def is_one_of(allowed: Sequence[PciIds], ids: PciIds) -> bool:
@@ -79,7 +79,7 @@ def _unit(part: GroupPart) -> Unit | None:
 def free_on_host(
     host: Host, reservations: Iterable[Reservation], *, devices: bool = True, vgpus: bool = True
 ) -> FreeDevices:
-    """What is free on a host beside its VMs that are on and these promises.
+    """What is free on a host beside its VMs that are on and these reservations.
 
     Only whole devices or only vGPUs are looked at where the others do not matter.
     """
@@ -117,7 +117,7 @@ def _put(unit: VgpuRequest, gpu: SharedGpu | None, loads: dict[str, Load]) -> bo
 
 
 def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
-    """What a promise keeps free: its devices, less those that its VM has already."""
+    """What a reservation keeps free: its devices, less those that its VM has already."""
     units = list(_promised(host, reservation))
     if not reservation.vm:
         return units
@@ -135,7 +135,7 @@ def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
     there = set(assign(wishes))
     for index, (unit, _) in enumerate(units):
         if isinstance(unit, VgpuRequest):
-            # A vGPU of a VM that may not be read has no profile, and is one of those promised.
+            # A vGPU of a VM that may not be read has no profile, and is one of those reserved.
             told = unit.profile if vgpus[unit.profile] else ""
             if vgpus[told]:
                 vgpus[told] -= 1
@@ -149,5 +149,5 @@ def _promised(host: Host, reservation: Reservation) -> Iterator[tuple[Unit, str]
         if len(units) == len(allocation.devices):
             yield from zip(units, allocation.devices, strict=True)
         else:
-            # The group has changed since: the devices that were named stay promised.
+            # The group has changed since: the devices that were named stay reserved.
             yield from ((PassthroughRequest(()), at) for at in allocation.devices)

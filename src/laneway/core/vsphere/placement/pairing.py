@@ -1,6 +1,6 @@
-"""Giving wishes things one to one, as many as can be, each wish what it likes best if it may.
+"""Giving requests things one to one, as many as can be, each request what it likes best if it may.
 
-A wish that is served stays served when others are added: it may get another thing in exchange for
+A name that is served stays served when others are added: it may get another thing in exchange for
 its own, never none. So whoever comes first is served first, and the number that is served is the
 largest possible.
 """
@@ -15,10 +15,10 @@ _NOTHING: Mapping[int, int] = {}
 def assign(
     wishes: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING
 ) -> dict[int, int]:
-    """The thing of every wish that can be served.
+    """The thing of every request that can be served.
 
-    `wishes`: what would do for each, the best first. `held`: the result of an earlier call, whose
-    wishes are among these.
+    `requests`: what would do for each, the best first. `held`: the result of an earlier call, whose
+    requests are among these.
     """
     owner = {thing: desired for desired, thing in held.items()}
     for desired, things in wishes.items():
@@ -35,7 +35,7 @@ def assign(
 def _exchange(
     desired: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int], seen: set[int]
 ) -> bool:
-    """Serve a wish by giving those who have what would do for it something else."""
+    """Serve a name by giving those who have what would do for it something else."""
     for thing in wishes[desired]:
         if thing not in seen:
             seen.add(thing)

@@ -31,7 +31,7 @@ def choose_host(
 ) -> Reservation | Refusal:
     """Where a machine is to be, or why it cannot be anywhere.
 
-    `excluded`: refs of hosts on which vCenter could not start it. `machine`: what it is promised
+    `excluded`: refs of hosts on which vCenter could not start it. `machine`: what it has reserved
     already does not stand in its way.
     """
     kept = by_host(hosts, reservations, machine)
@@ -58,12 +58,12 @@ def still_fits(
     domain: Domain = ANYWHERE,
     excluded: Collection[str] = (),
 ) -> bool:
-    """Whether a promise can still be kept where it is; for a VM that is off."""
+    """Whether a reservation can still be kept where it is; for a VM that is off."""
     requested = Requested(tuple(allocation.request for allocation in reservation.allocations))
     host = next((one for one in hosts if one.ref == reservation.host), None)
     if host is None or not domain.has(host) or unavailable_because(host, requested, excluded):
         return False
-    # Of all hosts it is known where VMs are on; of the promises only those of this one matter.
+    # Of all hosts it is known where VMs are on; of the reservations only those of this one matter.
     there = [one for one in reservations if one.host == host.ref]
     kept = by_host(hosts, there, reservation.machine).get(host.ref, ())
     return fit_on_host(host, requested, kept) is not None

@@ -1,4 +1,4 @@
-"""What a machine was promised: which devices, on which host, before it is on and holds them."""
+"""What a machine has reserved: which devices, on which host, before it is on and holds them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from laneway.core.vsphere.spec.requests import DeviceRequest
 
 
 class DeviceAllocation(msgspec.Struct, frozen=True):
-    """What one item of the spec is promised."""
+    """What one item of the spec has reserved."""
 
     request: DeviceRequest
     devices: tuple[str, ...]
@@ -33,9 +33,9 @@ class Reservation(msgspec.Struct, frozen=True):
 def by_host(
     hosts: Iterable[Host], reservations: Iterable[Reservation], but: str = ""
 ) -> Mapping[str, Sequence[Reservation]]:
-    """The promises that count, by the ref of the host; those of one machine left out.
+    """The reservations that count, by the ref of the host; those of one machine left out.
 
-    A VM that is on with devices of another host than the promised one keeps nothing free there.
+    A VM that is on with devices of another host than the reserved one keeps nothing free there.
     """
     homes: dict[str, set[str]] = {}
     for host in hosts:

@@ -24,7 +24,7 @@ from laneway.core.vsphere.spec.requests import (
 
 
 class Stock(NamedTuple):
-    """A host, and what of it is free and promised."""
+    """A host, and what of it is free and reserved."""
 
     host: Host
     free: FreeDevices
@@ -34,7 +34,7 @@ class Stock(NamedTuple):
 
 
 def stocks(hosts: Sequence[Host], kept: Mapping[str, Sequence[Reservation]]) -> list[Stock]:
-    """Hosts with the promises that count, by host."""
+    """Hosts with the reservations that count, by host."""
     found = []
     for host in hosts:
         reservations = kept.get(host.ref, ())
@@ -85,7 +85,7 @@ class _Part(NamedTuple):
     users: Sequence[str] = ()
     """The VM of each that is in use."""
     machines: Sequence[str] = ()
-    """The machine of each that is promised."""
+    """The machine that each is reserved for."""
 
 
 def _of(stock: Stock, request: DeviceRequest, exactly: bool) -> _Part:

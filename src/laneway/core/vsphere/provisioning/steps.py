@@ -1,11 +1,11 @@
-"""What to do next for one machine, decided from what is wished and what vCenter shows.
+"""What to do next for one machine, decided from what is desired and what vCenter shows.
 
 Nothing is remembered between two decisions but what cannot be seen: so whoever is killed, at any
 moment, goes on from what there is. Three rules keep that safe:
 
 - Nothing is ordered while a task is at work on the VM, or on its way to become one. A clone whose
   answer was lost is waited for (`AwaitClone`) before another is ordered or the machine is given up.
-- Devices are promised before anything is ordered, and let go only once there is no VM.
+- Devices are reserved before anything is ordered, and let go only once there is no VM.
 - What is to be attached or taken away is the difference between what is asked for and what the VM
   has, and it is on only when there is none. Devices of its template that it does not ask for go;
   a machine that asks for none keeps what its template has, as it always did.
@@ -54,7 +54,7 @@ class DesiredVm(msgspec.Struct, frozen=True):
     metadata_set: bool = False
     """Its guest can only be told its network cards when these have got their addresses."""
     placed: bool = False
-    """It is to be on the promised host itself: nobody else places it."""
+    """It is to be on the reserved host itself: nobody else places it."""
     power_off: PowerOffMode = PowerOffMode.HARD
     deleted: bool = False
 
@@ -101,7 +101,7 @@ class AwaitClone(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reserve(msgspec.Struct, frozen=True, tag=True):
-    """Have the devices promised, on none of the hosts that would not take or start the machine."""
+    """Have the devices reserved, on none of the hosts that would not take or start the machine."""
 
 
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
