@@ -169,7 +169,7 @@ class Reservations(Leading[Key]):
     async def _narrowed(self, vm: VSphereVM, name: str, domain: Domain) -> Domain:
         """To the cluster of the machine's resource pool: elsewhere it could not be made.
 
-        For a new reservation only: an existing one was made there, whatever the pool is called since.
+        For a new reservation only: an existing one stays, whatever the pool is called since.
         """
         pool = pool_of(vm, domain)
         if pool is None:
