@@ -57,7 +57,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     for carry_out in (execute, recover):
         # A change that looks half done here is somebody else's: waiting shows nothing new.
         monkeypatch.setitem(carry_out.__kwdefaults__, "limits", BRIEF)
-    server = ApiServer(str(tmp_path / "state.db"))
+    server = ApiServer()
     with asyncio.Runner() as runner:
         runner.run(server.start())
         kubeconfig = kubeconfig_of(server, tmp_path)

@@ -1,17 +1,17 @@
-"""Our API server in the event loop of a test."""
+"""kapilite in the event loop of a test, in memory: a server of the test's own in milliseconds."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
-
-DATABASE = "test.db"
 
 
 def kubeconfig_of(server: ApiServer, folder: Path) -> str:
@@ -25,19 +25,31 @@ def kubeconfig_of(server: ApiServer, folder: Path) -> str:
     return str(path)
 
 
-def database(folder: Path, fill: Callable[[Client], Awaitable[None]]) -> Path:
-    """A database to begin with, filled once for many tests: that takes longer than most of them."""
+@asynccontextmanager
+async def running(folder: Path, contents: bytes = b"") -> AsyncIterator[str]:
+    """A server with these contents; the path of its kubeconfig, in the folder."""
+    server = ApiServer(contents=contents)
+    await server.start()
+    try:
+        yield kubeconfig_of(server, folder)
+    finally:
+        await server.stop()
 
-    async def make() -> None:
-        server = ApiServer(str(folder / DATABASE))
+
+def contents(fill: Callable[[Client], Awaitable[None]]) -> bytes:
+    """What a server holds once it was filled, for many tests to begin with."""
+
+    async def make() -> bytes:
+        server = ApiServer()
         await server.start()
         try:
-            async with Client(load(kubeconfig_of(server, folder))) as client:
-                await fill(client)
+            with TemporaryDirectory() as folder:
+                async with Client(load(kubeconfig_of(server, Path(folder)))) as client:
+                    await fill(client)
+            return server.contents()
         finally:
             await server.stop()
 
     # In a thread: whoever asks may be in an event loop.
     with ThreadPoolExecutor() as thread:
-        thread.submit(asyncio.run, make()).result()
-    return folder / DATABASE
+        return thread.submit(asyncio.run, make()).result()

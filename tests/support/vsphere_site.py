@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from kapilite.server import ApiServer
 from laneway.api import ObjectMeta
 from laneway.api.vsphere import VCenter
 from laneway.kube import capv
@@ -28,7 +26,7 @@ from laneway.vsphere.alongside.capv_vms import CapvVms
 from laneway.vsphere.fleet.connection import Connect, Timing
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.port import Addition, Clone, Place, Reconfiguration
-from support.api_server import DATABASE, kubeconfig_of
+from support.api_server import running
 from support.vcenter import Simulator
 
 SECONDS = 60.0
@@ -250,17 +248,10 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(stocked: Path, folder: Path, connect: Connect) -> AsyncIterator[Site]:
+async def serving(stocked: bytes, folder: Path, connect: Connect) -> AsyncIterator[Site]:
     """An API server with all kinds, and a `Site` on it."""
-    shutil.copy(stocked, folder)
-    server = ApiServer(str(folder / DATABASE))
-    await server.start()
-    try:
-        async with contextlib.AsyncExitStack() as stack:
-            kubeconfig = kubeconfig_of(server, folder)
-            client = await stack.enter_async_context(Client(load(kubeconfig)))
-            found = Site(client, stack, connect)
-            found.kubeconfig = kubeconfig
-            yield found
-    finally:
-        await server.stop()
+    async with running(folder, stocked) as kubeconfig, contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(load(kubeconfig)))
+        found = Site(client, stack, connect)
+        found.kubeconfig = kubeconfig
+        yield found

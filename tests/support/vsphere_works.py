@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from kapilite.server import ApiServer
 from laneway.api import find_condition
 from laneway.api.vsphere import VCenter, VSphereReservation
 from laneway.kube import capv, clusterapi
@@ -31,7 +29,7 @@ from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.machines import parts
 from laneway.vsphere.machines.retry_state import Pace
-from support.api_server import DATABASE, kubeconfig_of
+from support.api_server import running
 from support.vcenter import Simulator
 
 SECONDS = 60.0
@@ -310,17 +308,11 @@ def is_true(obj: Any, kind: str) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def working(stocked: Path, folder: Path, connect: Connect) -> AsyncIterator[Works]:
+async def working(stocked: bytes, folder: Path, connect: Connect) -> AsyncIterator[Works]:
     """An API server with all kinds, and `Works` on it."""
-    shutil.copy(stocked, folder)
-    server = ApiServer(str(folder / DATABASE))
-    await server.start()
-    try:
-        async with contextlib.AsyncExitStack() as stack:
-            config = load(kubeconfig_of(server, folder))
-            client = await stack.enter_async_context(Client(config))
-            works = Works(config, client, stack, connect)
-            yield works
-            await works.kill()
-    finally:
-        await server.stop()
+    async with running(folder, stocked) as kubeconfig, contextlib.AsyncExitStack() as stack:
+        config = load(kubeconfig)
+        client = await stack.enter_async_context(Client(config))
+        works = Works(config, client, stack, connect)
+        yield works
+        await works.kill()

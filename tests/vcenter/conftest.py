@@ -19,7 +19,7 @@ from pyVmomi import vim
 from laneway.kube.client import Client
 from laneway.roles.install import install_crds
 from laneway.simcluster.clusterapi.install import install
-from support.api_server import database
+from support.api_server import contents
 from support.vcenter import NoSimulatorError, Simulator, program
 
 HERE = Path(__file__).parent
@@ -42,14 +42,14 @@ def vcenter_program() -> str:
 
 
 @pytest.fixture(scope="session")
-def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all kinds, to begin with."""
+def stocked() -> bytes:
+    """What an API server with all kinds holds, to begin with."""
 
     async def fill(client: Client) -> None:
         await install_crds(client)
         await install(client)
 
-    return database(tmp_path_factory.mktemp("vsphere-kinds"), fill)
+    return contents(fill)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from laneway.kube.client import Client
 from laneway.roles.install import install_crds
 from laneway.simcluster.clusterapi.install import install
-from support.api_server import database
+from support.api_server import contents
 from support.memory_vcenter import MemoryVCenter, connect
 from support.vsphere_site import Site, serving
 from support.vsphere_works import Works, working
@@ -20,14 +20,14 @@ pytest.register_assert_rewrite("support.port_contract")
 
 
 @pytest.fixture(scope="session")
-def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all kinds, to begin with."""
+def stocked() -> bytes:
+    """What an API server with all kinds holds, to begin with."""
 
     async def fill(client: Client) -> None:
         await install_crds(client)
         await install(client)
 
-    return database(tmp_path_factory.mktemp("vsphere-kinds"), fill)
+    return contents(fill)
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def vcenter(start_vcenter: Callable[..., MemoryVCenter]) -> MemoryVCenter:
 
 
 @pytest.fixture
-async def works(stocked: Path, tmp_path: Path) -> AsyncIterator[Works]:
+async def works(stocked: bytes, tmp_path: Path) -> AsyncIterator[Works]:
     """Laneway in CAPV's place."""
     async with working(stocked, tmp_path, connect) as works:
         yield works
 
 
 @pytest.fixture
-async def site(stocked: Path, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(stocked: bytes, tmp_path: Path) -> AsyncIterator[Site]:
     """A manager's parts for vSphere; the test plays CAPV."""
     async with serving(stocked, tmp_path, connect) as site:
         yield site

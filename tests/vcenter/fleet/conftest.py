@@ -12,7 +12,7 @@ from support.vsphere_site import Site, serving
 
 
 @pytest.fixture
-async def site(stocked: Path, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(stocked: bytes, tmp_path: Path) -> AsyncIterator[Site]:
     async with serving(stocked, tmp_path, connect) as site:
         yield site
 

@@ -12,6 +12,6 @@ from support.vsphere_works import Works, working
 
 
 @pytest.fixture
-async def works(stocked: Path, tmp_path: Path) -> AsyncIterator[Works]:
+async def works(stocked: bytes, tmp_path: Path) -> AsyncIterator[Works]:
     async with working(stocked, tmp_path, connect) as works:
         yield works

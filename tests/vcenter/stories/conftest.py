@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
@@ -28,7 +26,7 @@ from laneway.roles.install import install_crds
 from laneway.roles.manager import LEASE
 from laneway.simcluster.clusterapi.controller import ClusterApi
 from laneway.simcluster.clusterapi.install import install
-from support.api_server import DATABASE, database, kubeconfig_of
+from support.api_server import contents, running
 from support.clusterapi import (
     Plain,
 )
@@ -44,9 +42,8 @@ def see() -> type[See]:
 
 
 @pytest.fixture(scope="session")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the database of a server that has all kinds; or nothing: a real one has."""
-    folder = tmp_path_factory.mktemp("story-kinds")
+def kinds() -> bytes:
+    """What a server with all kinds holds; nothing where it is a real one, which has them then."""
 
     async def fill(client: Client) -> None:
         await install_crds(client)
@@ -59,11 +56,10 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await fill(client)
 
     if not REAL:
-        database(folder, fill)
-        return folder
+        return contents(fill)
     with ThreadPoolExecutor() as thread:
         thread.submit(asyncio.run, fill_given()).result()
-    return folder
+    return b""
 
 
 async def _until_served(client: Client, resource: Resource[Any]) -> None:
@@ -85,16 +81,6 @@ async def _given() -> AsyncIterator[str]:
             yield kubeconfig
         finally:
             await _clear(client, await _names(client, NODES) - nodes)
-
-
-@contextlib.asynccontextmanager
-async def _embedded(folder: Path) -> AsyncIterator[str]:
-    server = ApiServer(str(folder / DATABASE))
-    await server.start()
-    try:
-        yield kubeconfig_of(server, folder)
-    finally:
-        await server.stop()
 
 
 async def _names(client: Client, resource: Resource[Any]) -> set[str]:
@@ -119,11 +105,9 @@ async def _clear(client: Client, nodes: set[str]) -> None:
 
 
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def world(kinds: Path, tmp_path: Path) -> AsyncIterator[World]:
-    if not REAL:
-        shutil.copy(kinds / DATABASE, tmp_path)
+async def world(kinds: bytes, tmp_path: Path) -> AsyncIterator[World]:
     async with (
-        _given() if REAL else _embedded(tmp_path) as kubeconfig,
+        _given() if REAL else running(tmp_path, kinds) as kubeconfig,
         contextlib.AsyncExitStack() as stack,
     ):
         config = load(kubeconfig)
@@ -136,14 +120,14 @@ async def world(kinds: Path, tmp_path: Path) -> AsyncIterator[World]:
             )
         found = World(client, config, kubeconfig, stack)
         content = await asyncio.to_thread(Path(kubeconfig).read_bytes)
-        running = [
+        tasks = [
             asyncio.create_task(one)
             for one in (
                 ClusterApi(acting, lambda: content).run(),
                 *(watched.informer.run() for watched in found.watched),
             )
         ]
-        stack.push_async_callback(_end, running)
+        stack.push_async_callback(_end, tasks)
         for watched in found.watched:
             await watched.informer.synced.wait()
         yield found

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
 from laneway.api.vsphere import VSphereReservation
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -19,7 +17,7 @@ from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, served
 from laneway.roles.install import install_crds
 from laneway.vsphere.machines.latest import Latest
-from support.api_server import DATABASE, database, kubeconfig_of
+from support.api_server import contents, running
 
 KIND = served(VSphereReservation)
 KEY = Key("default", "one")
@@ -69,22 +67,19 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return database(tmp_path_factory.mktemp("kinds"), install_crds)
+def stocked() -> bytes:
+    return contents(install_crds)
 
 
 @pytest.fixture
-async def site(stocked: Path, tmp_path: Path) -> AsyncIterator[Site]:
-    shutil.copy(stocked, tmp_path)
-    server = ApiServer(str(tmp_path / DATABASE))
-    await server.start()
-    try:
-        async with Client(load(kubeconfig_of(server, tmp_path))) as client:
-            site = Site(client)
-            yield site
-            await site.stand_still()
-    finally:
-        await server.stop()
+async def site(stocked: bytes, tmp_path: Path) -> AsyncIterator[Site]:
+    async with (
+        running(tmp_path, stocked) as kubeconfig,
+        Client(load(kubeconfig)) as client,
+    ):
+        site = Site(client)
+        yield site
+        await site.stand_still()
 
 
 async def test_the_server_is_asked_once_and_then_the_cache(site: Site) -> None:
