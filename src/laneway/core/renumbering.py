@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -47,9 +47,9 @@ class DesiredState(msgspec.Struct, frozen=True):
     gpu: PciAddress
     address: PciAddress
     """Of the function that the object is named for."""
-    spec: dict[str, Any] = {}
+    spec: dict[str, object] = {}
     """Every field, but not those that say where it is."""
-    status: dict[str, Any] = {}
+    status: dict[str, object] = {}
     """What is remembered along with it; all else in a status speaks of another place."""
 
 

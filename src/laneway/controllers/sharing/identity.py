@@ -115,11 +115,13 @@ class CardIdentity:
                 continue
             match stored:
                 case SRIOVGPUDevice():
-                    card = {"gpuUUID": _meant(stored)}
+                    card: dict[str, object] = {"gpuUUID": _meant(stored)}
                     found.append(DesiredState("SRIOVGPUDevice", gpu, address, _spec(stored), card))
                 case VGPUDevice() if stored.spec.enabled or stored.spec.vgpu_type_name:
                     profile, placement = last(stored)
-                    ran = {"lastTypeName": profile, "lastPlacement": placement} if profile else {}
+                    ran: dict[str, object] = {}
+                    if profile:
+                        ran = {"lastTypeName": profile, "lastPlacement": placement}
                     found.append(DesiredState("VGPUDevice", gpu, address, _spec(stored), ran))
                 case MigConfiguration() if mig.is_desired_state(stored):
                     found.append(DesiredState("MigConfiguration", gpu, address, _spec(stored)))

@@ -7,7 +7,6 @@ unhealthy for plugins, and with it what excludes it, for as long as the claim ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,7 +15,7 @@ from laneway.core.dra.device import DRIVER, device_name
 from laneway.core.dra.sharing import exclude
 
 
-def allocated(status: Mapping[str, Any], node: str) -> tuple[str, ...]:
+def allocated(status: Mapping[str, object], node: str) -> tuple[str, ...]:
     """Names of a node's devices that a claim of this status has."""
     results = _get(_get(status, "allocation"), "devices").get("results")
     return tuple(
@@ -28,7 +27,7 @@ def allocated(status: Mapping[str, Any], node: str) -> tuple[str, ...]:
     )
 
 
-def _get(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get(parent: Mapping[str, object], name: str) -> Mapping[str, object]:
     found = parent.get(name)
     return found if isinstance(found, Mapping) else {}
 

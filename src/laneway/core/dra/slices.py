@@ -11,7 +11,6 @@ Counters stand in slices of their own, before the devices that consume them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from laneway.core.dra.device import DRIVER, Device, Taint, device, device_name
 from laneway.core.dra.sharing import CounterSet, alone, exclude, sharing
 from laneway.core.inventory import Inventory
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 DEVICES_MAX = 64
 """In one slice: more is allowed only of devices without taints and counters."""
@@ -79,7 +78,7 @@ def pool(offers: Iterable[Offer], inventory: Inventory, owners: Owners, *, full:
         _device(device(offer, inventory, holders.get(device_name(offer))), taken)
         for offer, taken in zip(ordered, consumed, strict=True)
     ]
-    parts = [{"sharedCounters": some} for some in _chunks(sets, SETS_MAX)]
+    parts: list[Body] = [{"sharedCounters": some} for some in _chunks(sets, SETS_MAX)]
     parts += [{"devices": some} for some in _chunks(devices, DEVICES_MAX)]
     return Pool(tuple(parts) or ({},))
 
@@ -88,7 +87,7 @@ def needs_more(wanted: Pool) -> bool:
     """Whether the pool has taints or counters, which a server may not keep."""
     return any(
         "sharedCounters" in part
-        or any("taints" in one or "consumesCounters" in one for one in part.get("devices", ()))
+        or any("taints" in one or "consumesCounters" in one for one in _bodies(part, "devices"))
         for part in wanted.parts
     )
 
@@ -137,7 +136,7 @@ def slice_name(node: str, index: int) -> str:
 
 def _unique(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """In a fixed order, each device once."""
-    found: dict[tuple[Any, ...], Offer] = {}
+    found: dict[tuple[object, ...], Offer] = {}
     for offer in sorted(
         offers, key=lambda one: (one.form, one.address or (), one.id, one.resource)
     ):
@@ -203,18 +202,25 @@ def _spec(node: str, part: Body, generation: int, count: int) -> Body:
     return {"driver": DRIVER, "nodeName": node, "pool": numbers, **part}
 
 
+def _bodies(parent: Body, name: str) -> list[Body]:
+    """The objects of a list; what is none is not Laneway's."""
+    found = parent.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def _generation(spec: Body) -> int:
-    found = (spec.get("pool") or {}).get("generation", 0)
+    pool = spec.get("pool")
+    found = pool.get("generation", 0) if isinstance(pool, dict) else 0
     return found if isinstance(found, int) else 0
 
 
 def _comparable(spec: Body) -> Body:
     """Without the times that the server gives to taints."""
     devices = [
-        {**one, "taints": [_timeless(taint) for taint in one["taints"]]}
+        {**one, "taints": [_timeless(taint) for taint in _bodies(one, "taints")]}
         if one.get("taints")
         else one
-        for one in spec.get("devices") or ()
+        for one in _bodies(spec, "devices")
     ]
     return {**spec, "devices": devices} if devices else spec
 
@@ -223,26 +229,30 @@ def _timeless(taint: Body) -> Body:
     return {key: value for key, value in taint.items() if key != "timeAdded"}
 
 
-def _taint_times(stored: Iterable[Stored]) -> dict[tuple[str, ...], str]:
+def _taint_times(stored: Iterable[Stored]) -> dict[tuple[object, ...], str]:
     """Since when each device has each taint."""
     return {
-        (device_["name"], taint["key"], taint.get("value", "")): taint["timeAdded"]
+        _place(device_, taint): since
         for one in stored
-        for device_ in one.spec.get("devices") or ()
-        for taint in device_.get("taints") or ()
-        if taint.get("timeAdded")
+        for device_ in _bodies(one.spec, "devices")
+        for taint in _bodies(device_, "taints")
+        if isinstance(since := taint.get("timeAdded"), str) and since
     }
 
 
-def _with_times(spec: Body, known: Mapping[tuple[str, ...], str]) -> Body:
+def _place(device_: Body, taint: Body) -> tuple[object, ...]:
+    return device_.get("name"), taint.get("key"), taint.get("value", "")
+
+
+def _with_times(spec: Body, known: Mapping[tuple[object, ...], str]) -> Body:
     """Taints that stay keep their times, whatever slice the device is in now."""
     if "devices" not in spec:
         return spec
     devices = []
-    for one in spec["devices"]:
+    for one in _bodies(spec, "devices"):
         taints = []
-        for taint in one.get("taints") or ():
-            since = known.get((one["name"], taint["key"], taint.get("value", "")))
+        for taint in _bodies(one, "taints"):
+            since = known.get(_place(one, taint))
             taints.append({**taint, "timeAdded": since} if since else taint)
         devices.append({**one, "taints": taints} if taints else one)
     return {**spec, "devices": devices}

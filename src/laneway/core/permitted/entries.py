@@ -7,9 +7,9 @@ to case, names of mediated devices with spaces as underscores, ids of USB device
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 EXTERNAL = "externalResourceProvider"
 RESOURCE = "resourceName"
@@ -65,9 +65,9 @@ def _by_ids(kind: List, vendor: str, device: str, resource: str) -> Entry | None
     return Entry(kind, resource, f"{vendor}:{device}".lower())
 
 
-def item_of(entry: Entry) -> dict[str, Any]:
+def item_of(entry: Entry) -> dict[str, object]:
     """An entry as KubeVirt stores it."""
-    rest = {RESOURCE: entry.resource, EXTERNAL: True}
+    rest: dict[str, object] = {RESOURCE: entry.resource, EXTERNAL: True}
     match entry.list:
         case List.PCI:
             return {"pciVendorSelector": entry.selector} | rest
@@ -86,7 +86,7 @@ def key_of(entry: Entry) -> Key:
     return Key(entry.list, entry.resource, (canonical(entry.selector),))
 
 
-def key_of_item(name: List, item: Any) -> Key | None:
+def key_of_item(name: List, item: object) -> Key | None:
     """What KubeVirt sees in a stored item; None when it can make nothing of it."""
     if not isinstance(item, Mapping) or not isinstance(resource := item.get(RESOURCE), str):
         return None
@@ -105,8 +105,8 @@ def key_of_item(name: List, item: Any) -> Key | None:
     return Key(name, resource, tuple(one for one in selectors if one))
 
 
-def _text(value: Any, canonical: Any) -> str:
-    return str(canonical(value)) if isinstance(value, str) else ""
+def _text(value: object, canonical: Callable[[str], str]) -> str:
+    return canonical(value) if isinstance(value, str) else ""
 
 
 def _profile(name: str) -> str:
@@ -114,7 +114,7 @@ def _profile(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def _usb_selector(item: Any) -> str:
+def _usb_selector(item: object) -> str:
     if not isinstance(item, Mapping):
         return ""
     numbers = [_hexadecimal(item.get("vendor")), _hexadecimal(item.get("product"))]
@@ -124,10 +124,10 @@ def _usb_selector(item: Any) -> str:
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,8}")
 
 
-def _hexadecimal(value: Any) -> int | None:
+def _hexadecimal(value: object) -> int | None:
     return int(value, 16) if isinstance(value, str) and _HEXADECIMAL.fullmatch(value) else None
 
 
-def is_external(item: Mapping[str, Any]) -> bool:
+def is_external(item: object) -> bool:
     """Whether devices of an item come from another plugin than KubeVirt's own."""
-    return item.get(EXTERNAL) is True
+    return isinstance(item, Mapping) and item.get(EXTERNAL) is True

@@ -16,7 +16,7 @@ that is external already does what is needed: it stays its author's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.core.permitted.entries import (
     EXTERNAL,
@@ -50,14 +50,14 @@ def needed(way: Way) -> bool:
     return way.advertised or (way.bound and not way.leaving)
 
 
-Lists = Mapping[List, Sequence[Any]]
+Lists = Mapping[List, Sequence[object]]
 """The lists as they are stored; their items may be anything."""
 
 
 class Merged(NamedTuple):
     """What is to be stored."""
 
-    lists: dict[List, list[Any]]
+    lists: dict[List, list[object]]
     record: dict[Key, bool]
 
 
@@ -79,8 +79,8 @@ def merge(
 
 
 def _merge_list(
-    name: List, present: Sequence[Any], ours: Record, needs: Mapping[Key, Entry]
-) -> tuple[list[Any], dict[Key, bool]]:
+    name: List, present: Sequence[object], ours: Record, needs: Mapping[Key, Entry]
+) -> tuple[list[object], dict[Key, bool]]:
     keys = [key_of_item(name, item) for item in present]
     internal = {
         key for key, item in zip(keys, present, strict=True) if key and not is_external(item)
@@ -92,19 +92,24 @@ def _merge_list(
             own[need] = False
         elif need in ours or need in internal:
             own[need] = ours.get(need, True)
-    found: list[Any] = []
+    found: list[object] = []
     placed: set[Key] = set()
     for key, item in zip(keys, present, strict=True):
         if key is None or (key not in own and key not in ours):
             found.append(item)
         elif key in own:
             if key not in placed:
-                found.append({**item, EXTERNAL: True})
+                found.append(_marked(item, external=True))
             placed.add(key)
         elif not is_external(item):
             found.append(item)  # Somebody has made it KubeVirt's meanwhile.
         elif ours[key] and key not in placed:
-            found.append({**item, EXTERNAL: False})
+            found.append(_marked(item, external=False))
             placed.add(key)
     found += [item_of(needs[key]) for key in sorted(own) if key not in placed]
     return found, own
+
+
+def _marked(item: object, *, external: bool) -> object:
+    """An item whose devices come from another plugin than KubeVirt's own, or do not."""
+    return {**item, EXTERNAL: external} if isinstance(item, Mapping) else item
