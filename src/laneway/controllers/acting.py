@@ -241,7 +241,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if self.context.identity.is_moving(stored):
             return Retry(MOVING_SECONDS)
         if wrong := self.wrong_device(stored):
-            await self._answer(stored, (wrong,))
+            await self._record_result(stored, (wrong,))
             return None
         await self._refresh(name)
         if error := read_failed(self.inventory, PciAddress.parse(self.address(stored))):
@@ -257,7 +257,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._unreadable.pop(name, None)
         if other := self.context.identity.other(stored):
             # A GPU has dozens of functions of which nothing is desired: those need no event each.
-            await self._answer(stored, (other,), emitted=not self.asks(stored))
+            await self._record_result(stored, (other,), emitted=not self.asks(stored))
             return None
         return await self._reconcile(stored)
 
@@ -275,7 +275,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if settled is None:
             return await self._attempt(stored, desired)
         self._failures.pop(name, None)
-        await self._answer(stored, refusals_of(settled))
+        await self._record_result(stored, refusals_of(settled))
         return None
 
     async def _attempt(self, stored: T, desired: W) -> Retry | None:
@@ -299,7 +299,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             desired if failure is None else self.desired(before, self._shown(name))
         )
         if failure is not None and settled is None:
-            await self._answer(stored, failure.refusals, emitted=True)
+            await self._record_result(stored, failure.refusals, emitted=True)
             due = failure.due(self.retry_fingerprint(desired))
             if failure.processes:
                 due = min(due, _now() + HOLDER_SECONDS)
@@ -307,7 +307,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         if settled is None:
             return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
         self._failures.pop(name, None)
-        await self._answer(stored, refusals_of(settled))
+        await self._record_result(stored, refusals_of(settled))
         return None
 
     async def _carry_out(self, stored: T, desired: W) -> tuple[T, FailedAttempt | None]:
@@ -378,7 +378,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         )
         return failure
 
-    async def _answer(
+    async def _record_result(
         self, stored: T, refusals: tuple[Refusal, ...], *, emitted: bool = False
     ) -> None:
         """Write what is, and why it is not as desired; an event once per spec and reason."""

@@ -153,7 +153,7 @@ class ClaimController(ActingController[C, W]):
             if _is_going(stored):
                 await self._let_go(stored)  # Nothing was ever done for it.
             else:
-                await self._answer(stored, (wrong,))
+                await self._record_result(stored, (wrong,))
             return None
         if _is_going(stored) and name in self._failures:
             # A write that was given up may have had its effect since, and nobody asks later.
@@ -217,7 +217,7 @@ class ClaimController(ActingController[C, W]):
         offered = not self.is_gone(stored) and self._is_offered(stored)
         if offered or self.settled(desired) is None:
             if who := await self._who_has(stored, desired):
-                await self._answer(stored, who)
+                await self._record_result(stored, who)
                 return Retry(acting.RETRY_SECONDS)
             if says(stored, "Advertised"):  # The manager waits for the end of that.
                 stored = await self.write_status(stored, self.status(stored, _RELEASING))
@@ -298,7 +298,7 @@ class ClaimController(ActingController[C, W]):
     def _shown(self, name: str) -> C:
         return self.informer.store.get(name) or self._blank
 
-    async def _answer(
+    async def _record_result(
         self, stored: C, refusals: tuple[Refusal, ...], *, emitted: bool = False
     ) -> None:
         name = stored.metadata.name

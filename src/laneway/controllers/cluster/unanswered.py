@@ -79,9 +79,9 @@ class Unanswered(Leading[tuple[str, str]]):
         if isinstance(claim, PCIDeviceClaim):
             if await self._is_node(claim.spec.node_name):
                 return None
-            await self._answer(claim, ClaimNodeNotFound(name, claim.spec.node_name))
+            await self._record_result(claim, ClaimNodeNotFound(name, claim.spec.node_name))
         elif not await self._exists(served(USBDevice), name):
-            await self._answer(claim, UsbDeviceNotFound(name))
+            await self._record_result(claim, UsbDeviceNotFound(name))
         return None
 
     async def _is_node(self, name: str) -> bool:
@@ -96,7 +96,7 @@ class Unanswered(Leading[tuple[str, str]]):
             return False
         return True
 
-    async def _answer(self, claim: Claim, refusal: Refusal) -> None:
+    async def _record_result(self, claim: Claim, refusal: Refusal) -> None:
         meta = claim.metadata
         conditions: list[Condition] = merge_conditions(
             claim.status.conditions, [refused((refusal,))], meta.generation, timestamp()

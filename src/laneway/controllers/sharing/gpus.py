@@ -140,7 +140,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
 
     async def report(self, stored: SRIOVGPUDevice) -> Retry | None:
         if stored.metadata.name not in self.wanted and gpu.without_sriov(stored, self.inventory):
-            await self._answer(stored, (NoSriov(stored.spec.address),))
+            await self._record_result(stored, (NoSriov(stored.spec.address),))
             return None
         retry = await super().report(stored)
         name = stored.metadata.name

@@ -278,7 +278,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         """Work on one object, and then on the next that may have waited for it."""
         stored = self.informer.store.get(name)
         if stored is not None and (wrong := self._nobodys(stored)):
-            await self._answer(stored, (wrong,))
+            await self._record_result(stored, (wrong,))
             return None
         try:
             result = await super().reconcile(name)
