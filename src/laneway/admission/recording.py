@@ -22,7 +22,7 @@ from laneway.admission.vms.devices import added, named
 from laneway.admission.vms.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import ObjectMeta, OwnerReference
-from laneway.controllers.claims.whose import EVERYBODY
+from laneway.controllers.claims.claim_users import EVERYBODY
 from laneway.core import keys
 from laneway.core.refusals import AnnotationReserved, Refusal
 from laneway.core.requesters import User, read, written

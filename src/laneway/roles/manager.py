@@ -28,8 +28,8 @@ from laneway.controllers.cluster.cleanup import Cleanup
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.cluster.permitting import MANAGER, Permitting
-from laneway.controllers.cluster.unanswered import Unanswered
 from laneway.controllers.cluster.unchecked import UncheckedCollector
+from laneway.controllers.cluster.unmatched_claims import Unanswered
 from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.core.ledger.ledger import Ledger

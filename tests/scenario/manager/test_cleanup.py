@@ -27,7 +27,7 @@ from laneway.api import (
 )
 from laneway.api.registry import KINDS
 from laneway.controllers.cluster.cleanup import Cleanup
-from laneway.controllers.cluster.unanswered import Unanswered
+from laneway.controllers.cluster.unmatched_claims import Unanswered
 from laneway.controllers.layouts.status import LAYOUTS, field_manager
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ApiError

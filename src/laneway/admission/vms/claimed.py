@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from laneway.admission.world import RESOURCE, World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers.claims import whose
-from laneway.controllers.claims.whose import EVERYBODY, PCI_CLAIMS, Claim, plural_of
+from laneway.controllers.claims.claim_users import EVERYBODY, PCI_CLAIMS, Claim, plural_of
 from laneway.kube.store import Store
 
 

@@ -19,7 +19,7 @@ from laneway.admission.verdict import Granted
 from laneway.admission.vms.claimed import claims_of, node_of, pool_of, user_of
 from laneway.admission.vms.devices import Found, named
 from laneway.admission.world import World
-from laneway.controllers.claims.whose import EVERYBODY, USB_CLAIMS, USE, Claim, plural_of
+from laneway.controllers.claims.claim_users import EVERYBODY, USB_CLAIMS, USE, Claim, plural_of
 from laneway.core.refusals import ClaimedByOther, Refusal, ResourceClaimedByOthers
 from laneway.core.requesters import User
 from laneway.kube.kubevirt import DeviceRequest

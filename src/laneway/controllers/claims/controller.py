@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from laneway.api import Condition, PCIDeviceClaim, Status, USBDeviceClaim, find_condition
 from laneway.controllers import acting
 from laneway.controllers.acting import ActingController, Context
-from laneway.controllers.claims.answers import RELEASING
+from laneway.controllers.claims.conditions import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.outcome import answered, refused

@@ -17,7 +17,7 @@ from typing import Any
 
 from laneway.api import OwnerReference, PCIDevice, PCIDeviceClaim, VGPUDevice, to_builtins
 from laneway.api.fields import API_VERSION
-from laneway.controllers.claims.whose import vgpu_of
+from laneway.controllers.claims.claim_users import vgpu_of
 from laneway.controllers.devices.vgpu import parent_name, wrong_device
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written

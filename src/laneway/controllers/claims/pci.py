@@ -15,9 +15,9 @@ from laneway.api import (
 )
 from laneway.controllers import acting
 from laneway.controllers.acting import Context, OperationNames, RetryFingerprint
-from laneway.controllers.claims.answers import NOWHERE, bound_condition, conditions, is_passed
+from laneway.controllers.claims.claim_users import vgpu_of
+from laneway.controllers.claims.conditions import NOWHERE, bound_condition, conditions, is_passed
 from laneway.controllers.claims.controller import ClaimController
-from laneway.controllers.claims.whose import vgpu_of
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.device_plugin.status import NOT_READY, DeviceStatus
 from laneway.controllers.devices.family import read_failed

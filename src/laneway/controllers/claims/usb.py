@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from laneway.api import Condition, USBDevice, USBDeviceClaim, USBDeviceClaimStatus
 from laneway.controllers.acting import Context, OperationNames, RetryFingerprint
-from laneway.controllers.claims.answers import bound_condition, conditions
+from laneway.controllers.claims.conditions import bound_condition, conditions
 from laneway.controllers.claims.controller import ClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.devices.usb import Seats, seats

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from laneway.controllers.claims.whose import EVERYBODY, USE, Claim, plural_of, user_of
+from laneway.controllers.claims.claim_users import EVERYBODY, USE, Claim, plural_of, user_of
 from laneway.controllers.device_plugin.desired import Caches
 from laneway.controllers.ledger.demands import limits_of, limits_of_container
 from laneway.controllers.ledger.objects import PODS
