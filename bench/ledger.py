@@ -19,7 +19,15 @@ from support.report import arguments, header, middle, percentile, resident, tabl
 from laneway.api.meta import timestamp
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import LABEL_HOSTNAME, build
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase, Who, WhoKind
+from laneway.core.ledger.facts import (
+    Consumer,
+    ConsumerKind,
+    Demand,
+    DeviceFact,
+    Facts,
+    NodeFact,
+    Phase,
+)
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
 
@@ -37,21 +45,21 @@ def cluster(nodes: int, gpus: int, machines: int, luck: random.Random) -> Facts:
             free.setdefault(node, []).extend(
                 (resource, f"{node}-0000{gpu:02x}00{vf}") for vf in range(VGPUS)
             )
-    owners: dict[str, Who] = {}
+    owners: dict[str, Consumer] = {}
     demands = []
     start = datetime(2026, 1, 1, tzinfo=UTC)
     for number in range(machines):
-        who = Who(WhoKind.VM, "default", f"vm-{number:05d}")
+        consumer = Consumer(ConsumerKind.VM, "default", f"vm-{number:05d}")
         phase = luck.choices(list(Phase), (7, 1, 2))[0]
         node = luck.choice(names)
         resource = luck.choice(PROFILES)
         wanted = [one for one in free[node] if one[0] == resource][: luck.randint(1, 3)]
         if phase is Phase.RUNNING:
-            owners.update((name, who) for _, name in wanted)
+            owners.update((name, consumer) for _, name in wanted)
         free[node] = [one for one in free[node] if one not in wanted]
         demands.append(
             Demand(
-                who,
+                consumer,
                 phase,
                 {resource: len(wanted)},
                 node=node if phase is Phase.RUNNING else "",

@@ -48,7 +48,7 @@ def judge(request: Request[Pod], world: World, granted: Granted) -> Verdict:
         against = refused_pool(resource, count, askers, granted, world)
         if isinstance(against, ResourceClaimedByOthers):
             account = _account(request).username
-            known = dict.fromkeys(one.username for one in askers.who)
+            known = dict.fromkeys(one.username for one in askers.consumer)
             found.append(
                 PodClaimedByOthers(title, resource, count, against.own, tuple(known), account)
             )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from laneway.admission.world import DEVICE_NAME, World
 from laneway.api import Allocation
 from laneway.core import allocation, keys
-from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.use import Use, VmState
 from laneway.kube.kubevirt import Devices, VirtualMachine, VirtualMachineInstance
 from laneway.kube.resource import key_of
@@ -31,11 +31,11 @@ _ENDED = ("Succeeded", "Failed")
 
 def users_of(world: World, name: str) -> tuple[Use, ...]:
     """The users of the device of this name (PCIDevice, VGPUDevice or USBDevice), sorted."""
-    found: dict[Who, VmState] = {}
+    found: dict[Consumer, VmState] = {}
     for use in _uses(world, name):
-        if use.who not in found or _ORDER[use.state] < _ORDER[found[use.who]]:
-            found[use.who] = use.state
-    return tuple(Use(who, found[who]) for who in sorted(found))
+        if use.consumer not in found or _ORDER[use.state] < _ORDER[found[use.consumer]]:
+            found[use.consumer] = use.state
+    return tuple(Use(consumer, found[consumer]) for consumer in sorted(found))
 
 
 _ORDER = {state: place for place, state in enumerate(VmState)}
@@ -55,16 +55,16 @@ def _uses(world: World, name: str) -> Iterator[Use]:
             yield Use(_vm(vm), state)
 
 
-def _owners(world: World, name: str) -> Iterator[Who]:
+def _owners(world: World, name: str) -> Iterator[Consumer]:
     """To whom the kubelet gave it."""
     for device in (world.claims.get(name), world.vgpus.get(name), world.usb_claims.get(name)):
         given: Allocation | None = device.status.allocation if device is not None else None
         if given is None:
             continue
         if given.virtual_machine:
-            yield Who(WhoKind.VM, given.namespace, given.virtual_machine)
+            yield Consumer(ConsumerKind.VM, given.namespace, given.virtual_machine)
         else:
-            yield Who(WhoKind.POD, given.namespace, given.pod)
+            yield Consumer(ConsumerKind.POD, given.namespace, given.pod)
 
 
 def _state(world: World, vm: VirtualMachine, name: str) -> VmState | None:
@@ -102,6 +102,6 @@ def _requests(devices: Devices) -> list[allocation.Request]:
     return [allocation.Request(one.name, one.device_name) for one in asked if one.device_name]
 
 
-def _vm(obj: VirtualMachine | VirtualMachineInstance) -> Who:
+def _vm(obj: VirtualMachine | VirtualMachineInstance) -> Consumer:
     key = key_of(obj)
-    return Who(WhoKind.VM, key.namespace, key.name)
+    return Consumer(ConsumerKind.VM, key.namespace, key.name)

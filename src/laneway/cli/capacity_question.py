@@ -13,7 +13,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
-from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request, selected
 
@@ -76,12 +76,12 @@ def _resource(name: str, known: Sequence[str]) -> str:
     )
 
 
-def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Who, ...]:
+def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Consumer, ...]:
     """The VMs that `[NAMESPACE/]NAME` or `[NAMESPACE/]KEY=VALUE` means. Raises Failure.
 
     `own`: the namespace of those that name none.
     """
-    found: list[Who] = []
+    found: list[Consumer] = []
     for value in values:
         before, slash, name = value.partition("/") if _NAMESPACED.match(value) else ("", "/", value)
         namespace = before or own
@@ -90,10 +90,10 @@ def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Who, ...]
         if "=" in name:
             key, _, wanted = name.partition("=")
             chosen = selected(ledger, namespace, {key: wanted})
-            meant = tuple(who for who in chosen if who.kind is WhoKind.VM)
+            meant = tuple(consumer for consumer in chosen if consumer.kind is ConsumerKind.VM)
         else:
-            who = Who(WhoKind.VM, namespace, name)
-            meant = (who,) if who in ledger.demands else ()
+            consumer = Consumer(ConsumerKind.VM, namespace, name)
+            meant = (consumer,) if consumer in ledger.demands else ()
         if not meant:
             raise Failure(
                 f"the cluster has no VM {value}. "
@@ -147,8 +147,8 @@ def _room(answer: Answer) -> str:
     return ", ".join(parts) + (f" and on {more} more nodes" if more > 0 else "")
 
 
-def _path(who: Who) -> str:
-    return f"{who.namespace}/{who.name}"
+def _path(consumer: Consumer) -> str:
+    return f"{consumer.namespace}/{consumer.name}"
 
 
 def _short(resources: Iterable[str]) -> list[str]:

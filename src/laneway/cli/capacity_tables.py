@@ -9,7 +9,7 @@ from typing import Any
 from laneway.cli import table
 from laneway.cli.order import natural
 from laneway.core.ledger.explain import devices_on
-from laneway.core.ledger.facts import Phase, Who
+from laneway.core.ledger.facts import Consumer, Phase
 from laneway.core.ledger.ledger import Counts, Entry, Ledger, State, Stock
 
 COLUMNS = table.columns("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY")
@@ -66,9 +66,9 @@ def _cells(resource: str, counts: Counts) -> tuple[str, ...]:
 
 
 def _entry(entry: Entry) -> str:
-    if entry.who is None:
+    if entry.consumer is None:
         return f"{entry.state}: {entry.unhealthy}" if entry.unhealthy else str(entry.state)
-    described = f"{_HOW[entry.state]} {entry.who}"
+    described = f"{_HOW[entry.state]} {entry.consumer}"
     return f"{described}; {entry.unhealthy}" if entry.unhealthy else described
 
 
@@ -77,9 +77,9 @@ def shortages(ledger: Ledger) -> Iterator[str]:
     for short in ledger.shortages:
         missing = ", ".join(f"{count} x {name}" for name, count in sorted(short.missing.items()))
         if short.phase is Phase.STOPPED:
-            yield f"{short.who} is stopped and cannot start: the cluster lacks {missing}"
+            yield f"{short.consumer} is stopped and cannot start: the cluster lacks {missing}"
         else:
-            yield f"{short.who} cannot start: the cluster lacks {missing}"
+            yield f"{short.consumer} cannot start: the cluster lacks {missing}"
 
 
 def plain(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str, Any]:
@@ -87,7 +87,11 @@ def plain(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str
     return {
         "resources": [_plain_stock(stock, devices=devices) for stock in stocks],
         "short": [
-            {**plain_who(short.who), "phase": str(short.phase), "missing": dict(short.missing)}
+            {
+                **plain_consumer(short.consumer),
+                "phase": str(short.phase),
+                "missing": dict(short.missing),
+            }
             for short in ledger.shortages
         ],
     }
@@ -96,17 +100,17 @@ def plain(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str
 def _plain_stock(stock: Stock, *, devices: bool) -> dict[str, Any]:
     counts = stock.counts
     numbers = {"total": counts.total} | {str(state): getattr(counts, state) for state in State}
-    holders: dict[tuple[State, Who], int] = {}
+    holders: dict[tuple[State, Consumer], int] = {}
     for taking in stock.taken.values():
-        holders[taking.state, taking.who] = holders.get((taking.state, taking.who), 0) + 1
+        holders[taking.state, taking.consumer] = holders.get((taking.state, taking.consumer), 0) + 1
     found: dict[str, Any] = {
         "node": stock.node,
         "resource": stock.resource,
         **numbers,
         "closed": stock.closed,
         "holders": [
-            {**plain_who(who), "state": str(state), "devices": count}
-            for (state, who), count in sorted(holders.items())
+            {**plain_consumer(consumer), "state": str(state), "devices": count}
+            for (state, consumer), count in sorted(holders.items())
         ],
     }
     if devices:
@@ -115,13 +119,13 @@ def _plain_stock(stock: Stock, *, devices: bool) -> dict[str, Any]:
                 "name": entry.device.name,
                 "state": str(entry.state),
                 "unhealthy": entry.unhealthy,
-                "holder": None if entry.who is None else plain_who(entry.who),
+                "holder": None if entry.consumer is None else plain_consumer(entry.consumer),
             }
             for entry in stock.entries()
         ]
     return found
 
 
-def plain_who(who: Who) -> Mapping[str, str]:
+def plain_consumer(consumer: Consumer) -> Mapping[str, str]:
     """Kind, namespace and name."""
-    return {"kind": str(who.kind), "namespace": who.namespace, "name": who.name}
+    return {"kind": str(consumer.kind), "namespace": consumer.namespace, "name": consumer.name}

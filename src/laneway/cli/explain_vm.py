@@ -18,7 +18,7 @@ from laneway.cli.suggest import did_you_mean
 from laneway.controllers.ledger.snapshot import look as look_at_ledger
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
 from laneway.core.ledger.ledger import Ledger, State
 from laneway.core.ledger.question import Answer, Request
 from laneway.kube.client import Client
@@ -38,14 +38,14 @@ async def look(client: Client, namespace: str, name: str) -> View:
     with connection.installed("PCIDeviceClaim"):
         seen = await look_at_ledger(client)
     ledger = build(seen.facts)
-    who = Who(WhoKind.VM, namespace, name)
-    demand = ledger.demands.get(who)
+    consumer = Consumer(ConsumerKind.VM, namespace, name)
+    demand = ledger.demands.get(consumer)
     answer = None if demand is None else can_start(ledger, _request(demand))
     events = await cluster.events_of(client, "VirtualMachine", name, namespace)
-    known = _Known(stored, ledger, who, answer, events, seen.unknown)
+    known = _Known(stored, ledger, consumer, answer, events, seen.unknown)
     return page.view(
         _page(known),
-        document=_document(ledger, who, demand, answer),
+        document=_document(ledger, consumer, demand, answer),
         name=f"virtualmachine.kubevirt.io/{name}",
     )
 
@@ -68,7 +68,7 @@ def _request(demand: Demand) -> Request:
         resources=demand.requests,
         nodes=(demand.node,) if demand.node else (),
         selector=demand.selector,
-        replacing=(demand.who,),
+        replacing=(demand.consumer,),
     )
 
 
@@ -77,7 +77,7 @@ class _Known(NamedTuple):
 
     stored: dict[str, Any]
     ledger: Ledger
-    who: Who
+    consumer: Consumer
     answer: Answer | None
     """None: it requests no device."""
     events: list[cluster.Json]
@@ -85,14 +85,14 @@ class _Known(NamedTuple):
 
 
 def _page(known: _Known) -> Page:
-    stored, ledger, who, answer, events, unknown = known
+    stored, ledger, consumer, answer, events, unknown = known
     status = stored.get("status") or {}
     return Page(
-        f"VirtualMachine {who.namespace}/{who.name}",
+        f"VirtualMachine {consumer.namespace}/{consumer.name}",
         (
-            Section("In short", tuple(_brief(status, ledger, who))),
-            Section("Devices", lines=tuple(_devices(ledger, who))),
-            Section("Can it start?", lines=tuple(_answer(ledger, who, answer))),
+            Section("In short", tuple(_brief(status, ledger, consumer))),
+            Section("Devices", lines=tuple(_devices(ledger, consumer))),
+            Section("Can it start?", lines=tuple(_answer(ledger, consumer, answer))),
             Section("Not known", lines=unknown),
             Section("Conditions", lines=tuple(conditions(status.get("conditions")))),
             Section("Events", lines=tuple(event_lines(events))),
@@ -100,8 +100,8 @@ def _page(known: _Known) -> Page:
     )
 
 
-def _brief(status: dict[str, Any], ledger: Ledger, who: Who) -> Iterator[Fact]:
-    demand = ledger.demands.get(who)
+def _brief(status: dict[str, Any], ledger: Ledger, consumer: Consumer) -> Iterator[Fact]:
+    demand = ledger.demands.get(consumer)
     yield fact("status", str(status.get("printableStatus") or ""))
     if demand is None:
         yield fact("requests", "no device")
@@ -112,21 +112,21 @@ def _brief(status: dict[str, Any], ledger: Ledger, who: Who) -> Iterator[Fact]:
     yield fact("requests", *(f"{count} x {resource}" for resource, count in requests))
 
 
-def _held(ledger: Ledger, who: Who) -> Iterator[tuple[str, str, str, State]]:
+def _held(ledger: Ledger, consumer: Consumer) -> Iterator[tuple[str, str, str, State]]:
     """Node, resource and name of each of its devices, and how it has it."""
     for stock in ledger.stocks.values():
         for name, taking in stock.taken.items():
-            if taking.who == who:
+            if taking.consumer == consumer:
                 yield stock.node, stock.resource, name, taking.state
 
 
-def _devices(ledger: Ledger, who: Who) -> Iterator[str]:
-    for node, resource, name, state in sorted(_held(ledger, who)):
+def _devices(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
+    for node, resource, name, state in sorted(_held(ledger, consumer)):
         yield f"{state}: {name} ({resource}) on {node}"
 
 
-def _answer(ledger: Ledger, who: Who, answer: Answer | None) -> Iterator[str]:
-    demand = ledger.demands.get(who)
+def _answer(ledger: Ledger, consumer: Consumer, answer: Answer | None) -> Iterator[str]:
+    demand = ledger.demands.get(consumer)
     if demand is None or answer is None:
         yield "It needs no device of Laneway."
     elif demand.phase is Phase.RUNNING:
@@ -139,17 +139,17 @@ def _answer(ledger: Ledger, who: Who, answer: Answer | None) -> Iterator[str]:
 
 
 def _document(
-    ledger: Ledger, who: Who, demand: Demand | None, answer: Answer | None
+    ledger: Ledger, consumer: Consumer, demand: Demand | None, answer: Answer | None
 ) -> dict[str, Any]:
     return {
-        "namespace": who.namespace,
-        "name": who.name,
+        "namespace": consumer.namespace,
+        "name": consumer.name,
         "phase": None if demand is None else str(demand.phase),
         "node": "" if demand is None else demand.node,
         "requests": {} if demand is None else dict(demand.requests),
         "devices": [
             {"node": node, "resource": resource, "name": name, "state": str(state)}
-            for node, resource, name, state in sorted(_held(ledger, who))
+            for node, resource, name, state in sorted(_held(ledger, consumer))
         ],
         "canStart": None if answer is None else answer.yes,
         "refusals": [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from laneway.core.ledger.facts import Who
+from laneway.core.ledger.facts import Consumer
 from laneway.core.phrases import few
 
 
@@ -21,11 +21,11 @@ class VmState(StrEnum):
 class Use(NamedTuple):
     """One user of a device."""
 
-    who: Who
+    consumer: Consumer
     """A VM, or a pod that runs none."""
     state: VmState
 
 
 def in_words(uses: Iterable[Use]) -> str:
     """`VM default/a (it is stopped; …)`, and so on."""
-    return few(f"{who} ({state})" for who, state in uses)
+    return few(f"{consumer} ({state})" for consumer, state in uses)

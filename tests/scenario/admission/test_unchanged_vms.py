@@ -19,12 +19,12 @@ NIC = "node1-000004001"
 I350 = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
 
 
-async def _replace(who: Kubectl, labels: dict[str, str]) -> None:
+async def _replace(consumer: Kubectl, labels: dict[str, str]) -> None:
     """Write the whole VM, and once more where a controller was between reading and writing."""
     while True:
-        stored = await who.get("vm", "desk")
+        stored = await consumer.get("vm", "desk")
         stored["metadata"]["labels"] = labels
-        done = await who.run("replace", "-f", "-", stdin=json.dumps(stored))
+        done = await consumer.run("replace", "-f", "-", stdin=json.dumps(stored))
         if "the object has been modified" not in done.err:
             assert (done.status, done.err) == (0, ""), done
             return

@@ -10,7 +10,7 @@ from laneway.controllers.ledger.snapshot import look
 from laneway.core import keys
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.ledger.ledger import Counts, Ledger
 from laneway.core.ledger.question import Request
 from laneway.simcluster.kubevirt.objects import VMS
@@ -22,8 +22,8 @@ NODE = "node1"
 SECONDS = 60.0
 
 
-def vm(name: str) -> Who:
-    return Who(WhoKind.VM, NAMESPACE, name)
+def vm(name: str) -> Consumer:
+    return Consumer(ConsumerKind.VM, NAMESPACE, name)
 
 
 async def vgpus(world: World, count: int) -> None:
@@ -51,10 +51,10 @@ def counts(ledger: Ledger) -> Counts:
     return stock.counts if stock is not None else Counts()
 
 
-def reported(ledger: Ledger, who: Who) -> bool:
+def reported(ledger: Ledger, consumer: Consumer) -> bool:
     """Whether an agent has said which vGPU somebody has."""
     stock = ledger.stocks.get((NODE, VGPU))
-    return stock is not None and any(device.owner == who for device in stock.devices)
+    return stock is not None and any(device.owner == consumer for device in stock.devices)
 
 
 async def test_two_race_for_the_last_vgpu_and_the_other_is_told_who_has_it(world: World) -> None:
@@ -70,14 +70,14 @@ async def test_two_race_for_the_last_vgpu_and_the_other_is_told_who_has_it(world
     )
     [(winner, _)] = ledger.shares.items()
     [shortage] = ledger.shortages
-    assert {winner, shortage.who} == {vm("one"), vm("two")}
+    assert {winner, shortage.consumer} == {vm("one"), vm("two")}
     [refusal] = can_start(ledger, Request(resources={VGPU: 1})).refusals
     assert f"node node1 has 0 free of 1 (1 held by {winner})" in refusal.words
-    assert await world.unschedulable(shortage.who.name)
+    assert await world.unschedulable(shortage.consumer.name)
 
     await world.delete_vm(winner.name)
-    await world.running(shortage.who.name)
-    ledger = await until(world, lambda ledger: shortage.who in ledger.shares)
+    await world.running(shortage.consumer.name)
+    ledger = await until(world, lambda ledger: shortage.consumer in ledger.shares)
     assert ledger.shortages == ()
 
 

@@ -56,8 +56,8 @@ class Stage:
             self.server, AdmissionMetrics(self.registry), clock=self.clock, limit_seconds=0.05
         )
 
-    async def has(self, access: Access = USE, who: Requester = ANNA) -> bool:
-        return access in (await self.reviews.granted(who, [access])).granted
+    async def has(self, access: Access = USE, consumer: Requester = ANNA) -> bool:
+        return access in (await self.reviews.granted(consumer, [access])).granted
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_an_answer_is_kept_for_a_moment(stage: Stage) -> None:
 async def test_an_answer_is_kept_for_one_requester_only(stage: Stage, other: Requester) -> None:
     assert await stage.has()
     stage.server.allows = False
-    assert not await stage.has(who=other)
+    assert not await stage.has(consumer=other)
 
 
 async def test_each_right_is_asked_for_itself(stage: Stage) -> None:

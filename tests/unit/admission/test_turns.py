@@ -8,7 +8,7 @@ import pytest
 
 from laneway.admission.turns import Turns
 
-Who = tuple[str, str]
+Consumer = tuple[str, str]
 
 
 class Office:
@@ -16,14 +16,14 @@ class Office:
 
     def __init__(self) -> None:
         self.turns = Turns()
-        self.had: list[Who] = []
+        self.had: list[Consumer] = []
 
     async def visit(self, peer: str, user: str = "") -> None:
         async with self.turns.turn(peer, user):
             self.had.append((peer, user))
 
-    def queue(self, *whos: Who) -> list[asyncio.Task[None]]:
-        return [asyncio.create_task(self.visit(*who)) for who in whos]
+    def queue(self, *whos: Consumer) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.visit(*consumer)) for consumer in whos]
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from laneway.admission.indexes import INDEXERS
 from laneway.admission.users import Use, VmState, users_of
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice, decode
-from laneway.core.ledger.facts import Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.use import in_words
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Store
 
 DEVICE = "node1-000008000"
-VM = Who(WhoKind.VM, "default", "vm-a")
+VM = Consumer(ConsumerKind.VM, "default", "vm-a")
 
 
 @pytest.fixture
@@ -121,13 +121,15 @@ def test_what_the_kubelet_gave_out(world: World, store: str, kind: type[Any]) ->
     given = {"namespace": "lab", "pod": "p-1"}
     raw = {"metadata": {"name": DEVICE}, "status": {"allocation": given}}
     put(getattr(world, store), kind, raw)
-    assert users_of(world, DEVICE) == (Use(Who(WhoKind.POD, "lab", "p-1"), VmState.RUNS),)
+    assert users_of(world, DEVICE) == (Use(Consumer(ConsumerKind.POD, "lab", "p-1"), VmState.RUNS),)
     raw["status"]["allocation"] = {**given, "virtualMachine": "vm-b"}  # type: ignore[index]
     put(getattr(world, store), kind, raw)
-    assert users_of(world, DEVICE) == (Use(Who(WhoKind.VM, "lab", "vm-b"), VmState.RUNS),)
+    assert users_of(world, DEVICE) == (Use(Consumer(ConsumerKind.VM, "lab", "vm-b"), VmState.RUNS),)
 
 
 def test_the_words_of_many_are_few() -> None:
-    uses = [Use(Who(WhoKind.VM, "default", f"vm-{n}"), VmState.STOPPED) for n in range(13)]
+    uses = [
+        Use(Consumer(ConsumerKind.VM, "default", f"vm-{n}"), VmState.STOPPED) for n in range(13)
+    ]
     assert in_words(uses[:1]).startswith("VM default/vm-0 (")
     assert in_words(uses).endswith("and 5 more")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laneway.cli import capacity_question as question
 from laneway.cli.errors import Failure
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, Facts, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Facts, Phase
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.refusals import NodeNotFound
 
@@ -73,7 +73,7 @@ LEDGER = build(
     Facts(
         (),
         tuple(
-            Demand(Who(WhoKind.VM, "d", name), Phase.STOPPED, {}, labels={"pool": pool})
+            Demand(Consumer(ConsumerKind.VM, "d", name), Phase.STOPPED, {}, labels={"pool": pool})
             for name, pool in (("a", "web"), ("b", "web"), ("c", "db"))
         ),
     )
@@ -90,7 +90,7 @@ LEDGER = build(
     ],
 )
 def test_machines_are_named_or_found_by_label(values: list[str], meant: list[str]) -> None:
-    assert [who.name for who in question.vms(LEDGER, values)] == meant
+    assert [consumer.name for consumer in question.vms(LEDGER, values)] == meant
 
 
 @pytest.mark.parametrize("text", ["a", "d/", "/a", "d/nope", "d/pool=nope", "other/a", ""])

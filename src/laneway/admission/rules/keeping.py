@@ -32,6 +32,6 @@ def kept_for(world: World, name: str, node: str, status: Offered) -> Findings:
     if any(ledger.free.get(resource, {}).values()):
         return
     yield (
-        f"{taking.who} requests {resource}, and no other such device is free: without {name} "
+        f"{taking.consumer} requests {resource}, and no other such device is free: without {name} "
         "it cannot start."
     )

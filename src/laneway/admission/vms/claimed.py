@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from laneway.admission.world import RESOURCE, World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
-from laneway.controllers.claims import whose
+from laneway.controllers.claims import claim_users
 from laneway.controllers.claims.claim_users import EVERYBODY, PCI_CLAIMS, Claim, plural_of
 from laneway.kube.store import Store
 
@@ -69,7 +69,7 @@ class _Counted:
         self._changes = changes
         for name in changed:
             self._forget(PCI_CLAIMS, name)
-            self._forget(whose.USB_CLAIMS, name)
+            self._forget(claim_users.USB_CLAIMS, name)
             for claim in (world.claims.get(name), world.usb_claims.get(name)):
                 if claim is not None and claim.status.resource_name in self.users:
                     self._add(claim, world)
@@ -114,7 +114,7 @@ def pool_of(resource: str, world: World) -> Pool:
         counted = _counted[world.claims] = _Counted(world)
     if resource not in counted.users:
         counted.count(resource, world)
-    return Pool(PCI_CLAIMS if is_pci else whose.USB_CLAIMS, counted.users[resource])
+    return Pool(PCI_CLAIMS if is_pci else claim_users.USB_CLAIMS, counted.users[resource])
 
 
 def claims_of(resource: str, world: World) -> Iterator[Claim]:
@@ -125,7 +125,7 @@ def claims_of(resource: str, world: World) -> Iterator[Claim]:
 
 def user_of(claim: Claim, world: World) -> str:
     """For whom a claim is."""
-    return whose.user_of(claim, world.vgpus)
+    return claim_users.user_of(claim, world.vgpus)
 
 
 def node_of(claim: Claim) -> str:

@@ -31,7 +31,7 @@ _ASKED = 32
 class Askers(NamedTuple):
     """On whose behalf devices are asked for. Each may have what any of them may have."""
 
-    who: tuple[Requester, ...]
+    consumer: tuple[Requester, ...]
     themselves: bool = True
     """Whether the first is who asks now; otherwise all are known by name and groups alone."""
 
@@ -42,20 +42,20 @@ class Askers(NamedTuple):
 
     def beside(self, user: User) -> Askers:
         """The same and one more."""
-        return Askers((*self.who, _requester(user)), self.themselves)
+        return Askers((*self.consumer, _requester(user)), self.themselves)
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(one.username for one in self.who)
+        return frozenset(one.username for one in self.consumer)
 
     @property
     def title(self) -> str:
         """Who is told of."""
-        return self.who[0].username if self.who else ""
+        return self.consumer[0].username if self.consumer else ""
 
     def rights(self, plural: str, name: str) -> Iterator[Access]:
         """The rights to use a claim, of which one is enough; no name: all claims."""
-        for at, one in enumerate(self.who):
+        for at, one in enumerate(self.consumer):
             yield Access(USE, plural, name, None if self.themselves and at == 0 else one)
 
 

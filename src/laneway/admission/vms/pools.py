@@ -39,7 +39,7 @@ from laneway.admission.vms.validate import (
 )
 from laneway.admission.world import World
 from laneway.controllers.ledger import demands
-from laneway.core.ledger.facts import Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Phase
 from laneway.core.ledger.question import selected
 from laneway.kube.kubevirt import (
     InstanceSpec,
@@ -205,21 +205,23 @@ def _instance(request: Request[VirtualMachineInstance], world: World) -> Case | 
     devices = new.spec.domain.devices
     if devices == NO_DEVICES:
         return None
-    who = Who(WhoKind.VM, request.namespace, request.name or new.metadata.name)
+    consumer = Consumer(ConsumerKind.VM, request.namespace, request.name or new.metadata.name)
     if makers.copies(request, world):
-        return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,), granted=True)
+        return Case(
+            str(consumer), new.spec, NO_DEVICES, runs=True, itself=(consumer,), granted=True
+        )
     if not recording.is_started(request, world):
-        return Case(str(who), new.spec, NO_DEVICES, runs=True, itself=(who,))
+        return Case(str(consumer), new.spec, NO_DEVICES, runs=True, itself=(consumer,))
     vm = recording.starter(request, world)
     had = devices if vm is None else vm.spec.template.spec.domain.devices
     alike = asks_alike(devices, had)
     devices = as_named(devices, had)
     return Case(
-        str(who),
+        str(consumer),
         replace(new.spec, domain=replace(new.spec.domain, devices=devices)),
         devices if alike else NO_DEVICES,
         runs=True,
-        itself=(who,),
+        itself=(consumer,),
         starts=alike,
         askers=Askers.recorded(recording.of_instance(request, world)),
     )

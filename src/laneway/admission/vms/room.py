@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from laneway.admission.vms.devices import counted, named
 from laneway.admission.world import World
 from laneway.core.ledger.answer import can_start
-from laneway.core.ledger.facts import Who
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.question import Request
 from laneway.core.refusals import Refusal
 from laneway.kube.kubevirt import InstanceSpec
 
 
 def short(
-    spec: InstanceSpec, world: World, *, vms: int, replacing: Sequence[Who]
+    spec: InstanceSpec, world: World, *, vms: int, replacing: Sequence[Consumer]
 ) -> tuple[Refusal, ...]:
     """Why so many VMs of this kind cannot all start; nothing while nobody can tell."""
     resources = counted(spec.domain.devices.all)

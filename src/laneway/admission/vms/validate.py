@@ -34,7 +34,7 @@ from laneway.admission.vms.devices import (
 )
 from laneway.admission.world import World
 from laneway.controllers.ledger import demands
-from laneway.core.ledger.facts import Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Phase
 from laneway.core.refusals import (
     ClaimedByOther,
     DevicesOnMultipleNodes,
@@ -69,7 +69,7 @@ class Case:
     runs: bool
     """Whether it is to run."""
     vms: int = 1
-    itself: tuple[Who, ...] = ()
+    itself: tuple[Consumer, ...] = ()
     """Those that exist already."""
     granted: bool = False
     """Whether whose devices they may be was asked before, of somebody else."""
@@ -140,17 +140,21 @@ def _case(request: Request[VirtualMachine], world: World) -> Case | None:
         request.requester, new.metadata.annotations, request.old.metadata.annotations
     ):
         old = NO_DEVICES  # Whoever takes them over has to have a right to all of them.
-    who = Who(WhoKind.VM, request.namespace, request.name or new.metadata.name)
-    runs = _is_to_run(new, who, world)
+    consumer = Consumer(ConsumerKind.VM, request.namespace, request.name or new.metadata.name)
+    runs = _is_to_run(new, consumer, world)
     if spec.domain.devices == old:
-        starts = runs and request.old is not None and not _is_to_run(request.old, who, world)
-        return Case(str(who), spec, old, runs, itself=(who,), starts=True) if starts else None
+        starts = runs and request.old is not None and not _is_to_run(request.old, consumer, world)
+        return (
+            Case(str(consumer), spec, old, runs, itself=(consumer,), starts=True)
+            if starts
+            else None
+        )
     granted = makers.copies(request, world)
-    return Case(str(who), spec, old, runs, itself=(who,), granted=granted)
+    return Case(str(consumer), spec, old, runs, itself=(consumer,), granted=granted)
 
 
-def _is_to_run(vm: VirtualMachine, who: Who, world: World) -> bool:
-    instance = world.instances.get(who.name, who.namespace)
+def _is_to_run(vm: VirtualMachine, consumer: Consumer, world: World) -> bool:
+    instance = world.instances.get(consumer.name, consumer.namespace)
     found = demands.of_vms((vm,), () if instance is None else (instance,), ())
     return any(demand.phase is not Phase.STOPPED for demand in found)
 

@@ -11,7 +11,7 @@ from kubebasics import quantity
 from laneway.admission.users import VmState, users_of
 from laneway.admission.vms.devices import find, named
 from laneway.admission.world import World
-from laneway.core.ledger.facts import Who
+from laneway.core.ledger.facts import Consumer
 from laneway.core.phrases import quoted
 from laneway.kube.kubevirt import DeviceRequest, InstanceSpec, Quantity, VirtualMachineSpec
 
@@ -29,19 +29,21 @@ def misnamed(requests: Sequence[DeviceRequest], world: World) -> Iterator[str]:
             )
 
 
-def taken(requests: Sequence[DeviceRequest], world: World, itself: Sequence[Who]) -> Iterator[str]:
+def taken(
+    requests: Sequence[DeviceRequest], world: World, itself: Sequence[Consumer]
+) -> Iterator[str]:
     """Named devices that somebody else has or that are kept for him."""
     for one in requests:
         found = named(world, one)
         if found is None:
             continue
         for use in users_of(world, found.name):
-            if use.who in itself or use.state is VmState.NEVER_STARTED:
+            if use.consumer in itself or use.state is VmState.NEVER_STARTED:
                 continue
             has = "uses" if use.state is VmState.RUNS else "is stopped and reserves"
             yield (
-                f"{use.who} {has} {found.title}: the VM gets another {one.device_name}, if one is "
-                "free."
+                f"{use.consumer} {has} {found.title}: the VM gets another {one.device_name}, if "
+                "one is free."
             )
             break
 

@@ -216,8 +216,8 @@ class ClaimController(ActingController[C, W]):
         # Of a device that is gone, others of its group may still be there to be given back.
         offered = not self.is_gone(stored) and self._is_offered(stored)
         if offered or self.settled(desired) is None:
-            if who := await self._who_has(stored, desired):
-                await self._record_result(stored, who)
+            if consumer := await self._who_has(stored, desired):
+                await self._record_result(stored, consumer)
                 return Retry(acting.RETRY_SECONDS)
             if says(stored, "Advertised"):  # The manager waits for the end of that.
                 stored = await self.write_status(stored, self.status(stored, _RELEASING))
@@ -254,7 +254,7 @@ class ClaimController(ActingController[C, W]):
         """Everybody who has the device or one that goes back with it; nobody new gets them."""
         names = dict.fromkeys((stored.metadata.name, *self.shares(desired)))
         found = [await self.device_plugin.withdrawn(self.device_kind, name) for name in names]
-        return tuple(dict.fromkeys(one for who in found for one in who))
+        return tuple(dict.fromkeys(one for consumer in found for one in consumer))
 
     def _is_offered(self, stored: C) -> bool:
         """Whether the device is, or was when the claim was last looked at, on its way to VMs."""

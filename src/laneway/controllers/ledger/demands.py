@@ -15,7 +15,7 @@ import msgspec
 
 from laneway.controllers.ledger.objects import Container, Pod
 from laneway.core import allocation, keys
-from laneway.core.ledger.facts import Demand, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
 from laneway.kube.kubevirt import (
     LABEL_CREATED_BY,
     Devices,
@@ -66,7 +66,7 @@ def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
         return None
     key = key_of(pod)
     return Demand(
-        Who(WhoKind.POD, key.namespace, key.name),
+        Consumer(ConsumerKind.POD, key.namespace, key.name),
         Phase.RUNNING if pod.status.phase == "Running" else Phase.PENDING,
         requests,
         node=pod.spec.node_name,
@@ -155,5 +155,5 @@ def _last(vm: VirtualMachine) -> tuple[str, ...]:
         return ()
 
 
-def _vm(key: Key) -> Who:
-    return Who(WhoKind.VM, key.namespace, key.name)
+def _vm(key: Key) -> Consumer:
+    return Consumer(ConsumerKind.VM, key.namespace, key.name)

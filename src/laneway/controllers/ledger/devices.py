@@ -21,7 +21,7 @@ from laneway.api import (
 )
 from laneway.controllers.cluster.caches import Vgpu
 from laneway.core import names
-from laneway.core.ledger.facts import DeviceFact, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact
 
 ADVERTISED = "Advertised"
 """The condition of a device that the kubelet hands out."""
@@ -78,12 +78,12 @@ def _fact(
     return DeviceFact(node, resource, meta.name, unhealthy, owner)
 
 
-def _owner(allocation: Allocation | None) -> Who | None:
+def _owner(allocation: Allocation | None) -> Consumer | None:
     if allocation is None:
         return None
     if allocation.virtual_machine:
-        return Who(WhoKind.VM, allocation.namespace, allocation.virtual_machine)
-    return Who(WhoKind.POD, allocation.namespace, allocation.pod)
+        return Consumer(ConsumerKind.VM, allocation.namespace, allocation.virtual_machine)
+    return Consumer(ConsumerKind.POD, allocation.namespace, allocation.pod)
 
 
 def _unhealthy(conditions: Sequence[Condition]) -> str:

@@ -175,7 +175,7 @@ class LedgerSource:
         # In an order that does not depend on what changed last.
         return Facts(
             there,
-            tuple(sorted(asking, key=lambda demand: demand.who)),
+            tuple(sorted(asking, key=lambda demand: demand.consumer)),
             tuple(sorted(seen, key=lambda node: node.name)),
         )
 

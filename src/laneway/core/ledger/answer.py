@@ -32,17 +32,17 @@ def can_start(ledger: Ledger, request: Request) -> Answer:
     allowed, refusals = _allowed(ledger, request)
     room = Room(ledger, resources, allowed)
     replacing = dict.fromkeys(request.replacing)
-    existing = [ledger.demands[who] for who in replacing if who in ledger.demands]
+    existing = [ledger.demands[consumer] for consumer in replacing if consumer in ledger.demands]
     kept = [old for old in existing if _stays(ledger, old, resources, allowed)][:vms]
     needed = vms - len(kept)
     if not needed:
         refusals = ()
     started = 0 if refusals else needed
     if needed and resources and not refusals:
-        staying = {old.who for old in kept}
+        staying = {old.consumer for old in kept}
         # Those that do not run anyway end first.
         leaving = sorted(
-            (old for old in existing if old.who not in staying),
+            (old for old in existing if old.consumer not in staying),
             key=lambda old: old.phase is Phase.RUNNING,
         )
         started = _roll_out(room, request, needed, leaving)
@@ -78,7 +78,7 @@ def _stays(
     """Whether a VM that exists is one of those that are asked for already."""
     if {name: count for name, count in old.requests.items() if count > 0} != resources:
         return False
-    shares = [one for one in ledger.shares.get(old.who, ()) if serves(one, old, ledger.nodes)]
+    shares = [one for one in ledger.shares.get(old.consumer, ()) if serves(one, old, ledger.nodes)]
     nodes = {share.node for share in shares} | ({old.node} if old.node else set())
     if allowed is not None and not nodes <= allowed:
         return False
@@ -106,7 +106,7 @@ def _roll_out(room: Room, request: Request, needed: int, leaving: list[Demand]) 
         if started == needed or not (more or ending):
             return started
         for old in leaving[:ending]:
-            room.release(old.who)
+            room.release(old.consumer)
         del leaving[:ending]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase, Who
+from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, Facts, NodeFact, Phase
 from laneway.core.ledger.ledger import Counts, Ledger, Share, Shortage, State, Stock, Taking, serves
 
 _FEW = 32
@@ -37,21 +37,27 @@ _STATES = {
 def build(facts: Facts) -> Ledger:
     """The ledger of these facts."""
     work = _Work(facts)
-    demands: dict[Who, Demand] = {}
+    demands: dict[Consumer, Demand] = {}
     for demand in sorted(facts.demands, key=_turn):
-        if demand.who not in demands:
-            demands[demand.who] = demand
+        if demand.consumer not in demands:
+            demands[demand.consumer] = demand
             work.place(demand)
     return work.ledger(demands)
 
 
-def _turn(demand: Demand) -> tuple[int, str, Who, str, str]:
+def _turn(demand: Demand) -> tuple[int, str, Consumer, str, str]:
     if demand.phase is Phase.STOPPED:
         nearness = 3
     else:
         nearness = 0 if demand.phase is Phase.RUNNING else 1 if demand.node else 2
     # The last two only tell apart what should not be there twice.
-    return nearness, demand.created, demand.who, demand.node, str(sorted(demand.requests.items()))
+    return (
+        nearness,
+        demand.created,
+        demand.consumer,
+        demand.node,
+        str(sorted(demand.requests.items())),
+    )
 
 
 class _Shelf:
@@ -104,7 +110,7 @@ class _Work:
         self.shelves: dict[tuple[str, str], _Shelf] = {}
         self.orders: dict[str, list[tuple[int, str]]] = defaultdict(list)
         """By resource: how much is free on each node, the least first."""
-        self.shares: dict[Who, list[Share]] = defaultdict(list)
+        self.shares: dict[Consumer, list[Share]] = defaultdict(list)
         self.homes: dict[str, str] = {}
         """The node of every device that somebody had last."""
         self.shortages: list[Shortage] = []
@@ -127,7 +133,9 @@ class _Work:
     def place(self, demand: Demand) -> None:
         """Give a demand what it does not have already, or note what is missing."""
         had = Counter(
-            share.resource for share in self.shares[demand.who] if serves(share, demand, self.nodes)
+            share.resource
+            for share in self.shares[demand.consumer]
+            if serves(share, demand, self.nodes)
         )
         open_ = {
             resource: count - had[resource]
@@ -144,19 +152,21 @@ class _Work:
             missing = open_
         # Who runs has what he needs, even if it is from somebody whom we do not know.
         if missing and demand.phase is not Phase.RUNNING:
-            self.shortages.append(Shortage(demand.who, demand.phase, missing))
+            self.shortages.append(Shortage(demand.consumer, demand.phase, missing))
 
     def _take(self, demand: Demand, node: str, wanted: Mapping[str, int]) -> dict[str, int]:
         """What is missing on the node."""
         missing = {}
-        taking = Taking(_STATES[demand.phase], demand.who)
+        taking = Taking(_STATES[demand.phase], demand.consumer)
         for resource, count in sorted(wanted.items()):
             taken: list[str] = []
             if shelf := self.shelves.get((node, resource)):
                 before = len(shelf.free)
                 taken = shelf.take(count, taking, demand.last)
                 self._moved(resource, node, before, len(shelf.free))
-                self.shares[demand.who] += [Share(node, resource, name, True) for name in taken]
+                self.shares[demand.consumer] += [
+                    Share(node, resource, name, True) for name in taken
+                ]
             if len(taken) < count:
                 missing[resource] = count - len(taken)
         return missing
@@ -169,7 +179,7 @@ class _Work:
     def _home(self, demand: Demand, wanted: Mapping[str, int]) -> str:
         """The node of what it has or had, if all of the rest fits there."""
         allowed = self._nodes_for(demand)
-        nodes = [share.node for share in self.shares[demand.who]]
+        nodes = [share.node for share in self.shares[demand.consumer]]
         nodes += [self.homes[name] for name in demand.last if name in self.homes]
         for node in dict.fromkeys(nodes):
             if (allowed is None or node in allowed) and self._fits(node, wanted):
@@ -212,7 +222,7 @@ class _Work:
     def _fits(self, node: str, wanted: Mapping[str, int]) -> bool:
         return all(self._free(node, resource) >= count for resource, count in wanted.items())
 
-    def ledger(self, demands: Mapping[Who, Demand]) -> Ledger:
+    def ledger(self, demands: Mapping[Consumer, Demand]) -> Ledger:
         stocks: dict[tuple[str, str], Stock] = {}
         free: dict[str, dict[str, int]] = {resource: {} for resource in sorted(self.orders)}
         homes: dict[str, list[str]] = {resource: [] for resource in free}
@@ -228,7 +238,7 @@ class _Work:
             stocks=stocks,
             shortages=tuple(self.shortages),
             demands=demands,
-            shares={who: tuple(shares) for who, shares in self.shares.items() if shares},
+            shares={consumer: tuple(shares) for consumer, shares in self.shares.items() if shares},
             nodes=self.nodes,
             free=free,
             homes={resource: tuple(nodes) for resource, nodes in homes.items()},

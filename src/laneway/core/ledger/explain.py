@@ -33,15 +33,15 @@ def why_not(ledger: Ledger, room: Room, vms: int) -> tuple[Refusal, ...]:
 def devices_on(stock: Stock, room: Room | None = None) -> NodeDevices:
     """Who has the devices of a stock; what was given back in `room` is free again."""
     gone = room.gone if room is not None else ()
-    takings = Counter(taking for taking in stock.taken.values() if taking.who not in gone)
+    takings = Counter(taking for taking in stock.taken.values() if taking.consumer not in gone)
     by_state: dict[State, Counter[str]] = {state: Counter() for state in State}
     for taking, count in takings.items():
-        by_state[taking.state][str(taking.who)] += count
+        by_state[taking.state][str(taking.consumer)] += count
     if stock.counts.unhealthy or gone:
         for device in stock.devices:
             holder = stock.taken.get(device.name)
             why = device.unhealthy or stock.closed
-            if why and (holder is None or holder.who in gone):
+            if why and (holder is None or holder.consumer in gone):
                 by_state[State.UNHEALTHY][why] += 1
     lost = by_state[State.UNHEALTHY].total()
     return NodeDevices(

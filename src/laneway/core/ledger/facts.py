@@ -14,24 +14,24 @@ from typing import NamedTuple
 import msgspec
 
 
-class WhoKind(StrEnum):
+class ConsumerKind(StrEnum):
     """What can have devices."""
 
     VM = "VirtualMachine"
     POD = "Pod"
 
 
-class Who(NamedTuple):
+class Consumer(NamedTuple):
     """Somebody who has devices or wants some."""
 
-    kind: WhoKind
+    kind: ConsumerKind
     namespace: str
     name: str
 
     def __str__(self) -> str:
         """`VM default/vm-a`, `pod default/p`."""
         path = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"pod {path}" if self.kind is WhoKind.POD else f"VM {path}"
+        return f"pod {path}" if self.kind is ConsumerKind.POD else f"VM {path}"
 
 
 class Phase(StrEnum):
@@ -54,14 +54,14 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     """Of its PCIDevice, VGPUDevice or USBDevice."""
     unhealthy: str = ""
     """Why nobody can get it, in words; empty: whoever asks first gets it."""
-    owner: Who | None = None
+    owner: Consumer | None = None
     """To whom the kubelet gave it."""
 
 
 class Demand(msgspec.Struct, frozen=True):
     """A VM, or another pod, that asks for devices."""
 
-    who: Who
+    consumer: Consumer
     phase: Phase
     requests: Mapping[str, int]
     """How many of each resource."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.ledger.facts import Demand, DeviceFact, NodeFact, Phase, Who
+from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, NodeFact, Phase
 
 
 class State(StrEnum):
@@ -35,7 +35,7 @@ class Taking(NamedTuple):
     """By whom a device is taken, and how."""
 
     state: State
-    who: Who
+    consumer: Consumer
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 
     device: DeviceFact
     state: State
-    who: Who | None
+    consumer: Consumer | None
     unhealthy: str
     """Why nobody could get it, were it not taken; empty: it is well."""
 
@@ -89,7 +89,7 @@ class Stock(msgspec.Struct, frozen=True):
             unhealthy = device.unhealthy or self.closed
             taking = self.taken.get(device.name)
             if taking is not None:
-                yield Entry(device, taking.state, taking.who, unhealthy)
+                yield Entry(device, taking.state, taking.consumer, unhealthy)
             else:
                 state = State.UNHEALTHY if unhealthy else State.FREE
                 yield Entry(device, state, None, unhealthy)
@@ -118,7 +118,7 @@ def serves(share: Share, demand: Demand, nodes: Mapping[str, NodeFact]) -> bool:
 class Shortage(msgspec.Struct, frozen=True):
     """Devices that somebody asks for and that are nowhere to be had together."""
 
-    who: Who
+    consumer: Consumer
     phase: Phase
     missing: Mapping[str, int]
 
@@ -129,8 +129,8 @@ class Ledger(msgspec.Struct, frozen=True):
     stocks: Mapping[tuple[str, str], Stock] = {}
     """By node and resource, in that order."""
     shortages: tuple[Shortage, ...] = ()
-    demands: Mapping[Who, Demand] = {}
-    shares: Mapping[Who, tuple[Share, ...]] = {}
+    demands: Mapping[Consumer, Demand] = {}
+    shares: Mapping[Consumer, tuple[Share, ...]] = {}
     """What each has, or what is kept for each."""
     nodes: Mapping[str, NodeFact] = {}
     free: Mapping[str, Mapping[str, int]] = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from laneway.core.ledger.facts import Who
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.refusals import Refusal
 
@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Where they may be; empty: anywhere."""
     selector: Mapping[str, str] = {}
     """Labels that their node must have."""
-    replacing: tuple[Who, ...] = ()
+    replacing: tuple[Consumer, ...] = ()
     """The VMs that exist, whose place they take."""
     surge: int = 0
     """How many more than `VMs` may run while old ones are replaced."""
@@ -56,10 +56,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return not self.refusals
 
 
-def selected(ledger: Ledger, namespace: str, labels: Mapping[str, str]) -> tuple[Who, ...]:
+def selected(ledger: Ledger, namespace: str, labels: Mapping[str, str]) -> tuple[Consumer, ...]:
     """Everybody in a namespace who has all of these labels: the VMs of a pool."""
     return tuple(
-        who
-        for who, demand in ledger.demands.items()
-        if who.namespace == namespace and labels.items() <= demand.labels.items()
+        consumer
+        for consumer, demand in ledger.demands.items()
+        if consumer.namespace == namespace and labels.items() <= demand.labels.items()
     )

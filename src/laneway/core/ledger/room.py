@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laneway.core.ledger.facts import Who
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
 
 
@@ -21,7 +21,7 @@ class Room:
         """`resources` is what one VM asks for; `allowed` None allows every node."""
         self.resources = resources
         self.allowed = allowed
-        self.gone: set[Who] = set()
+        self.gone: set[Consumer] = set()
         """Those who gave back what they had."""
         self.free = {
             resource: _within(ledger.free.get(resource, {}), allowed) for resource in resources
@@ -33,10 +33,10 @@ class Room:
         self._own: dict[str, dict[str, int]] = {}
         """Numbers of `free` that are not the ledger's."""
 
-    def release(self, who: Who) -> None:
+    def release(self, consumer: Consumer) -> None:
         """Let somebody go. What others could not get is not free afterwards."""
-        self.gone.add(who)
-        for share in self._ledger.shares.get(who, ()):
+        self.gone.add(consumer)
+        for share in self._ledger.shares.get(consumer, ()):
             inside = self.allowed is None or share.node in self.allowed
             if share.usable and inside and share.resource in self.resources:
                 self._add(share.resource, share.node)

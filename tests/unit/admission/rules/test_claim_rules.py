@@ -18,7 +18,7 @@ from laneway.api import (
     USBDeviceClaim,
 )
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Facts, Phase
 
 GPU = "0000:08:00.0"
 NAME = "node1-000008000"
@@ -439,7 +439,7 @@ def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
 def test_whoever_deletes_the_claim_of_the_last_free_device_is_told_who_waits_for_it(
     scene: Any,
 ) -> None:
-    waits = Demand(Who(WhoKind.VM, "lab", "vm-b"), Phase.STOPPED, {"nvidia.com/X": 1})
+    waits = Demand(Consumer(ConsumerKind.VM, "lab", "vm-b"), Phase.STOPPED, {"nvidia.com/X": 1})
     scene.known = build(Facts((DeviceFact("node1", "nvidia.com/X", NAME),), (waits,)))
     old = scene.claimed(GPU, status={"resourceName": "nvidia.com/X"})
     verdict = scene.judge(RULES, "DELETE", old=old)

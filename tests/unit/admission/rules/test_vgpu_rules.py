@@ -12,7 +12,7 @@ from laneway.admission.rules.vgpus import RULES
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, decode
 from laneway.core.keys import ANNOTATION_MOVED
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Facts, Phase
 
 GPU = "0000:08:00.0"
 FUNCTION = "0000:08:00.4"
@@ -254,7 +254,7 @@ def test_a_desired_state_that_follows_its_card_to_another_slot(
 
 def test_whoever_takes_the_last_free_one_is_told_who_waits_for_it(scene: Any) -> None:
     resource = "nvidia.com/NVIDIA_A2-2Q"
-    stopped = Demand(Who(WhoKind.VM, "lab", "vm-b"), Phase.STOPPED, {resource: 1})
+    stopped = Demand(Consumer(ConsumerKind.VM, "lab", "vm-b"), Phase.STOPPED, {resource: 1})
     mine, other = (DeviceFact("node1", resource, one) for one in (NAME, "node1-000008005"))
     old, new = vgpu(Q2, enabled=True, resourceName=resource), vgpu(Q2)
     scene.known = build(Facts((mine,), (stopped,)))

@@ -13,7 +13,7 @@ from laneway.api import CoreNode, ObjectMeta, PCIDeviceClaim, USBDeviceClaim, de
 from laneway.controllers.cluster.caches import Vgpu
 from laneway.controllers.ledger import demands, devices, nodes
 from laneway.controllers.ledger.objects import PODS, Pod, PodSpec, asks
-from laneway.core.ledger.facts import Demand, DeviceFact, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Phase
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 
 RESOURCE = "nvidia.com/NVIDIA_A2-2Q"
@@ -59,10 +59,10 @@ def test_who_has_it_is_the_vm_or_else_the_pod() -> None:
     vm = {"namespace": "d", "pod": "virt-launcher-a-x", "virtualMachine": "a"}
     found = devices.of_claim(claim(allocation=vm))
     assert found is not None
-    assert found.owner == Who(WhoKind.VM, "d", "a")
+    assert found.owner == Consumer(ConsumerKind.VM, "d", "a")
     found = devices.of_claim(claim(allocation={"namespace": "d", "pod": "train"}))
     assert found is not None
-    assert found.owner == Who(WhoKind.POD, "d", "train")
+    assert found.owner == Consumer(ConsumerKind.POD, "d", "train")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_runs_has_what_its_instance_asks_for() -> None:
 
 def test_an_instance_without_a_vm_is_a_demand() -> None:
     demand = only([], [instance("Running", "bare", node="n1")])
-    assert demand.who == Who(WhoKind.VM, "d", "bare")
+    assert demand.consumer == Consumer(ConsumerKind.VM, "d", "bare")
 
 
 def test_a_vm_that_waits_is_where_its_pod_is() -> None:
@@ -246,7 +246,7 @@ def test_a_pod_asks_for_what_is_known_and_is_no_vm() -> None:
         {RESOURCE},
     )
     assert found is not None
-    assert (found.who, found.phase) == (Who(WhoKind.POD, "d", "p"), Phase.RUNNING)
+    assert (found.consumer, found.phase) == (Consumer(ConsumerKind.POD, "d", "p"), Phase.RUNNING)
     assert dict(found.requests) == {RESOURCE: 2}
     assert demands.of_pod(pod(limits={"amd.com/gpu": "1"}), {RESOURCE}) is None
     assert demands.of_pod(pod(status={"phase": "Succeeded"}), {RESOURCE}) is None

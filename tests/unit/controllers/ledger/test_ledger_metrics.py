@@ -6,10 +6,10 @@ from prometheus_client import CollectorRegistry
 
 from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Facts, Phase
 from laneway.core.ledger.ledger import Ledger
 
-VM = Who(WhoKind.VM, "d", "a")
+VM = Consumer(ConsumerKind.VM, "d", "a")
 
 
 def registered(ledger: list[Ledger | None]) -> CollectorRegistry:
@@ -31,7 +31,7 @@ def short(registry: CollectorRegistry, phase: str) -> float | None:
 def test_states_and_shortages_are_counted() -> None:
     facts = Facts(
         (DeviceFact("n1", "r/x", "one", owner=VM), DeviceFact("n1", "r/x", "two")),
-        (Demand(Who(WhoKind.VM, "d", "b"), Phase.PENDING, {"r/x": 3}),),
+        (Demand(Consumer(ConsumerKind.VM, "d", "b"), Phase.PENDING, {"r/x": 3}),),
     )
     registry = registered([build(facts)])
     assert {state: devices(registry, state) for state in ("held", "free", "wanted")} == {

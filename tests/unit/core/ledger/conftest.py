@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.ledger.facts import Demand, DeviceFact, NodeFact, Phase, Who, WhoKind
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, NodeFact, Phase
 
 SMALL, LARGE = "nvidia.com/NVIDIA_A2-2Q", "nvidia.com/NVIDIA_A2-8Q"
 
@@ -17,12 +17,12 @@ class Write:
     small, large = SMALL, LARGE
 
     @staticmethod
-    def vm(name: str, namespace: str = "default") -> Who:
-        return Who(WhoKind.VM, namespace, name)
+    def vm(name: str, namespace: str = "default") -> Consumer:
+        return Consumer(ConsumerKind.VM, namespace, name)
 
     @staticmethod
-    def pod(name: str, namespace: str = "default") -> Who:
-        return Who(WhoKind.POD, namespace, name)
+    def pod(name: str, namespace: str = "default") -> Consumer:
+        return Consumer(ConsumerKind.POD, namespace, name)
 
     @staticmethod
     def devices(node: str, count: int, resource: str = SMALL, **of: Any) -> list[DeviceFact]:

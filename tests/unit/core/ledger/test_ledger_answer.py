@@ -263,7 +263,7 @@ def test_vms_that_do_not_run_go_first(write: Any) -> None:
     devices = write.devices("n1", 4, owners=[write.vm("a")])
     running, stopped = write.running("a", "n1"), write.stopped("b", {write.small: 3})
     ledger = made(devices, running, stopped)
-    old = (running.who, stopped.who)
+    old = (running.consumer, stopped.consumer)
     assert asked(ledger, {write.small: 2}, 1, replacing=old, surge=1).yes
 
 

@@ -17,7 +17,7 @@ def made(devices: list[Any], *demands: Demand, nodes: Any = None) -> Ledger:
 
 def who_has(ledger: Ledger, state: State) -> dict[str, str]:
     return {
-        entry.device.name: str(entry.who)
+        entry.device.name: str(entry.consumer)
         for stock in ledger.stocks.values()
         for entry in stock.entries()
         if entry.state is state
@@ -25,7 +25,7 @@ def who_has(ledger: Ledger, state: State) -> dict[str, str]:
 
 
 def lacking(ledger: Ledger) -> dict[str, dict[str, int]]:
-    return {str(short.who): dict(short.missing) for short in ledger.shortages}
+    return {str(short.consumer): dict(short.missing) for short in ledger.shortages}
 
 
 def test_each_device_is_counted_where_it_is(write: Any) -> None:

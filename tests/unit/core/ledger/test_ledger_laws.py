@@ -10,14 +10,22 @@ from hypothesis import strategies as st
 
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase, Who, WhoKind
+from laneway.core.ledger.facts import (
+    Consumer,
+    ConsumerKind,
+    Demand,
+    DeviceFact,
+    Facts,
+    NodeFact,
+    Phase,
+)
 from laneway.core.ledger.ledger import Share, State
 from laneway.core.ledger.question import Request
 
 NODES = ["n1", "n2", "n3"]
 RESOURCES = ["r/a", "r/b"]
 LABELS = st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]), max_size=2)
-WHO = st.builds(Who, st.sampled_from(WhoKind), st.just("d"), st.sampled_from("abc"))
+CONSUMER = st.builds(Consumer, st.sampled_from(ConsumerKind), st.just("d"), st.sampled_from("abc"))
 """Few, so that many of those who have devices ask for some, too."""
 NAMES = st.sampled_from([f"dev-{number}" for number in range(5)])
 DEVICES = st.builds(
@@ -26,12 +34,12 @@ DEVICES = st.builds(
     st.sampled_from(RESOURCES),
     NAMES,
     st.sampled_from(["", "", "", "ill"]),
-    st.none() | st.none() | WHO,
+    st.none() | st.none() | CONSUMER,
 )
 COUNTS = st.integers(0, 4) | st.sampled_from([-1, -(10**20), 10**20])
 DEMANDS = st.builds(
     Demand,
-    WHO,
+    CONSUMER,
     st.sampled_from(Phase),
     st.dictionaries(st.sampled_from([*RESOURCES, "r/unknown"]), COUNTS, max_size=3),
     st.sampled_from(["", "", *NODES, "gone"]),
@@ -76,9 +84,9 @@ def test_the_order_of_facts_says_nothing(facts: Facts, luck: object) -> None:
     luck.shuffle(devices)  # type: ignore[attr-defined]
     luck.shuffle(demands)  # type: ignore[attr-defined]
     # Two demands of one name cannot be told apart by anything that Kubernetes promises.
-    kept = {demand.who: demand for demand in demands}
+    kept = {demand.consumer: demand for demand in demands}
     shuffled = Facts(tuple(devices), tuple(kept.values()), facts.nodes)
-    ordered = Facts(facts.devices, tuple(kept[who] for who in sorted(kept)), facts.nodes)
+    ordered = Facts(facts.devices, tuple(kept[consumer] for consumer in sorted(kept)), facts.nodes)
     assert build(shuffled) == build(ordered)
 
 
@@ -86,20 +94,22 @@ def test_the_order_of_facts_says_nothing(facts: Facts, luck: object) -> None:
 def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -> None:
     """Where he is, or on open nodes; elsewhere he keeps what he was told, and it is no use."""
     ledger = build(facts)
-    for who, demand in ledger.demands.items():
+    for consumer, demand in ledger.demands.items():
 
         def serves(one: Share | DeviceFact, demand: Demand = demand) -> bool:
             there = ledger.nodes[one.node]
             return one.node == demand.node if demand.node else not there.closed
 
-        reported = [fact for fact in facts.devices if fact.owner == who]
+        reported = [fact for fact in facts.devices if fact.owner == consumer]
         enough = Counter(fact.resource for fact in reported if serves(fact))
-        shares = Counter(share.resource for share in ledger.shares.get(who, ()) if serves(share))
+        shares = Counter(
+            share.resource for share in ledger.shares.get(consumer, ()) if serves(share)
+        )
         missing = Counter(
             {
                 k: v
                 for short in ledger.shortages
-                if short.who == who
+                if short.consumer == consumer
                 for k, v in short.missing.items()
             }
         )
@@ -109,7 +119,7 @@ def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -
                 assert shares[resource] + missing[resource] >= count
         assert all(count > 0 for count in missing.values())
         told_names = {(fact.node, fact.resource, fact.name) for fact in reported}
-        for share in ledger.shares.get(who, ()):
+        for share in ledger.shares.get(consumer, ()):
             assert serves(share) or (share.node, share.resource, share.name) in told_names
 
 
@@ -117,10 +127,10 @@ def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -
 def test_who_is_placed_by_the_ledger_is_on_one_node_that_he_may_use(facts: Facts) -> None:
     ledger = build(facts)
     owners = {fact.owner for fact in facts.devices}
-    for who, demand in ledger.demands.items():
-        if demand.node or who in owners:
+    for consumer, demand in ledger.demands.items():
+        if demand.node or consumer in owners:
             continue
-        nodes = {share.node for share in ledger.shares.get(who, ())}
+        nodes = {share.node for share in ledger.shares.get(consumer, ())}
         assert len(nodes) <= 1
         for node in nodes:
             labels = ledger.nodes[node].labels
@@ -138,12 +148,12 @@ def test_the_answer_is_what_would_come_of_it(
     """So many can start as get devices when they are added after all others."""
     answer = can_start(build(facts), Request(resources=resources, vms=vms))
     added = tuple(
-        Demand(Who(WhoKind.VM, "new", str(number)), Phase.STOPPED, resources, created="9")
+        Demand(Consumer(ConsumerKind.VM, "new", str(number)), Phase.STOPPED, resources, created="9")
         for number in range(vms)
     )
     after = build(msgspec.structs.replace(facts, demands=facts.demands + added))
-    short = {shortage.who for shortage in after.shortages}
-    assert sum(one.who not in short for one in added) == answer.started
+    short = {shortage.consumer for shortage in after.shortages}
+    assert sum(one.consumer not in short for one in added) == answer.started
     assert answer.yes == (answer.started == vms)
 
 
@@ -151,8 +161,8 @@ RUNNING = st.lists(DEVICES, max_size=16).map(
     lambda devices: Facts(
         tuple(devices),
         tuple(
-            Demand(who, Phase.RUNNING, {"r/else": 1})
-            for who in sorted({fact.owner for fact in devices if fact.owner is not None})
+            Demand(consumer, Phase.RUNNING, {"r/else": 1})
+            for consumer in sorted({fact.owner for fact in devices if fact.owner is not None})
         ),
     )
 )
@@ -184,13 +194,13 @@ def test_what_can_be_done_step_by_step_can_be_done_at_once(
     assert answer.started <= more.started
 
 
-@given(FACTS, REQUESTS, st.integers(-3, 10**12), LABELS, st.lists(WHO, max_size=4).map(tuple))
+@given(FACTS, REQUESTS, st.integers(-3, 10**12), LABELS, st.lists(CONSUMER, max_size=4).map(tuple))
 def test_every_question_has_an_answer_in_one_line_each(
     facts: Facts,
     resources: dict[str, int],
     vms: int,
     selector: dict[str, str],
-    replacing: tuple[Who, ...],
+    replacing: tuple[Consumer, ...],
 ) -> None:
     ledger = build(facts)
     request = Request(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.api import CoreNode, PCIDeviceClaim, USBDeviceClaim, find_condition
-from laneway.controllers.cluster import unanswered
+from laneway.controllers.cluster import unmatched_claims
 from laneway.kube.resource import served
 
 pytestmark = pytest.mark.realapi
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.realapi
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unanswered, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(unmatched_claims, "PATIENCE_SECONDS", 0.01)
 
 
 async def test_a_claim_of_a_node_that_is_not_says_so(world: Any) -> None:
@@ -92,7 +92,7 @@ async def test_a_claim_made_again_has_its_time_again(
     await world.make(PCIDeviceClaim, name, spec=spec)
     manager = await world.manager()
     await world.cluster.answer(name, "NodeNotFound", PCIDeviceClaim)
-    monkeypatch.setattr(unanswered, "PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr(unmatched_claims, "PATIENCE_SECONDS", 3600.0)
     await world.client.delete(served(PCIDeviceClaim), name)
     await world.make(PCIDeviceClaim, name, spec=spec)
     for _ in range(2):  # however often it is looked at meanwhile
