@@ -57,7 +57,7 @@ def translated(error: Exception, server: str) -> VCenterError:
             return NotFoundInVCenterError(f"{server} has no {_moid(error.obj)} (any more)")
         case vim.fault.NotAuthenticated():
             return UnreachableVCenterError(
-                f"the session at {server} had ended; it is made anew: look again"
+                f"the session at {server} had ended; connecting again"
             )
         case vmodl.MethodFault():
             return FaultError(fault_of(error))

@@ -93,7 +93,7 @@ class _BoundedResponse(HTTPResponse):
     def begin(self) -> None:
         super().begin()
         if self.headers.get("Content-Encoding", "identity") != "identity":
-            raise HTTPException("an answer that is compressed, though that was not asked for")
+            raise HTTPException("a compressed answer, which was not requested")
 
     def read(self, amt: int | None = None) -> bytes:
         data = super().read(amt)

@@ -128,7 +128,7 @@ def _grown(disk: Any, size: int) -> list[Any]:
         raise FaultError(
             Fault(
                 "InvalidDiskSize",
-                f"a disk of {size} GiB is asked for, but that of the template has"
+                f"a disk of {size} GiB is requested, but that of the template has"
                 f" {disk.capacityInKB / (1 << 20):g} GiB, and disks do not shrink",
             )
         )

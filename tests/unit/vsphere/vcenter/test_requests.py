@@ -41,7 +41,7 @@ def test_each_disk_grows_to_its_size() -> None:
 
 
 def test_no_disk_shrinks_and_none_is_made() -> None:
-    with pytest.raises(FaultError, match="19 GiB is asked for"):
+    with pytest.raises(FaultError, match="19 GiB is requested"):
         changes([10, 20], disk_gib=10, additional_disks_gib=(19,))
     with pytest.raises(NotFoundInVCenterError, match=r"\(1\) as sizes are given \(2\)"):
         changes([10], additional_disks_gib=(19,))
