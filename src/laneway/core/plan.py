@@ -207,7 +207,8 @@ MigStep = (
     | DestroyComputeInstance
 )
 VgpuStep = CreateMdev | RemoveMdev | SetVgpuType | SetVgpuParameters
-Step = LoadModule | PciStep | ConsoleStep | SriovStep | MigStep | VgpuStep | SetNodeOwner
+DeviceStep = LoadModule | PciStep | ConsoleStep | SriovStep | SetNodeOwner
+Step = DeviceStep | MigStep | VgpuStep
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -14,7 +14,9 @@ from laneway.core.plan import (
     CreateMdev,
     DestroyComputeInstance,
     DestroyGpuInstance,
+    DeviceStep,
     LoadModule,
+    MigStep,
     OverrideDriver,
     Probe,
     RemoveMdev,
@@ -31,11 +33,20 @@ from laneway.core.plan import (
     Step,
     SwitchGpuVfs,
     Unbind,
+    VgpuStep,
 )
 
 
-def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
+def describe(step: Step) -> str:
     """The step in words, as the rest of a sentence that starts with `Could not` or `will`."""
+    if isinstance(step, VgpuStep):
+        return _vgpu(step)
+    if isinstance(step, MigStep):
+        return _mig(step)
+    return _device(step)
+
+
+def _device(step: DeviceStep) -> str:  # noqa: C901, PLR0912 - one line a step
     match step:
         case LoadModule(module):
             return f"load the kernel module {module}"
@@ -69,6 +80,15 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
         case SwitchGpuVfs(function, enabled, count):
             done = "enable" if enabled else "disable"
             return f"{done} the {count} virtual functions of GPU {function} with sriov-manage"
+        case SetNodeOwner(port, bus, number, uid, gid):
+            node = f"/dev/bus/usb/{bus:03d}/{number:03d}"
+            return f"change the owner of {node} (USB port {port}) to user {uid}, group {gid}"
+        case _:
+            assert_never(step)
+
+
+def _mig(step: MigStep) -> str:
+    match step:
         case SetMigMode(function, enabled):
             return f"switch {'on' if enabled else 'off'} MIG mode of {function}"
         case SetMixedSize(function, enabled, start):
@@ -82,6 +102,12 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             return f"create the compute instance of the GPU instance at {start} on {function}"
         case DestroyComputeInstance(function, start):
             return f"destroy the compute instances of the GPU instance at {start} on {function}"
+        case _:
+            assert_never(step)
+
+
+def _vgpu(step: VgpuStep) -> str:
+    match step:
         case CreateMdev(function, _, profile, uuid):
             return f"create {profile} on {function} with UUID {uuid}"
         case RemoveMdev(function, _, profile, uuid):
@@ -94,8 +120,5 @@ def describe(step: Step) -> str:  # noqa: C901, PLR0912 - one line a step
             return f"configure {profile} (type {type_id}) on {function}"
         case SetVgpuParameters(function, _, parameters):
             return f"set the vGPU parameters of {function} to {parameters or 'the defaults'}"
-        case SetNodeOwner(port, bus, number, uid, gid):
-            node = f"/dev/bus/usb/{bus:03d}/{number:03d}"
-            return f"change the owner of {node} (USB port {port}) to user {uid}, group {gid}"
         case _:
             assert_never(step)
