@@ -31,7 +31,7 @@ QUICK = Timing(first=0.05, longest=0.2, secret=0.2)
 
 
 def values(*namespaces: str) -> dict[str, Any]:
-    vsphere = {"mode": "beside", "checkNodes": True, "secretNamespaces": list(namespaces)}
+    vsphere = {"mode": "alongside", "checkNodes": True, "secretNamespaces": list(namespaces)}
     return {"manager": {"vsphere": vsphere}, "webhook": {"vsphere": {"enabled": False}}}
 
 
