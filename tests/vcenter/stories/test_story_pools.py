@@ -32,7 +32,7 @@ async def test_eight_machines_for_four_labelled_cards(
         first |= {one.metadata.name for one in await world.ready(label, 2)}
         for one in await world.refused(label, 2):
             words = see.said(one, "PCIDevicesReady")[2]
-            assert f"10de:1eb8 labelled {label}: 1 asked for" in words
+            assert f"10de:1eb8 labelled {label}: 1 requested" in words
             assert "0 of 2 free" in words
             assert one.metadata.name not in see.made(vcenter)
             assert see.said(one, "Ready")[0] == "False"

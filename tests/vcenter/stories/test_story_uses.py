@@ -121,4 +121,4 @@ async def test_gpudirect_by_gpus_and_a_network_card(
     assert vcenter.users().keys() == {("DC0_C0_H1", f"0000:{at}:00.0") for at in ("3b", "3c")}
     [refused] = await world.refused("large", 1, "HostsTooSmall")
     words = see.said(refused, "PCIDevicesReady")[2]
-    assert "needs All devices of a VM must be on one host" in words
+    assert "All devices of a VM must be on one host" in words
