@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim, to_builtins
+from laneway.api import (
+    PCIDevice,
+    PCIDeviceClaim,
+    USBDevice,
+    USBDeviceClaim,
+    find_condition,
+    to_builtins,
+)
 from laneway.cli import connection, interrupts, progress
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, Unfinished, one_line
@@ -25,6 +32,8 @@ from laneway.kube.resource import Resource, served
 
 _PCI: Resource[Any] = served(PCIDeviceClaim)
 _USB: Resource[Any] = served(USBDeviceClaim)
+_NOT_BOUND = ("NotBound", "NotReady")
+"""Reasons of a claim whose device is not bound yet, and not refused either."""
 
 
 class _Target(NamedTuple):
@@ -169,7 +178,7 @@ async def _prepared(client: Client, target: _Target, seconds: int, *, quiet: boo
             client,
             target.claims,
             target.name,
-            lambda found: progress.answer_of(found.status, generation),
+            lambda found: _answer(found, generation),
             node=target.node,
             seconds=seconds,
             quiet=quiet,
@@ -184,6 +193,14 @@ async def _prepared(client: Client, target: _Target, seconds: int, *, quiet: boo
             f"{target.title} is claimed and cannot be used: {answer.words} {_undo(target)}"
         )
     return claim
+
+
+def _answer(claim: Any, generation: int) -> progress.Answer:
+    """How far the agent is; a bound device is still permitted and advertised after that."""
+    found = progress.answer_of(claim.status, generation)
+    bound = find_condition(claim.status.conditions, "Bound")
+    on_the_way = found.reason in _NOT_BOUND or (bound is not None and bound.status == "True")
+    return found._replace(kind="working") if found.kind == "refused" and on_the_way else found
 
 
 def _undo(target: _Target) -> str:

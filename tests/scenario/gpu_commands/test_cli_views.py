@@ -161,6 +161,8 @@ async def test_a_device_is_claimed_and_released_by_its_place(
         "Would delete PCIDeviceClaim node1-000004001 of node1/0000:04:00.1."
     ]
     assert (await laneway("release", nic)).lines == ["Released node1/0000:04:00.1."]
+    assert "Claimed by USBDeviceClaim" in (await laneway("claim", "node1/1-3")).lines[-1]
+    assert (await laneway("release", "node1/1-3")).lines == ["Released node1/1-3."]
     wrong = await laneway("claim", "node1/04:00.9", status=1)
     assert "the cluster has no device node1/04:00.9" in wrong.err
     assert (
