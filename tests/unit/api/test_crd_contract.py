@@ -399,3 +399,12 @@ def test_yaml_holds_the_same_and_no_anchors() -> None:
 
     assert list(yaml.safe_load_all(text)) == crds()
     assert not re.search(r"[:-] [&*]id\d", text)
+
+
+def test_every_kind_is_in_the_category_and_no_short_name_means_two() -> None:
+    names = [crd["spec"]["names"] for crd in crds()]
+    called = [word for one in names for word in (one["plural"], one["singular"])]
+    called += [short for one in names for short in one.get("shortNames", [])]
+    assert {tuple(one["categories"]) for one in names} == {("laneway",)}
+    assert len(called) == len(set(called))
+    assert "vgpu" in called
