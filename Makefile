@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-wheels test-chart test-wishes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-vcenter test-image test-wheels test-chart test-changes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -51,13 +51,13 @@ test-wheels: venv-dev ## the wheels of laneway, kapilite and kubebasics, install
 test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
 	@tools/tiers.sh chart
 
-test-wishes: venv-dev ## 200 made-up wishes, and as many about machines, on simulated nodes; LANEWAY_SEED=N repeats a run
-	@tools/tiers.sh wishes
+test-changes: venv-dev ## 200 random changes of objects, and 200 of VMs, on simulated nodes; LANEWAY_SEED=N repeats a run
+	@tools/tiers.sh changes
 
 test-durability: venv-dev ## the API server killed 200 times under load; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh durability
 
-test-fuzz: venv-dev ## the API server under 1,200 made-up requests; LANEWAY_FUZZ=N for more
+test-fuzz: venv-dev ## the API server under 1,200 random requests; LANEWAY_FUZZ=N for more
 	@tools/tiers.sh fuzz
 
 test-all: venv-dev ## every tier beyond `make test`; says what it had to leave out

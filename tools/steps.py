@@ -54,7 +54,7 @@ STEPS = [
     tier("kernel-crosswise", 1.0),
     tier("durability", 0.7),
     tier("vcenter", 1.0),
-    tier("wishes", 0.6),
+    tier("changes", 0.6),
     tier("fuzz", 0.7),
     tier("image", 0.6),
     tier("wheels", 1.0),

@@ -12,7 +12,7 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tiers (6.1 6.12)
-#   LANEWAY_WISHES        how many changes wishes makes (200; in CI 100)
+#   LANEWAY_CHANGES       how many changes it makes to objects and VMs (200; in CI 100)
 #   LANEWAY_KILLS         how often durability kills the server (200; in CI 100)
 #   LANEWAY_SEED          the seed of both (a random one; in CI always the same, so that CI judges a
 #                         change and not its luck)
@@ -273,23 +273,22 @@ run_laws() {
     --no-loadscope-reorder -m "slow or hypothesis" --durations=6
 }
 
-# ---- wishes: users, machines and others change whatever they like on three nodes
+# ---- changes: users, VMs and administrators change anything on three nodes, at random
 
-prepare_wishes() {
+prepare_changes() {
   :
 }
 
-run_wishes() {
-  local wishes=${LANEWAY_WISHES:-$(size 100 200)} seed
+run_changes() {
+  local changes=${LANEWAY_CHANGES:-$(size 100 200)} seed
   seed=$(luck)
-  echo "-- LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed"
-  LANEWAY_WISHES=$wishes LANEWAY_SEED=$seed \
+  echo "-- LANEWAY_CHANGES=$changes LANEWAY_SEED=$seed"
+  LANEWAY_CHANGES=$changes LANEWAY_SEED=$seed \
     "$python" -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
       tests/scenario/test_random_changes.py tests/scenario/vms/test_random_vms.py
 }
 
-# ---- durability: whoever carries out a plan is killed at every moment of it, and the API server
-# ---- again and again under load ------------------------------------------------
+# ---- durability: a process is killed at every moment of its plan, the API server again and again -----
 
 prepare_durability() {
   :

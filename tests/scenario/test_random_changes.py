@@ -5,7 +5,7 @@ machines come and go, hardware is changed by others, requests fail, agents are k
 of a write and nodes are booted. What a machine holds never changes; and whenever everything has
 come to rest the objects tell the hardware, and every desired state is met or says why not.
 
-`LANEWAY_SEED` chooses the desired states, `LANEWAY_WISHES` says how many there are.
+`LANEWAY_SEED` chooses the desired states, `LANEWAY_CHANGES` says how many there are.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from laneway.sim.faults import Killed
 from support.changing_node import IN_AGENT, Node
 from support.examples import many
 
-DESIRED_STATES = int(os.environ.get("LANEWAY_WISHES") or many(120))
+DESIRED_STATES = int(os.environ.get("LANEWAY_CHANGES") or many(120))
 BETWEEN_RESTS = 10
 SEED = int(os.environ.get("LANEWAY_SEED") or 5)
 MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100", "node4": "rtx-pro-6000"}

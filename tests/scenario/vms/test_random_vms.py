@@ -5,7 +5,7 @@ guests shut down; agents, kubelets and the manager are killed, nodes are booted.
 open in two VMs, none that is open is written to, and when everybody has given up everything,
 hardware and KubeVirt's lists are as they were found.
 
-`LANEWAY_SEED` chooses the story, `LANEWAY_WISHES` says how long it is.
+`LANEWAY_SEED` chooses the story, `LANEWAY_CHANGES` says how long it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from support.examples import many
 from support.reviewed import wanted
 from support.worlds import NAMESPACE, SECONDS, SimNode, World
 
-STEPS = int(os.environ.get("LANEWAY_WISHES") or many(120))
+STEPS = int(os.environ.get("LANEWAY_CHANGES") or many(120))
 SEED = int(os.environ.get("LANEWAY_SEED") or 6)
 CALM = 0.4
 """Up to so many seconds lie between two steps, so that they meet each other's work half done."""
@@ -246,7 +246,7 @@ async def test_devices_come_back_from_everything_that_befalls_them(
             assert not any(one.configured for one in scan(node.host).vgpus)
     except BaseException as failure:
         failure.add_note(
-            f"LANEWAY_SEED={SEED} LANEWAY_WISHES={STEPS}: " + "; ".join(story.reported)
+            f"LANEWAY_SEED={SEED} LANEWAY_CHANGES={STEPS}: " + "; ".join(story.reported)
         )
         raise
 

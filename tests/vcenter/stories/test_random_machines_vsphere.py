@@ -8,7 +8,7 @@ rest, vCenter's own truth says that every machine has exactly the devices that i
 machine says why not, and what is free is of no use to those that wait. Beside CAPV, which the test
 plays and which heeds no promise, it is as told, whatever CAPV has made of it.
 
-`LANEWAY_SEED` chooses what happens, `LANEWAY_WISHES` says how much does.
+`LANEWAY_SEED` chooses what happens, `LANEWAY_CHANGES` says how much does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from support.vcenter import Simulator
 from support.vsphere_truth import GROUP, T4, Item, Truth, asked, card, given, pair, shared
 from support.vsphere_world import VCENTERS
 
-WISHES = int(os.environ.get("LANEWAY_WISHES") or 24)
+CHANGES = int(os.environ.get("LANEWAY_CHANGES") or 24)
 BETWEEN_RESTS = 8
 SEED = int(os.environ.get("LANEWAY_SEED") or 5)
 SECONDS = 60.0
@@ -123,7 +123,7 @@ class Life:
             await self.world.pool(name, *devices, replicas=0, cluster=cluster, resourcePool=where)
 
     async def desired(self) -> None:
-        wishes: dict[Callable[[], Awaitable[str]], int] = {
+        changes: dict[Callable[[], Awaitable[str]], int] = {
             self.scale: 14,
             self.delete: 3,
             self.maintenance: 3,
@@ -143,7 +143,7 @@ class Life:
             self.call_otherwise: 2,
             self.wait: 4,
         }
-        (chosen,) = self.random.choices(list(wishes), weights=list(wishes.values()))
+        (chosen,) = self.random.choices(list(changes), weights=list(changes.values()))
         # An object that is gone, and one that changed meanwhile, are a user's bad luck.
         with contextlib.suppress(KubeError):
             self.told.append(await chosen())
@@ -370,7 +370,7 @@ async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
         await life.begin()
         capv = asyncio.create_task(_capv(world, vcenter, mode))
         try:
-            for number in range(1, WISHES + 1):
+            for number in range(1, CHANGES + 1):
                 await life.desired()
                 if number % BETWEEN_RESTS == 0:
                     await life.rest()
@@ -382,7 +382,7 @@ async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
             capv.cancel()
             await asyncio.wait([capv])
     assert capv.cancelled()
-    assert len(life.told) > WISHES // 2
+    assert len(life.told) > CHANGES // 2
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
