@@ -89,6 +89,7 @@ async def test_what_a_pod_has_no_claim_gets(cluster, node) -> None:
     await device(cluster, lambda one: "taints" not in one)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_what_a_claim_has_is_not_taken_away(cluster, node) -> None:
     published = await device(cluster, lambda one: "taints" not in one)
     await claim(cluster, published["name"])

@@ -15,6 +15,7 @@ from laneway.core import keys
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
+from laneway.kubelet import recent
 from laneway.sim.kubelet.pods import PodRequest
 from support.examples import first
 
@@ -281,9 +282,12 @@ async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     assert cluster.carried(host) == {FIRST: Q4}
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_pod_keeps_nothing_that_it_never_asked_for(
-    cluster, node, simulated, framework
+    cluster, node, simulated, framework, monkeypatch
 ) -> None:
+    # For so long a device may be a pod's that the kubelet does not name yet.
+    monkeypatch.setattr(recent, "SECONDS", 1.0)
     host = simulated(framework, "node1")
     await node.agent(host)
     await make(cluster, framework, FIRST)

@@ -26,6 +26,7 @@ from laneway.core.sriov.desired import incomplete
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
+from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.outcome import Progress
 from laneway.host.plans.recover import Recovery, recover
 from laneway.host.situation import observe
@@ -60,7 +61,11 @@ async def show(hardware: Hardware, desired: Desired) -> None:
         _end(decision, "nothing would be changed")
 
 
-async def carry_out(hardware: Hardware, desired: Desired) -> None:
+async def carry_out(
+    hardware: Hardware,
+    desired: Desired,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+) -> None:
     """Carry it out and print each step. Raises Failure where it is refused or fails."""
     with locked(hardware):
         for recovery in await recover(hardware, actor=ACTOR, progress=_Printer()):
@@ -70,7 +75,7 @@ async def carry_out(hardware: Hardware, desired: Desired) -> None:
             decision = desired.decide(await _look(hardware, desired))
             if not isinstance(decision, Plan):
                 break
-            await _execute(hardware, desired, decision)
+            await _execute(hardware, desired, decision, limits)
             done += len(decision.steps)
         else:
             raise Failure(
@@ -108,9 +113,16 @@ async def _look(hardware: Hardware, desired: Desired) -> Situation:
     return situation
 
 
-async def _execute(hardware: Hardware, desired: Desired, plan: Plan) -> None:
+async def _execute(hardware: Hardware, desired: Desired, plan: Plan, limits: Limits) -> None:
     try:
-        await execute(hardware, plan, actor=ACTOR, reason=desired.text, progress=_Printer())
+        await execute(
+            hardware,
+            plan,
+            actor=ACTOR,
+            reason=desired.text,
+            progress=_Printer(),
+            limits=limits,
+        )
     except StepError as error:
         undone = " The steps before it were undone." if error.undone else ""
         raise Failure(error.refusal.words + undone) from error

@@ -18,7 +18,7 @@ from laneway.host.hardware import Hardware
 from laneway.sim.changes import Change
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
-from support.plans import hardware_of
+from support.plans import BRIEF, hardware_of
 
 NVME = PciAddress.parse("0000:0a:00.0")
 BIND = Desired("bind", lambda seen: binding.bind(NVME, seen), (NVME,))
@@ -67,7 +67,7 @@ async def test_a_device_that_is_pulled_out_meanwhile_is_said_to_be_gone(
 
     host.record_changes(pull)
     with pytest.raises(Failure) as told:
-        await carry_out(hardware, BIND)
+        await carry_out(hardware, BIND, BRIEF)
     assert f"{NVME} disappeared" in told.value.message
     assert "could not be undone" not in told.value.message
     assert hardware.state.interrupted() == []
