@@ -20,7 +20,7 @@ FORBIDDEN = {
 }
 PIN_LINE = re.compile(r"#.*|[a-z0-9-]+==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?")
 UNIT, SOURCES = Path("tests/unit"), Path("src/laneway")
-NO_LAYER = {"chart"}
+NO_LAYER = {"chart", "words"}
 """Folders of unit tests about what is no layer of the program."""
 RECORDED = ("tests/data/",)
 """Recordings of real machines may hold what those machines held."""

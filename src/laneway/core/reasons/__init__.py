@@ -1,7 +1,7 @@
 """Every public reason of conditions, events and refusals, with what it means and what to do.
 
 This is the golden list: clients compare reasons, so one that is added, renamed or dropped is
-changed here on purpose, and `tests/unit/core/test_reasons.py` finds all that the program uses.
+changed here on purpose, and `tests/unit/core/reasons` finds all that the program uses.
 `docs/reference/reasons.md` is made from it.
 """
 
