@@ -17,6 +17,7 @@ from laneway.core import keys
 from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.core.passthrough.usability import Reason, ReasonKind, remedy
 from laneway.core.phrases import few
+from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
     CriticalToNode,
     GpusForContainers,
@@ -53,7 +54,7 @@ def _unclaimable(device: PCIDevice, members: Sequence[PCIDevice], *, shared: boo
     said = find_condition(status.conditions, "Claimable")
     refused = said is not None and said.status == "False"
     why = (said.message or said.reason) if said is not None else ""
-    reason = said.reason if said is not None and refused else ""
+    reason = renamed(said.reason) if said is not None and refused else ""
     if status.critical or reason == ReasonKind.CRITICAL:
         yield CriticalToNode(name, tuple(status.critical) or (why,))
         return

@@ -32,6 +32,7 @@ from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
 from laneway.core.mig.profiles import bare_name, serving
 from laneway.core.phrases import counted, few, shown
+from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.core.vgpu.profiles import profile as named
@@ -154,7 +155,7 @@ def _is_refused(vgpu: VGPUDevice) -> bool:
     """Whether its agent has said that a spec cannot be met now, so that it takes no room."""
     ready = find_condition(vgpu.status.conditions, "Ready")
     answered = vgpu.status.observed_generation >= vgpu.metadata.generation
-    waits = ready is not None and ready.status == "False" and ready.reason not in _COMING
+    waits = ready is not None and ready.status == "False" and renamed(ready.reason) not in _COMING
     return answered and waits and not vgpu.status.configure_vgpu_type_name
 
 

@@ -2,7 +2,8 @@
 
 A stored reason says in view of what a desired state was written (`controllers/devices/outcome.py`),
 so a reason that was renamed must mean the same after an upgrade: else what somebody else made would
-look like something to be removed. Only reasons that are read back are listed.
+look like something to be removed. The webhook judges by stored reasons as well, and is upgraded
+before the agents are. Only reasons that are read back are listed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ _FORMER = {
     "ConfiguredElsewhere": "UnmanagedVgpu",
     "FunctionMissing": "VfNotFound",
     "GpuPreparing": "GpuNotReady",
+    "GroupMateCritical": "GroupMemberCritical",
+    "GroupMateInUse": "GroupMemberInUse",
     "InstancesElsewhere": "UnmanagedInstances",
     "ModeElsewhere": "UnmanagedMode",
     "OtherCard": "CardReplaced",

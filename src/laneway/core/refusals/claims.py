@@ -200,11 +200,13 @@ class UsbDevicesClaimed(Refusal, frozen=True):
 
     device: str
     claims: tuple[str, ...]
+    """Their names, each with what it claims: `node1-046d-c52b-003011 (Logitech Receiver)`."""
 
     @property
     def words(self) -> str:
+        names = (claim.partition(" ")[0] for claim in self.claims)
         return (
             f"USB devices on the controller {self.device} are claimed: "
             f"{', '.join(self.claims)}. Delete these claims first: kubectl delete usbdeviceclaim "
-            f"{' '.join(self.claims)}"
+            f"{' '.join(names)}"
         )

@@ -22,7 +22,7 @@ class VfsClaimed(Refusal, frozen=True):
         return (
             f"pcideviceclaims {few(self.claims, ',')} related to sriovnetworkdevice {self.name} in "
             "use. Changing the number of virtual functions removes all of them. Delete these "
-            f"claims first: kubectl delete pcideviceclaim {few(self.claims, ' ')}"
+            f"claims first: kubectl delete pcideviceclaim {' '.join(self.claims)}"
         )
 
 

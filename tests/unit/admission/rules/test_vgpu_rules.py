@@ -259,7 +259,7 @@ def test_whoever_takes_the_last_free_one_is_told_who_waits_for_it(scene: Any) ->
     old, new = vgpu(Q2, enabled=True, resourceName=resource), vgpu(Q2)
     scene.known = build(Facts((mine,), (stopped,)))
     (warning,) = update(scene, old, new).warnings
-    assert "lab/vm-b asks for nvidia.com/NVIDIA_A2-2Q" in warning
+    assert "lab/vm-b requests nvidia.com/NVIDIA_A2-2Q" in warning
     scene.known = build(Facts((mine, other), (stopped,)))
     assert update(scene, old, new).warnings == ()
     scene.known = build(Facts((mine,)))
@@ -342,6 +342,16 @@ def test_a_desired_state_that_its_agent_refused_takes_no_room(scene: Any) -> Non
     exhausted = {"type": "Ready", "status": "False", "reason": "ProfileExhausted"}
     others(scene, 1, observedGeneration=2, conditions=[exhausted])
     assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
+
+
+@pytest.mark.parametrize("reason", ["GpuNotReady", "GpuPreparing"])
+def test_one_that_waits_for_its_gpu_takes_room(scene: Any, reasons: Reasons, reason: str) -> None:
+    """The second is what an agent of the release before wrote."""
+    gpu(scene, mode="SameSize", fits={Q2: 8, Q4: 1})
+    waits = {"type": "Ready", "status": "False", "reason": reason}
+    others(scene, 1, observedGeneration=2, conditions=[waits])
+    verdict = update(scene, vgpu(), vgpu(Q4, enabled=True))
+    assert reasons(verdict) == ["ProfileNotOffered"]
 
 
 def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> None:

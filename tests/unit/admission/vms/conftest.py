@@ -386,7 +386,7 @@ def kubevirt_complains() -> Any:
 
     def complain(raw: Mapping[str, Any]) -> list[Any]:
         value = copy.deepcopy(dict(raw))
-        unknown = schema.prune(_schema(), value)
+        unknown = schema.fit(_schema(), value)
         return [*unknown, *validation.problems(_schema(), value)]
 
     return complain

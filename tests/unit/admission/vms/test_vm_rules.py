@@ -245,7 +245,7 @@ def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster
     cluster.pci("n1", "0000:09:00.0", claimed="bob")
     one = cluster.judge(cluster.vm(("a", GPU)))
     assert one.allowed
-    assert "Other users have claimed devices of" in one.warnings[0]
+    assert "Other users have also claimed devices of" in one.warnings[0]
     assert "bob" not in one.warnings[0]
     both = cluster.vm(("a", GPU), ("b", GPU))
     verdict = cluster.judge(both)
