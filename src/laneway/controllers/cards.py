@@ -15,6 +15,7 @@ from laneway.controllers.acting import ActingController, Context, OperationNames
 from laneway.controllers.devices import network
 from laneway.core.decision import Decision
 from laneway.core.gpu.desired import DesiredMode
+from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import NameMismatch
 from laneway.core.situation import Situation
@@ -49,6 +50,18 @@ class CardController(ActingController[C, W]):
 
     async def look(self, desired: W) -> Situation:
         return await observe(self.context.hardware, self.node, [desired.address])
+
+    async def plan(self, desired: W) -> Decision:
+        situation = await self.look(desired)
+        if _vfs(desired, situation.inventory) != _vfs(desired, self.inventory):
+            # The spec speaks of what the last scan shows, and so of none of these.
+            desired = replace(desired, explicit=False)
+        return self.decide(desired, situation)
+
+
+def _vfs(desired: DesiredVfs | DesiredMode, inventory: Inventory) -> tuple[PciAddress, ...]:
+    card = inventory.function(desired.address)
+    return card.vfs if card is not None else ()
 
 
 class NetworkController(CardController[SRIOVNetworkDevice, DesiredVfs]):
