@@ -49,6 +49,8 @@ class Found(NamedTuple):
     """The GPU that it is, belongs to or divides."""
     claim: Json | None = None
     """Of a PCIDevice or USBDevice: its claim, if there is one."""
+    unreadable: tuple[str, ...] = ()
+    """Resources that the person may not read: what they say about it is missing."""
 
 
 def fetch(text: str, where: ClusterChoice) -> Found:
@@ -57,7 +59,7 @@ def fetch(text: str, where: ClusterChoice) -> Found:
     address = pci_address(name) if slash else None
     kinds = [] if address else _kinds_named(kind) if slash else list(KINDS)
     if address is None:
-        _check(name)
+        check_name(name)
 
     async def work(client: Client) -> Found:
         if address is not None:
@@ -71,8 +73,13 @@ def fetch(text: str, where: ClusterChoice) -> Found:
             meant = "" if found else did_you_mean(name, await _known(client, kinds))
             info, obj = _only(found, kinds, name, meant)
         asked = names.pci_object_name(kind, address) if address is not None else name
-        events, gpu = await events_of(client, info.kind, asked), await _gpu(client, info, obj)
-        return Found(obj, events, gpu, await _claim(client, info, asked))
+        unreadable: list[str] = []
+        events = await events_of(client, info.kind, asked, unreadable=unreadable)
+        gpu = await _gpu(client, info, obj)
+        if gpu is not None:
+            unreadable += gpu.unreadable
+        claim = await _claim(client, info, asked, unreadable)
+        return Found(obj, events, gpu, claim, tuple(unreadable))
 
     return connection.ask(work, where)
 
@@ -90,7 +97,7 @@ def _kinds_named(text: str) -> list[KindInfo]:
     return named
 
 
-def _check(name: str) -> None:
+def check_name(name: str) -> None:
     """A name becomes a part of a path; nothing passes that could become more than one."""
     if not name or not all(char.isascii() and (char.isalnum() or char in "-.") for char in name):
         raise Failure(
@@ -190,7 +197,9 @@ def _only(
     return found[0]
 
 
-async def events_of(client: Client, kind: str, name: str, namespace: str = "") -> list[Json]:
+async def events_of(
+    client: Client, kind: str, name: str, namespace: str = "", *, unreadable: list[str]
+) -> list[Json]:
     """Events about the object. None where they may not be read: they are no more than context."""
     selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
     path = f"/api/v1/namespaces/{namespace}/events" if namespace else "/api/v1/events"
@@ -198,6 +207,7 @@ async def events_of(client: Client, kind: str, name: str, namespace: str = "") -
         answer = msgspec.json.decode(await client.raw(path, selector))
         return [event for event in answer["items"] if isinstance(event, dict)]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
+        unreadable.append("events")
         return []
 
 
@@ -207,11 +217,14 @@ _CLAIMS = {
 }
 
 
-async def _claim(client: Client, info: KindInfo, name: str) -> Json | None:
+async def _claim(client: Client, info: KindInfo, name: str, unreadable: list[str]) -> Json | None:
     """The claim of a device, which has its name. None where it may not be read."""
+    if (claims := _CLAIMS.get(info.kind)) is None:
+        return None
     try:
-        return await _get(client, _CLAIMS[info.kind], name) if info.kind in _CLAIMS else None
+        return await _get(client, claims, name)
     except (KubeError, Failure):
+        unreadable.append(claims.plural)
         return None
 
 

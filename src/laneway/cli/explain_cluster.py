@@ -14,12 +14,18 @@ def view_of(text: str, where: ClusterChoice) -> View:
     """What is known about an object. Raises Failure."""
     kind, slash, name = text.partition("/")
     if slash and kind.lower() in _VMS:
+        cluster.check_name(name)
         namespace = connection.namespace_of(where)
         return connection.ask(lambda client: explain_vm.look(client, namespace, name), where)
     found = cluster.fetch(text, where)
     metadata = found.obj.get("metadata", {})
     return page.view(
         explain_object(found),
-        document={"object": found.obj, "claim": found.claim, "events": found.events},
+        document={
+            "object": found.obj,
+            "claim": found.claim,
+            "events": found.events,
+            "unreadable": found.unreadable,
+        },
         name=object_name(str(found.obj.get("kind", "")), str(metadata.get("name", ""))),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from laneway.api import DecodeError, decode
-from laneway.cli import explain_gpu
+from laneway.cli import explain_gpu, fleet
 from laneway.cli.cluster import Found
 from laneway.cli.order import natural
 from laneway.cli.page import Fact, Page, Section, fact
@@ -41,6 +41,7 @@ def explain_object(found: Found) -> Page:
 
 _CLAIMED = ("PCIDevice", "USBDevice", "PCIDeviceClaim", "USBDeviceClaim")
 """Kinds of devices that users claim, and of the claims."""
+_CLAIMS = {"pcideviceclaims", "usbdeviceclaims"}
 
 
 def _brief(found: Found) -> Iterator[Fact]:
@@ -49,8 +50,10 @@ def _brief(found: Found) -> Iterator[Fact]:
     spec = _map(claim.get("spec"))
     yield fact("is", _text(status.get("description")))
     claimed = "" if not claim else _text(spec.get("userName")) or "an unnamed user"
-    yield fact("claimed by", claimed or "none")
-    yield fact("held by", _holder(claim) or "none")
+    # Of a device, only its claim tells both.
+    none = "not known" if set(found.unreadable) & _CLAIMS else "none"
+    yield fact("claimed by", claimed or none)
+    yield fact("held by", _holder(claim) or none)
     yield fact("VMs request", _text(status.get("resourceName")))
 
 
@@ -83,6 +86,7 @@ def _object(found: Found) -> Page:
             ),
             Section("Conditions", lines=tuple(conditions(status.get("conditions")))),
             Section("Events", lines=tuple(event_lines(events))),
+            Section("Not known", lines=tuple(fleet.not_listed(found.unreadable))),
             Section(_QUESTION, lines=tuple(answer)),
         ),
     )

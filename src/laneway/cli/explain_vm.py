@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from laneway.cli import cluster, connection, page
+from laneway.cli import cluster, connection, fleet, page
 from laneway.cli.capacity_question import answer_words
 from laneway.cli.errors import Failure
 from laneway.cli.explain_object import conditions, event_lines
@@ -41,8 +41,12 @@ async def look(client: Client, namespace: str, name: str) -> View:
     consumer = Consumer(ConsumerKind.VM, namespace, name)
     demand = ledger.demands.get(consumer)
     answer = None if demand is None else can_start(ledger, _request(demand))
-    events = await cluster.events_of(client, "VirtualMachine", name, namespace)
-    known = _Known(stored, ledger, consumer, answer, events, seen.unknown)
+    unreadable: list[str] = []
+    events = await cluster.events_of(
+        client, "VirtualMachine", name, namespace, unreadable=unreadable
+    )
+    unknown = (*seen.unknown, *fleet.not_listed(unreadable))
+    known = _Known(stored, ledger, consumer, answer, events, unknown)
     return page.view(
         _page(known),
         document=_document(ledger, consumer, demand, answer),

@@ -2,7 +2,7 @@
 
 One look is a handful of lists, requested together. What a person may not read, or what is not
 installed, leaves its part out where the command can do without it: only the GPUs themselves are
-needed.
+needed. What may not be read is said, so that nobody takes it for something that does not exist.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """Of its node."""
     abandoned: bool = False
     """Its node is not in the cluster any more."""
+    unreadable: tuple[str, ...] = ()
+    """Resources that the person may not list: what they say about it is missing."""
 
     @property
     def name(self) -> str:
@@ -140,24 +142,39 @@ async def look(client: Client, node: str = "") -> Fleet:
     on_node = f"{keys.LABEL_NODE}={node}" if _LABEL_VALUE.fullmatch(node) else ""
     whole = f"{on_node},{_NO_VFS}" if on_node else _NO_VFS
     unreadable: list[str] = []
+    forbidden: list[str] = []
     (gpus, vgpus, cards, nodes), (claims, migs, layouts) = await asyncio.gather(
         asyncio.gather(
             _list(client, served(SRIOVGPUDevice), unreadable, on_node),
             _list(client, served(VGPUDevice), unreadable, on_node),
-            _perhaps(client, served(PCIDevice), unreadable, whole),
-            _nodes(client, unreadable),
+            _perhaps(client, served(PCIDevice), unreadable, forbidden, whole),
+            _nodes(client, unreadable, forbidden),
         ),
         asyncio.gather(
-            _perhaps(client, served(PCIDeviceClaim), unreadable),
-            _perhaps(client, served(MigConfiguration), unreadable),
-            _perhaps(client, served(VGPULayout), unreadable),
+            _perhaps(client, served(PCIDeviceClaim), unreadable, forbidden),
+            _perhaps(client, served(MigConfiguration), unreadable, forbidden),
+            _perhaps(client, served(VGPULayout), unreadable, forbidden),
         ),
     )
     found = assemble(
-        gpus, vgpus, cards=cards, claims=claims, migs=migs, layouts=layouts, nodes=nodes
+        gpus,
+        vgpus,
+        cards=cards,
+        claims=claims,
+        migs=migs,
+        layouts=layouts,
+        nodes=nodes,
+        unreadable=sorted(forbidden),
     )
     shown = tuple(gpu for gpu in found if node in ("", gpu.node))
-    return Fleet(gpus=shown, unreadable=tuple(unreadable))
+    return Fleet(gpus=shown, unreadable=(*not_listed(sorted(forbidden)), *unreadable))
+
+
+def not_listed(resources: Sequence[str]) -> list[str]:
+    """The warning about what may not be listed, if there is anything."""
+    if not resources:
+        return []
+    return [f"you may not list {', '.join(resources)}; what they say is missing here"]
 
 
 def assemble(
@@ -169,11 +186,13 @@ def assemble(
     migs: Iterable[MigConfiguration] = (),
     layouts: Iterable[VGPULayout] = (),
     nodes: Mapping[str, Node] | None = None,
+    unreadable: Iterable[str] = (),
 ) -> tuple[Gpu, ...]:
     """Every GPU with what belongs to it; `nodes` None: nobody may say which there are."""
     functions: dict[tuple[str, str], list[VGPUDevice]] = defaultdict(list)
     for vgpu in vgpus:
         functions[node_of(vgpu), vgpu.spec.parent_gpu_device_address].append(vgpu)
+    missing = tuple(unreadable)
     by_name = {card.metadata.name: card for card in cards}
     claimed = {(claim.spec.node_name, claim.spec.address): claim for claim in claims}
     divided = {(mig.spec.node_name, mig.spec.gpu_address): mig for mig in migs}
@@ -192,6 +211,7 @@ def assemble(
             layouts=tuple(said[device.metadata.name]),
             stale="" if nodes is None else staleness(nodes.get(place[0])),
             abandoned=nodes is not None and place[0] not in nodes,
+            unreadable=missing,
         )
         for device in sorted(gpus, key=_place)
         for place in [(node_of(device), device.spec.address)]
@@ -234,18 +254,28 @@ async def _list(
 
 
 async def _perhaps(
-    client: Client, resource: Resource[T], unreadable: list[str], selector: str = ""
+    client: Client,
+    resource: Resource[T],
+    unreadable: list[str],
+    forbidden: list[str],
+    selector: str = "",
 ) -> list[T]:
-    """`_list` of what a view can do without."""
+    """`_list` of what a view can do without; its name goes to `forbidden` if it may not be read."""
     try:
         return await _list(client, resource, unreadable, selector)
-    except (ForbiddenError, Failure):
+    except ForbiddenError:
+        forbidden.append(resource.plural)
         return []
+    except Failure:
+        return []  # Where the kind is not installed, nothing of it exists.
 
 
-async def _nodes(client: Client, unreadable: list[str]) -> dict[str, Node] | None:
+async def _nodes(
+    client: Client, unreadable: list[str], forbidden: list[str]
+) -> dict[str, Node] | None:
     try:
         found = await _list(client, _NODES, unreadable)
     except ForbiddenError:
+        forbidden.append(_NODES.plural)
         return None
     return {node.metadata.name: node for node in found}

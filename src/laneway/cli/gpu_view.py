@@ -34,6 +34,7 @@ def document(gpu: fleet.Gpu) -> dict[str, Any]:
         "owner": device.status.owner,
         "claimedBy": None if gpu.claim is None else gpu.claim.spec.user_name,
         "stale": gpu.stale,
+        "unreadable": gpu.unreadable,
         "memoryMiB": None if memory is None else memory.mib,
         "allocatedMiB": None if memory is None else memory.allocated_mib,
         "utilisation": None,

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import click
-
 from laneway.api import (
     LAYOUT_DONE,
     LAYOUT_PLANNED,
@@ -26,7 +24,7 @@ from laneway.api import (
 )
 from laneway.cli import connection, fleet, gpu_view, live, picture, table, target
 from laneway.cli.cluster_options import ClusterChoice
-from laneway.cli.errors import Failure, one_line
+from laneway.cli.errors import Failure
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
 from laneway.cli.suggest import did_you_mean
@@ -88,8 +86,6 @@ async def _look(client: Client, asked: Asked, *, watch: bool) -> View:
     if asked.which:
         return one_view(await target.find(client, asked.which))
     seen = await fleet.look(client, asked.node)
-    for why in seen.unreadable:
-        click.echo(one_line(f"laneway: warning: {why}"), err=True)
     if asked.node and not seen.gpus and not watch:
         known = {fleet.node_of(device) for device in await fleet.devices(client)}
         raise Failure(
@@ -109,6 +105,7 @@ def view(seen: fleet.Fleet, *, verbose: bool = False) -> View:
         names=[object_name("SRIOVGPUDevice", gpu.name) for gpu in seen.gpus],
         empty="No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "
         "nodes with an agent.",
+        warnings=seen.unreadable,
     )
 
 
@@ -121,7 +118,12 @@ def one_view(gpu: fleet.Gpu) -> View:
         return shown + "".join(f"{line}\n" for line in ("", *memory(gpu)))
 
     document = gpu_view.document(gpu)
-    return View(document=document, names=[object_name("SRIOVGPUDevice", gpu.name)], text=text)
+    return View(
+        document=document,
+        names=[object_name("SRIOVGPUDevice", gpu.name)],
+        text=text,
+        warnings=fleet.not_listed(gpu.unreadable),
+    )
 
 
 def memory(gpu: fleet.Gpu) -> Iterator[str]:

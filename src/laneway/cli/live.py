@@ -3,6 +3,9 @@
 A terminal gets it redrawn in place, on the screen that editors use, so that what was there before
 comes back. Anything else gets the next view below the last: documents of JSON one after another,
 YAML with `---` between.
+
+Once there is a view, a server that goes away ends nothing: the last view stays, with the reason why
+it may be out of date, until the server is back. Anything else that goes wrong ends the command.
 """
 
 from __future__ import annotations
@@ -12,14 +15,17 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import click
+import msgspec
 
-from laneway.cli.output import View, rendered
+from laneway.cli.errors import one_line
+from laneway.cli.output import View, rendered, warn
+from laneway.cli.progress import AGAIN_SECONDS
 from laneway.kube.client import Client
-from laneway.kube.errors import ForbiddenError, GoneError, NotFoundError
+from laneway.kube.errors import ForbiddenError, GoneError, NotFoundError, UnreachableError
 from laneway.kube.resource import Resource
 
 _SETTLE = 0.2
@@ -33,22 +39,42 @@ async def follow(
 ) -> None:
     """Show what `look` finds, again after every change of these resources. Never returns."""
     changed = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        for resource in resources:
-            group.create_task(_watch(client, resource, changed))
+
+    async def draw() -> None:
+        seen: View | None = None
         with screen(output) as show, _resized(changed):
             while True:
                 changed.clear()
-                show(await look())
+                try:
+                    seen = found = await look()
+                except UnreachableError as error:
+                    if seen is None:
+                        raise
+                    stale = f"{error}; this may be out of date"
+                    found = msgspec.structs.replace(seen, warnings=(*seen.warnings, stale))
+                    asyncio.get_running_loop().call_later(AGAIN_SECONDS, changed.set)
+                show(found)
                 await changed.wait()
                 await asyncio.sleep(_SETTLE)
+
+    await _together(draw(), *(_watch(client, resource, changed) for resource in resources))
+
+
+async def _together(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all of it until one part fails, and fail as that one does."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
 
 
 async def _watch(client: Client, resource: Resource[Any], changed: asyncio.Event) -> None:
     """Set the event at every change; never for what is forbidden or not installed."""
     with contextlib.suppress(ForbiddenError, NotFoundError):
         while True:
-            with contextlib.suppress(GoneError):
+            try:
                 version = ""
                 async for page in client.list(resource):
                     version = page.resource_version
@@ -58,6 +84,11 @@ async def _watch(client: Client, resource: Resource[Any], changed: asyncio.Event
                     async for event in events:
                         if event.type != "BOOKMARK":
                             changed.set()
+            except GoneError:
+                continue
+            except UnreachableError:
+                changed.set()  # The look that follows says so, unless the server is back.
+                await asyncio.sleep(AGAIN_SECONDS)
 
 
 @contextlib.contextmanager
@@ -81,14 +112,15 @@ async def follow_events(
         async for _ in events:
             changed.set()
 
-    async with asyncio.TaskGroup() as group:
-        group.create_task(listen())
+    async def draw() -> None:
         with screen(output) as show, _resized(changed):
             while True:
                 changed.clear()
                 show(look())
                 await changed.wait()
                 await asyncio.sleep(_SETTLE)
+
+    await _together(draw(), listen())
 
 
 @contextlib.contextmanager
@@ -100,11 +132,20 @@ def screen(output: str | None) -> Iterator[Callable[[View], None]]:
         from rich.text import Text  # noqa: PLC0415 - as above
 
         with Live(console=Console(), screen=True, auto_refresh=False) as live:
-            yield lambda view: live.update(Text.from_ansi(rendered(view, output)), refresh=True)
+
+            def draw(view: View) -> None:
+                notes = "".join(f"{one_line(why)}\n" for why in view.warnings)
+                live.update(Text.from_ansi(notes + rendered(view, output)), refresh=True)
+
+            yield draw
         return
     last: list[str] = []
+    warned: list[str] = []
 
     def show(view: View) -> None:
+        if warned != [*view.warnings]:
+            warn(view)
+            warned[:] = view.warnings
         text = rendered(view, output)
         if [text] == last:
             return

@@ -25,6 +25,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     names: Sequence[str]
     text: Callable[[bool], str]
     """For people; the argument says whether it may be wide."""
+    warnings: Sequence[str] = ()
+    """What is missing from it, and why; never on standard output."""
 
 
 def table_view(
@@ -35,6 +37,7 @@ def table_view(
     names: Sequence[str],
     empty: str,
     after: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> View:
     """A view whose text is a table; `empty` stands where it has no rows, `after` below it."""
 
@@ -42,7 +45,7 @@ def table_view(
         shown = table.text(columns, sections, wide=wide) if sections else f"{one_line(empty)}\n"
         return shown + "".join(f"{one_line(line)}\n" for line in after)
 
-    return View(document=document, names=names, text=text)
+    return View(document=document, names=names, text=text, warnings=warnings)
 
 
 def rendered(view: View, output: str | None) -> str:
@@ -64,7 +67,14 @@ def rendered(view: View, output: str | None) -> str:
 
 def show(view: View, output: str | None) -> None:
     """Print the view."""
+    warn(view)
     click.echo(rendered(view, output), nl=False)
+
+
+def warn(view: View) -> None:
+    """Print on standard error what is missing from the view."""
+    for why in view.warnings:
+        click.echo(one_line(f"laneway: warning: {why}"), err=True)
 
 
 def object_name(api_kind: str, name: str) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
 from laneway.cli import connection, fleet, gpu_view, live, picture, table
 from laneway.cli.cluster_options import ClusterChoice
-from laneway.cli.errors import Failure, one_line
+from laneway.cli.errors import Failure
 from laneway.cli.gpus import mode
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
@@ -52,8 +50,6 @@ def show_top(node: str, output: str | None, where: ClusterChoice, *, once: bool)
 
 def view(seen: fleet.Fleet) -> View:
     """All GPUs of a look at the cluster, each with its vGPUs below it."""
-    for why in seen.unreadable:
-        click.echo(one_line(f"laneway: warning: {why}"), err=True)
     return table_view(
         COLUMNS,
         [table.Section(_title(gpu), tuple(_rows(gpu))) for gpu in seen.gpus],
@@ -62,6 +58,7 @@ def view(seen: fleet.Fleet) -> View:
         empty="No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "
         "nodes with an agent.",
         after=["", _sums(seen)] if seen.gpus else [],
+        warnings=seen.unreadable,
     )
 
 

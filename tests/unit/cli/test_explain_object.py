@@ -174,3 +174,14 @@ _FIELDS = ["enabled", "numVFs", "vfAddresses", "conditions", "availableTypes", "
 def test_any_object_gets_a_page(obj: dict[str, Any], events: list[dict[str, Any]]) -> None:
     page = explain_object(Found(obj, events))
     assert all(isinstance(line, str) for section in page.sections for line in section.lines)
+
+
+def test_an_unreadable_claim_is_not_told_as_none() -> None:
+    device = {"kind": "PCIDevice", "metadata": {"name": "node1-000017000"}}
+    found = Found(device, [], unreadable=("pcideviceclaims",))
+
+    shown = text(explain_object(found))
+
+    assert "claimed by  not known" in shown
+    assert "held by     not known" in shown
+    assert "you may not list pcideviceclaims" in shown

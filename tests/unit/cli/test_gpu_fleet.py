@@ -342,3 +342,15 @@ def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:
     assert driver == {"NVIDIA A2-99Q", "NVIDIA A2-98Q"}
     assert Q4 in catalogue
     assert known(one(of=device())) == (set(), set())
+
+
+def test_what_may_not_be_listed_is_said_and_not_taken_for_absent() -> None:
+    [gpu] = fleet.assemble([device()], [], unreadable=["pcideviceclaims"])
+
+    shown = gpus.one_view(gpu)
+
+    assert shown.document["claimedBy"] is None
+    assert shown.document["unreadable"] == ("pcideviceclaims",)
+    assert shown.warnings == [
+        "you may not list pcideviceclaims; what they say is missing here",
+    ]

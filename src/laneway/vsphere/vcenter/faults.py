@@ -56,9 +56,7 @@ def translated(error: Exception, server: str) -> VCenterError:
         case vmodl.fault.ManagedObjectNotFound():
             return NotFoundInVCenterError(f"{server} has no {_moid(error.obj)} (any more)")
         case vim.fault.NotAuthenticated():
-            return UnreachableVCenterError(
-                f"the session at {server} had ended; connecting again"
-            )
+            return UnreachableVCenterError(f"the session at {server} had ended; connecting again")
         case vmodl.MethodFault():
             return FaultError(fault_of(error))
         case ssl.SSLCertVerificationError():
