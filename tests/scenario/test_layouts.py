@@ -273,9 +273,9 @@ async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate:
 
     entry = await until(cluster, "what-if", "Planned")
     assert [step.split(" with ")[0] for step in entry.steps] == [
-        f"remove {Q8}",
-        f"create {Q4} on {VFS[0]}",
-        f"create {Q4} on {VFS[1]}",
+        "remove A2-8Q",
+        f"create A2-4Q on {VFS[0]}",
+        f"create A2-4Q on {VFS[1]}",
     ]
     assert (entry.fits_afterwards[Q4], entry.fits_afterwards[Q8]) == (2, 0)
     await settled(cluster, "what-if", "DryRun")

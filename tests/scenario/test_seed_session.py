@@ -11,6 +11,7 @@ import pytest
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice
 from laneway.core.pci import PciAddress
+from laneway.core.phrases import short_name
 from laneway.host.scan import scan
 
 MANAGE = "/usr/lib/nvidia/sriov-manage"
@@ -104,13 +105,15 @@ async def test_the_session(session):
     full = await session.all_offer(left, set())
     assert len(cluster.carried(host)) == most
     for vgpu in full:
-        assert f"None can be configured: The GPU carries {most} x {eight}." in cluster.message(vgpu)
+        assert (
+            f"None can be configured: The GPU has {short_name(eight)}={most}."
+            in cluster.message(vgpu)
+        )
 
     await cluster.ask(left[0], eight)
     refused = await cluster.answer(left[0], "ProfileExhausted")
-    full = (
-        f"no room for another {eight} (an empty GPU has room for {most}): it has {most} x {eight}."
-    )
+    short = short_name(eight)
+    full = f"no room for another {short} (an empty GPU has room for {most}): it has {short}={most}."
     assert full in cluster.message(refused)
     await cluster.disable(left[0])
 
@@ -149,9 +152,7 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
         await cluster.answer(name, "Configured")
     fifth = await cluster.answer(names[4], "ProfileExhausted")
 
-    words = (
-        "no room for another NVIDIA A2-4Q (an empty GPU has room for 4): it has 4 x NVIDIA A2-4Q."
-    )
+    words = "no room for another A2-4Q (an empty GPU has room for 4): it has A2-4Q=4."
     assert words in cluster.message(fifth)
     assert len(cluster.carried(host)) == 4
     await cluster.disable(names[1])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.core.phrases import short_name
 from laneway.host.scan import scan
 
 A2, L40S, RTX = "NVIDIA A2", "NVIDIA L40S", "NVIDIA RTX Pro 6000 Blackwell DC"
@@ -54,7 +55,7 @@ async def test_siblings_that_change_their_size_together_do(cluster, simulated, m
 
     await cluster.ask(one, f"{board}-8Q")
     refused = await cluster.answer(one, "ProfileExhausted")
-    assert f"2 x {board}-4Q" in cluster.message(refused)
+    assert f"{short_name(board)}-4Q=2" in cluster.message(refused)
     await cluster.ask(two, f"{board}-8Q")
 
     for name in (one, two):
@@ -75,7 +76,7 @@ async def test_more_than_fit_together_all_stay_as_they_are(cluster, simulated):
     for name in names:
         vgpu = await cluster.answer(name, "ProfileExhausted")
         assert (
-            f"no room for another {A2}-8Q (an empty GPU has room for 2): it has 4 x {A2}-4Q."
+            "no room for another A2-8Q (an empty GPU has room for 2): it has A2-4Q=4."
             in cluster.message(vgpu)
         )
     await cluster.quiet(agent)
@@ -98,7 +99,7 @@ async def test_in_mixed_mode_a_change_looks_for_a_place(cluster, simulated):
 
     await cluster.ask(two, f"{L40S}-48Q")
     refused = await cluster.answer(two, "ProfileExhausted")
-    assert f"1 x {L40S}-16Q, 1 x {L40S}-24Q" in cluster.message(refused)
+    assert "L40S-16Q=1, L40S-24Q=1" in cluster.message(refused)
     await cluster.ask(two, f"{L40S}-24Q")
     await cluster.answer(two, "Configured")
     await cluster.ask(one, f"{L40S}-8Q")

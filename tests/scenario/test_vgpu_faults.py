@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
+from laneway.core.phrases import short_name
 from laneway.host.scan import scan
 from laneway.kube.resource import served
 
@@ -206,8 +207,8 @@ async def test_a_change_that_does_not_fit_touches_nothing_until_it_does(
     refused = await cluster.answer(one, "ProfileExhausted")
     await cluster.quiet(agent)
     assert (
-        f"no room for another {other} (an empty GPU has room for 2): it has 2 x {first}."
-        in cluster.message(refused)
+        f"no room for another {short_name(other)} (an empty GPU has room for 2): it has "
+        f"{short_name(first)}=2." in cluster.message(refused)
     )
     assert refused.status.configure_vgpu_type_name == first
     assert refused.status.uuid == before

@@ -23,7 +23,7 @@ from laneway.cli.order import natural
 from laneway.cli.page import Fact, Page, Section, fact
 from laneway.cli.profile_names import counts, room
 from laneway.core.gpu.modes import Mode
-from laneway.core.vgpu.spelling import short_name
+from laneway.core.phrases import short_name
 from laneway.core.workload import Workload
 
 Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
@@ -95,7 +95,7 @@ def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
     yield fact("its node", gpu.stale)
     yield fact("its state", gpus.state(gpu))
     yield fact("its mode", gpus.mode(gpu))
-    yield fact("it carries", counts(carried) or "no vGPU")
+    yield fact("it has", counts(carried) or "no vGPU")
     yield fact("desired, missing", counts(missing))
     yield fact("GPU instances", gpus.gpu_instances(gpu))
     yield fact("it has room for", room(gpu.device.status.fits))

@@ -9,10 +9,10 @@ from laneway.cli import fleet
 from laneway.cli.profile_names import shortened
 from laneway.core.gpu.modes import Mode
 from laneway.core.mig.profiles import bare_name
+from laneway.core.phrases import short_name
 from laneway.core.vgpu.card import card_of
 from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.core.vgpu.spelling import short_name
 from laneway.core.workload import Workload
 
 

@@ -29,7 +29,7 @@ from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
 from laneway.cli.suggest import did_you_mean
 from laneway.core.mig.profiles import bare_name
-from laneway.core.vgpu.spelling import short_name
+from laneway.core.phrases import short_name
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 
@@ -224,7 +224,7 @@ def notes(gpu: fleet.Gpu) -> Iterator[str]:
             yield f"{condition.reason or condition.type}: {condition.message}"
     carried, missing = profiles(gpu)
     if carried:
-        yield f"carries {counts(carried)}"
+        yield f"has {counts(carried)}"
     if missing:
         yield f"desired and missing: {counts(missing)}"
     if divided := gpu_instances(gpu):
@@ -285,5 +285,5 @@ def room_for_instances(gpu: fleet.Gpu) -> str:
 
 
 def instances(found: Mapping[str, int]) -> str:
-    """`2 x 1g.10gb, 1 x 3g.40gb`; empty for none."""
+    """`1g.10gb=2, 3g.40gb=1`; empty for none."""
     return counts({bare_name(name): count for name, count in found.items()})

@@ -28,7 +28,7 @@ from laneway.core.passthrough.usability import (
     usable,
 )
 from laneway.core.pci import PciAddress, PciFunction
-from laneway.core.vgpu.spelling import short_name
+from laneway.core.phrases import short_name
 
 COLUMNS = (
     Column("ADDRESS"),

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.cli.errors import one_line
+from laneway.core.phrases import short_name
 from laneway.core.vgpu.occupancy import Occupancy, Part
 from laneway.core.vgpu.profiles import MIB_PER_GIB
-from laneway.core.vgpu.spelling import short_name
 
 _WIDEST = 78
 _NARROWEST = 34

@@ -17,8 +17,8 @@ import click
 from laneway.cli.errors import Failure
 from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
+from laneway.core.phrases import several, short_name
 from laneway.core.vgpu import spelling
-from laneway.core.vgpu.spelling import short_name
 
 MOST = 64
 """vGPUs of one profile that a layout can have."""
@@ -31,9 +31,9 @@ _SERIES = string.ascii_uppercase
 
 
 def counts(profiles: Mapping[str, int]) -> str:
-    """`2 x A2-4Q, 1 x A2-8Q`, in the order of their names; what there is none of is left out."""
+    """`A2-4Q=2, A2-8Q=1`, in the order of their names; what there is none of is left out."""
     named = sorted(profiles.items(), key=lambda item: natural(short_name(item[0])))
-    return ", ".join(f"{count} x {short_name(name)}" for name, count in named if count)
+    return ", ".join(several(name, count) for name, count in named if count)
 
 
 def shortened(counts_: Mapping[str, int]) -> dict[str, int]:

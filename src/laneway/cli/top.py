@@ -11,8 +11,8 @@ from laneway.cli.errors import Failure
 from laneway.cli.gpus import mode
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
+from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.core.vgpu.spelling import short_name
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 

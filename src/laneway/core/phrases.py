@@ -73,10 +73,19 @@ def shown(text: str) -> str:
     return text if is_plain else quoted(text)
 
 
+def short_name(name: str) -> str:
+    """`A2-4Q` of `NVIDIA A2-4Q`: the name of a profile as people write it."""
+    return name.rsplit(maxsplit=1)[-1] if name.strip() else name
+
+
+def several(name: str, count: int) -> str:
+    """`A2-4Q=2`, as commands take it."""
+    return f"{line(short_name(name)) or 'unknown profile'}={count}"
+
+
 def counted(vgpus: Iterable[tuple[str, int]]) -> str:
-    """Profiles with their counts."""
-    texts = (f"{count} x {line(name) or 'an unknown profile'}" for name, count in vgpus)
-    return ", ".join(texts) or "nothing"
+    """Profiles with their counts, `A2-4Q=2, A2-8Q=1`."""
+    return ", ".join(several(name, count) for name, count in vgpus) or "nothing"
 
 
 def set_enabled(kind: str, name: str, enabled: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from laneway.core.phrases import short_name
 from laneway.core.plan import (
     CreateComputeInstance,
     CreateGpuInstance,
@@ -109,15 +110,15 @@ def _mig(step: MigStep) -> str:
 def _vgpu(step: VgpuStep) -> str:
     match step:
         case CreateMdev(function, _, profile, uuid):
-            return f"create {profile} on {function} with UUID {uuid}"
+            return f"create {short_name(profile)} on {function} with UUID {uuid}"
         case RemoveMdev(function, _, profile, uuid):
-            return f"remove {profile} with UUID {uuid} from {function}"
+            return f"remove {short_name(profile)} with UUID {uuid} from {function}"
         case SetVgpuType(function, "0", _, profile):
-            return f"remove {profile} from {function}"
+            return f"remove {short_name(profile)} from {function}"
         case SetVgpuType(function, "", _, profile):
-            return f"configure {profile} on {function}"
+            return f"configure {short_name(profile)} on {function}"
         case SetVgpuType(function, type_id, _, profile):
-            return f"configure {profile} (type {type_id}) on {function}"
+            return f"configure {short_name(profile)} (type {type_id}) on {function}"
         case SetVgpuParameters(function, _, parameters):
             return f"set the vGPU parameters of {function} to {parameters or 'the defaults'}"
         case _:

@@ -48,7 +48,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
         "GPU             BOARD  MODE      VGPUS    STATE",
         "node1",
         "  0000:08:00.0  A2     SameSize  1 of 16  Enabled",
-        "    carries 1 x A2-4Q",
+        "    has A2-4Q=1",
         "    room for 3 x A2-4A/C/Q (each for itself)",
     ]
     assert done.err == ""
@@ -69,7 +69,7 @@ async def test_a_desired_state_that_is_not_met_is_told_with_its_reason(
 
     assert "to be disabled: VgpusEnabled" in out
     assert f"to false on VGPUDevice {VGPU}." in out
-    assert "desired and missing: 1 x A2-99Q" in out
+    assert "desired and missing: A2-99Q=1" in out
     verbose = (await laneway("gpus", "--verbose")).out
     assert "0000:08:00.4 none, desired A2-99Q (" in verbose
 

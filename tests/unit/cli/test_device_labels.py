@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.cli.order import natural
-from laneway.core.vgpu.spelling import short_name
+from laneway.core.phrases import short_name
 
 
 @given(st.lists(st.text(), max_size=5))

@@ -21,7 +21,7 @@ def asked_for(vgpus: list[tuple[str, int]]) -> tuple[str, ...]:
     ("vgpus", "words"),
     [
         ([], "no vGPU"),
-        ([("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1), ("NVIDIA A2-4Q", 1)], "3 x A2-4Q, 1 x A2-8Q"),
+        ([("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1), ("NVIDIA A2-4Q", 1)], "A2-4Q=3, A2-8Q=1"),
     ],
 )
 def test_what_a_layout_asks_for_is_told_profile_by_profile(

@@ -177,8 +177,8 @@ def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
     lines = shown(gpu)
     assert "3 of 5" in lines[1]
     assert lines[2:4] == [
-        "    carries 3 x A2-4Q",
-        "    desired and missing: 1 x A2-4Q, 1 x A2-8Q",
+        "    has A2-4Q=3",
+        "    desired and missing: A2-4Q=1, A2-8Q=1",
     ]
 
 

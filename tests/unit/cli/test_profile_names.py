@@ -96,7 +96,7 @@ def test_a_short_name_that_tells_too_little_is_refused(
 
 def test_counts_are_in_order_and_leave_out_what_there_is_none_of() -> None:
     found = {"NVIDIA A2-16Q": 1, "NVIDIA A2-2Q": 3, "NVIDIA A2-4Q": 0}
-    assert counts(found) == "3 x A2-2Q, 1 x A2-16Q"
+    assert counts(found) == "A2-2Q=3, A2-16Q=1"
     assert counts({}) == ""
 
 

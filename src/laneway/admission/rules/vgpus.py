@@ -31,7 +31,7 @@ from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condi
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
 from laneway.core.mig.profiles import bare_name, serving
-from laneway.core.phrases import counted, few, shown
+from laneway.core.phrases import counted, few, several, short_name, shown
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
@@ -116,8 +116,8 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
         return
     if perhaps and (leaving := _leaving(case, old, gpu)):
         yield (
-            f"{few(leaving)} is losing its vGPU: whether there is room for {shown(profile)} "
-            f"on {case.name} then its condition Ready will say."
+            f"Laneway is removing the vGPU of {few(leaving)}. The condition Ready of {case.name} "
+            f"then says whether the GPU has room for {shown(short_name(profile))}."
         )
         return
     instances = case.world.migs.get(gpu.metadata.name) if gpu is not None else None
@@ -139,14 +139,13 @@ def _taken(case: Case[VGPUDevice], gpu: SRIOVGPUDevice, profile: str) -> str:
     if status.mode == Mode.SAME_SIZE:
         sizes = {name for name in desired if framebuffer_mib(name) != framebuffer_mib(profile)}
         if sizes and framebuffer_mib(profile):
-            return (
-                f"{counted(sorted((name, desired[name]) for name in sizes))} is requested on the "
-                "GPU, whose vGPUs all have one size in mode SameSize."
-            )
+            others = counted(sorted((name, desired[name]) for name in sizes))
+            return f"Other VGPUDevices request {others} on the GPU. In mode SameSize all vGPUs of a GPU have one size."
     most = status.configured.get(profile, 0) + status.fits.get(profile, 0)
     if profile in status.fits and desired[profile] >= most:
         return (
-            f"{desired[profile]} x {profile} are requested on the GPU, which has room for {most}."
+            f"Other VGPUDevices request {several(profile, desired[profile])} on the GPU, which has "
+            f"room for {most}."
         )
     return ""
 
@@ -190,15 +189,15 @@ def _why(
     if gpu is not None and not gpu.spec.enabled:
         return f"SRIOVGPUDevice {gpu.metadata.name} is not enabled."
     if current := known.status.configure_vgpu_type_name:
-        return f"The function already has {current}."
+        return f"The function already has {short_name(current)}."
     if gpu is not None and (odd := _other_mode(gpu, profile)):
         return odd
     if gpu is not None and profile in of_gpu:
         return _full(gpu, profile, instances)
     if of_gpu or known.status.available_types:
-        return "The driver has no profile with this name for this GPU."
+        return "The driver has no profile of this name for the GPU."
     if not known.status.observed_generation:
-        return "The agent of its node has not reported on the function yet."
+        return "The agent of the node has not reported on the function yet."
     return "The driver offers no profile on this function."
 
 
@@ -208,8 +207,8 @@ def _other_mode(gpu: SRIOVGPUDevice, profile: str) -> str:
     if known is None or mode is None or known.mig_backed == mode.has_mig:
         return ""
     if known.mig_backed:
-        return f"{shown(profile)} needs a GPU instance, and this GPU is in mode {mode}."
-    return f"{shown(profile)} is time-sliced, and this GPU is in mode {mode}."
+        return f"{shown(short_name(profile))} needs a GPU instance, and the GPU is in mode {mode}."
+    return f"{shown(short_name(profile))} is time-sliced, and the GPU is in mode {mode}."
 
 
 def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None) -> str:
@@ -222,7 +221,7 @@ def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None)
         found = serving(profile, offered)
         if found and found[1].name not in dict(there):
             return (
-                f"It needs a GPU instance {found[1].name}; the GPU has "
+                f"The profile needs a GPU instance {found[1].name}, and the GPU has "
                 f"{counted(there) if there else 'none'}. Request one in MigConfiguration "
                 f"{instances.metadata.name}."
             )
@@ -245,8 +244,8 @@ def _delete(case: Case[VGPUDevice], _old: VGPUDevice) -> Findings:
     yield from used
     if not used and case.world.pci_devices.get(case.name) is not None:
         yield (
-            f"{KIND} {case.name}: the agent creates the object again, with the vGPU that it "
-            "finds, as long as the function exists."
+            f"The agent creates {KIND} {case.name} again, with the vGPU that it finds, as long as "
+            "the function exists."
         )
 
 

@@ -37,7 +37,7 @@ from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Obj
 from laneway.core.layout.stages import Waiting
 from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
-from laneway.core.phrases import counted, shown
+from laneway.core.phrases import counted, several, shown
 from laneway.core.plan import Plan
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
@@ -311,7 +311,9 @@ def handed_over(entry: LayoutGpu, desired: DesiredLayout, found: Found) -> Layou
         steps.append(f"{'enable' if desired.shared else 'disable'} the virtual functions")
     missing = desired.wanted
     missing.subtract(found.carried.values())
-    steps += [f"configure {count} x {name}" for name, count in sorted(missing.items()) if count > 0]
+    steps += [
+        f"configure {several(name, count)}" for name, count in sorted(missing.items()) if count > 0
+    ]
     return in_progress(entry, waiting, steps, Objects())
 
 

@@ -22,7 +22,7 @@ from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciAddress
-from laneway.core.phrases import counted
+from laneway.core.phrases import counted, short_name
 from laneway.core.refusals import NameMismatch
 from laneway.core.vgpu.desired import DesiredVgpu, carried
 from laneway.core.vgpu.offer import lacking
@@ -74,7 +74,7 @@ def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFu
     if physical and (why := lacking(physical, functions, modes, inventory.nvidia_driver)):
         return why.words
     there = carried(functions)
-    return f"The GPU carries {counted(there)}." if there else "The driver offers no profile."
+    return f"The GPU has {counted(there)}." if there else "The driver offers no profile."
 
 
 def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
@@ -88,7 +88,7 @@ def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
             framework=function.framework,
             conditions=[ready("NotConfigured", _NO_VGPU + why)],
         )
-    profile = current.type_name or "A vGPU of an unknown profile"
+    profile = short_name(current.type_name) or "A vGPU of an unknown profile"
     return VGPUDeviceStatus(
         vgpu_status=VGPU_CONFIGURED,
         # The contract's key for both frameworks: the type id where there is no UUID.

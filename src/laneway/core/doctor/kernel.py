@@ -47,7 +47,7 @@ def _iommu(facts: NodeFacts) -> Finding:
         "Iommu",
         "the IOMMU is off: there are no IOMMU groups",
         why=why,
-        remedy=remedy(Reason(kind=ReasonKind.NO_IOMMU_GROUP)) + " Reboot the node.",
+        remedy=remedy(Reason(kind=ReasonKind.NO_IOMMU_GROUP)),
     )
 
 

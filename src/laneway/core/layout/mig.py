@@ -37,6 +37,7 @@ from laneway.core.mig.instances import (
     placements_of,
 )
 from laneway.core.mig.profiles import expected_profiles, serving
+from laneway.core.phrases import several
 from laneway.core.plan import CreateComputeInstance, Step
 from laneway.core.refusals import InstancesDoNotFit, ProfileNotListed, Refusal
 from laneway.core.sriov.vfs import held
@@ -162,5 +163,5 @@ def _can_name(view: View, name: str) -> bool:
 
 
 def _refused(view: View, obstacle: str) -> tuple[Refusal, ...]:
-    asked = tuple(f"for {count} x {name}" for name, count in view.wanted.items())
+    asked = tuple(f"for {several(name, count)}" for name, count in view.wanted.items())
     return (InstancesDoNotFit(view.device, asked, obstacle),)

@@ -16,6 +16,7 @@ import msgspec
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.phrases import several
 from laneway.core.plan import SetVgpuParameters, Step
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
@@ -221,7 +222,7 @@ def untouchable(view: View, kept: Iterable[VgpuFunction]) -> tuple[Refusal, ...]
 
 def words(view: View, counts: Mapping[str, int]) -> tuple[str, ...]:
     """What a further plan is to do, for a person."""
-    said = tuple(f"configure {count} x {name}" for name, count in counts.items())
+    said = tuple(f"configure {several(name, count)}" for name, count in counts.items())
     if said and view.desired.parameters:
         said += (f"set the vGPU parameters of all to {view.desired.parameters}",)
     return said

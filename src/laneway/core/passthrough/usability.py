@@ -209,10 +209,10 @@ _TEXTS = {
     ReasonKind.GROUP_IN_USE: (
         "it shares IOMMU group {group} with {devices}, which is in use: {details}"
     ),
-    ReasonKind.VFS_ENABLED: "virtual functions are enabled on it: {count}{details}",
+    ReasonKind.VFS_ENABLED: "its virtual functions are enabled: {count}{details}",
     ReasonKind.VGPU_CONFIGURED: "a vGPU is configured on it: {details}",
-    ReasonKind.VGPU_FUNCTION: "it is a virtual function of the vGPU card {devices}",
-    ReasonKind.GROUP_MEMBERS: "other devices of IOMMU group {group} leave the node too: {devices}",
+    ReasonKind.VGPU_FUNCTION: "it is a virtual function of GPU {devices}, for vGPUs",
+    ReasonKind.GROUP_MEMBERS: "other devices of IOMMU group {group} also leave the node: {devices}",
     ReasonKind.DISPLAY: ("the node's console stays blank until the next boot: {devices} {details}"),
     ReasonKind.NO_RESET: "the kernel has no method to reset it between two VMs",
     ReasonKind.ON_VFIO: "it is already on vfio-pci",
@@ -223,7 +223,7 @@ _REMEDIES = {
     ReasonKind.USB_HUB: "",
     ReasonKind.NO_IOMMU_GROUP: (
         "Enable the IOMMU: VT-d, AMD-Vi or SMMU in the firmware, and on Intel also"
-        " intel_iommu=on on the kernel command line."
+        " intel_iommu=on on the kernel command line. Reboot the node."
     ),
     ReasonKind.GROUP_CRITICAL: (
         "Move the card to a slot with a group of its own, or enable ACS in the firmware."
@@ -238,11 +238,11 @@ _REMEDIES = {
     ReasonKind.VGPU_CONFIGURED: "Use the vGPU in the VM instead of the function.",
     ReasonKind.VGPU_FUNCTION: (
         "Configure a vGPU on it through the VGPUDevice of the same name, and use that in the VM;"
-        " or disable the card's virtual functions and claim the whole card."
+        " or disable the GPU's virtual functions and claim the whole GPU."
     ),
     ReasonKind.GROUP_MEMBERS: "",
     ReasonKind.DISPLAY: "Make sure that you can reach the node over the network or a serial line.",
-    ReasonKind.NO_RESET: ("It may need a reboot of the node after use; test it first."),
+    ReasonKind.NO_RESET: "It may need a reboot of the node after each VM; test it first.",
     ReasonKind.ON_VFIO: "",
 }
 
@@ -288,7 +288,7 @@ def needed_remedy(details: Iterable[str]) -> str:
         return _FREE_INTERFACE
     if any(part in one for one in reported for part in _OF_THE_NODE):
         return "It is a part of the node itself; choose another device."
-    return "Have the node use another device for that first."
+    return "Make the node use another device first."
 
 
 def short(reasons: Iterable[Reason]) -> str:

@@ -60,7 +60,7 @@ class ClaimMismatch(Refusal, frozen=True, tag="NameMismatch"):
         return (
             f"pcidevice {self.name} is {shown(self.is_address)} on node {shown(self.is_node)}, "
             f"not {quoted(self.address)} on node {quoted(self.node)}. Correct spec.address and "
-            "spec.nodeName, or give the claim the name of the device that you mean."
+            "spec.nodeName, or name the claim after the device that you mean."
         )
 
 
@@ -73,7 +73,8 @@ class NoIommuGroup(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcidevice {self.name} has no iommuGroup available. Enable the IOMMU: VT-d, AMD-Vi "
-            "or SMMU in the firmware, on Intel also intel_iommu=on on the kernel command line."
+            "or SMMU in the firmware, on Intel also intel_iommu=on on the kernel command line. "
+            "Reboot the node."
         )
 
 
@@ -202,7 +203,7 @@ class NotClaimOwner(Refusal, frozen=True):
         owner = f"user {quoted(self.user)}" if self.user else "an unknown user"
         return (
             f"{self.kind} {self.name} belongs to {owner}, so it cannot be {self.done} by you. Ask "
-            f"that user, or an administrator of {self.kind}s."
+            f"that user or an administrator of {self.kind}s."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laneway.core import keys
 from laneway.core.phrases import quoted
 from laneway.core.refusals.base import Refusal
 from laneway.core.workload import Workload
@@ -21,8 +22,8 @@ class ClaimNameMismatch(Refusal, frozen=True, tag="NameMismatch"):
         if not self.expected:
             return (
                 f"spec.address {quoted(self.address)} is not a PCI address, so nothing is "
-                "claimed. Delete this claim, and claim a PCIDevice by its name: kubectl get "
-                "pcidevices"
+                "claimed. Delete this claim, and claim a PCIDevice by its name. To list them: "
+                "kubectl get pcidevices"
             )
         return (
             f"A claim has the name of its PCIDevice: that of {quoted(self.address)} on node "
@@ -50,7 +51,7 @@ class DeviceNeeded(Refusal, frozen=True):
         again = "delete the claim and create it again."
         if not self.reasons:
             return (
-                f"The node used {self.device} when the claim was made, so the claim stays "
+                f"The node used {self.device} when the claim was created, so the claim stays "
                 f"refused, although the device is free now. To claim the device, {again}"
             )
         return " ".join(
@@ -104,9 +105,9 @@ class DeviceReplaced(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"Another device is at {self.device} now: {self.found}. The claim was made for "
+            f"Another device is at {self.device} now: {self.found}. The claim was created for "
             f"{self.claimed}, so it stays unbound. Delete this claim, and claim the device under "
-            "the name of its present PCIDevice: kubectl get pcidevices"
+            "the name of its present PCIDevice. To list them: kubectl get pcidevices"
         )
 
 
@@ -120,9 +121,9 @@ class DriverNotVfio(Refusal, frozen=True):
     def words(self) -> str:
         has = f"is on driver {self.driver}" if self.driver else "has no driver"
         return (
-            f"{self.device} {has} and has no vGPU, so VMs cannot use it, and an annotation of this "
-            "claim keeps Laneway from binding it to vfio-pci. Bind it to a VFIO driver, or claim "
-            "it without that annotation."
+            f"{self.device} {has} and has no vGPU, so VMs cannot use it. The annotation "
+            f"{keys.ANNOTATION_SKIP_BINDING} of this claim keeps Laneway from binding it to "
+            "vfio-pci. Bind it to a VFIO driver, or claim it without that annotation."
         )
 
 
@@ -135,7 +136,7 @@ class VgpuNotConfigured(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"The vGPU of this claim is not configured yet; the claim follows by itself. To see "
+            f"VGPUDevice {self.vgpu} is not configured yet; the claim follows by itself. To see "
             f"why: kubectl describe vgpudevice {self.vgpu}"
         )
 

@@ -57,8 +57,8 @@ class CardReplaced(Refusal, frozen=True):
             return (
                 f"This configuration belongs to card {self.meant}, which is not in this node; at "
                 f"{self.device} is {self.found}. To apply it to this card, change the spec of the "
-                "SRIOVGPUDevice, for instance name its mode (SameSize); to drop it, set "
-                "spec.enabled to false there."
+                "SRIOVGPUDevice, for instance spec.mode to SameSize. To drop it, set spec.enabled "
+                "to false there."
             )
         return (
             f"This configuration belongs to card {self.meant}, which is at {self.place} now; at "
@@ -131,8 +131,8 @@ class DriverReserved(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} is reserved for driver {self.driver} by driver_override, and not by "
-            "Laneway. To pass the device to VMs, remove that first: driverctl unset-override "
+            f"{self.device} is reserved for driver {self.driver} by a driver_override that Laneway "
+            "did not set. To pass the device to VMs, remove it first: driverctl unset-override "
             f"{self.device}, or echo > /sys/bus/pci/devices/{self.device}/driver_override"
         )
 

@@ -71,8 +71,8 @@ class UnmanagedVfs(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} has {self.count} virtual functions that were not created through this "
-            "object, so they are not changed. To take them over, request them here; to remove "
-            "them, request 0 after that."
+            "object, so Laneway does not change them. To take them over, request them here; to "
+            "remove them, request 0 after that."
         )
 
 
@@ -116,7 +116,8 @@ class VfDriverMissing(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"The driver is not bound to {listed(self.functions)} of {self.device}, so they cannot "
-            "have vGPUs. Its errors are in the kernel log. Disable the GPU and enable it again."
+            "have vGPUs. The kernel log has its errors (dmesg). Disable the GPU and enable it "
+            "again."
         )
 
 
@@ -131,8 +132,8 @@ class VfsIncomplete(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{self.device} has {self.count} of its {self.total} virtual functions: sriov-manage "
-            "failed halfway, and the errors are in the kernel log. To create all of them, disable "
-            f"the GPU and enable it again; without a cluster: laneway host release {self.device}"
+            "failed halfway, and the kernel log has the errors (dmesg). To create all of them, "
+            f"disable the GPU and enable it again; without a cluster: laneway host release {self.device}"
         )
 
 

@@ -45,9 +45,8 @@ class NoProfiles(Refusal, frozen=True):
         release = f" {self.driver}" if self.driver else ""
         return (
             f"NVIDIA's driver{release} has no vGPU profile for this model: {self.device} has "
-            "virtual functions, and none offers a profile. Install a release of "
-            "the vGPU driver for hosts that supports the card; the driver for data centres has "
-            "no profiles at all."
+            "virtual functions, and none offers a profile. Install a release of the vGPU driver "
+            "for hosts that supports the GPU; the driver for data centres has no profiles."
         )
 
 
@@ -64,7 +63,7 @@ class GpuClaimed(Refusal, frozen=True):
         user = f" of user {self.user}" if self.user else ""
         return (
             f"{self.device} is claimed as a whole by PCIDeviceClaim {self.claim}{user}, "
-            f"so it is not shared. To share it, delete that claim: "
+            f"so it cannot have vGPUs. To use it for vGPUs, delete that claim: "
             f"kubectl delete pcideviceclaim {self.claim}"
         )
 
@@ -101,7 +100,7 @@ class MigConfigurationEnabled(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"A MigConfiguration requests GPU instances on {self.device}, so it stays in MIG mode. "
-            "First disable that MigConfiguration: set its spec.enabled to false."
+            "First set spec.enabled of that MigConfiguration to false."
         )
 
 
@@ -113,8 +112,8 @@ class MixedSizeUnsupported(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.device} cannot have vGPUs of different sizes at once: the card or its driver "
-            "does not support mixed sizes. Request one size only."
+            f"{self.device} cannot have vGPUs of different sizes at once: the GPU or its driver "
+            "does not support mixed sizes. Request one size."
         )
 
 
@@ -125,7 +124,7 @@ class ModeInvalid(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.mode!r} is not a mode of a GPU: use {', '.join(Mode)}, or leave it empty."
+        return f"{self.mode!r} is not a GPU mode. Use {', '.join(Mode)}, or leave it empty."
 
 
 class ModeWithoutVfs(Refusal, frozen=True, tag="ModeConflict"):
@@ -169,4 +168,4 @@ class GpuNotReady(Refusal, frozen=True):
     @property
     def words(self) -> str:
         first = self.what.rstrip(".")
-        return f"{self.device} is not ready yet: {first}. This continues by itself afterwards."
+        return f"{self.device} is not ready yet: {first}. Laneway continues by itself afterwards."

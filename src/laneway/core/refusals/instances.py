@@ -16,10 +16,9 @@ class MigModeDisabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"MIG mode of {self.device} is off, and Laneway does not enable it unasked: set "
-            "spec.mode of "
-            f"SRIOVGPUDevice {self.gpu} to MIG for GPU instances alone, or to MIGBacked, with "
-            "spec.enabled true, for vGPUs in them."
+            f"MIG mode of {self.device} is off, and Laneway does not enable it unasked. Set "
+            f"spec.mode of SRIOVGPUDevice {self.gpu} to MIG for GPU instances alone, or to "
+            "MIGBacked, with spec.enabled true, for vGPUs in them."
         )
 
 
@@ -32,7 +31,7 @@ class InstanceCountInvalid(Refusal, frozen=True, tag="CountInvalid"):
     @property
     def words(self) -> str:
         return (
-            f"{self.count} x {self.profile!r} is not a number of GPU instances: request 0 or more."
+            f"{self.profile!r}: {self.count} is not a number of GPU instances. Request 0 or more."
         )
 
 
@@ -72,7 +71,7 @@ class UnmanagedInstances(Refusal, frozen=True):
         return (
             f"{self.device} has GPU instances that were not requested through this object: "
             f"{listed(self.instances)}. They are not changed. To take them over, request them here "
-            "and set spec.enabled to true; to destroy them, set it to false afterwards."
+            "and set spec.enabled to true. To destroy them, set it to false afterwards."
         )
 
 
@@ -88,8 +87,8 @@ class ExtraInstances(Refusal, frozen=True):
     def words(self) -> str:
         text = (
             f"{self.device} has GPU instances that this object does not request: "
-            f"{listed(self.instances)}. They are not changed. To keep them, request them here; to "
-            "destroy them, request them, then remove them from the request."
+            f"{listed(self.instances)}. They are not changed. To keep them, request them here. To "
+            "destroy them, request them here, then remove them again."
         )
         if self.lacking:
             text += f" No room is left for {listed(self.lacking)}."

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import counted, few, listed, shown
+from collections.abc import Iterable
+
+from laneway.core.phrases import counted, few, listed, several, short_name, shown
 from laneway.core.refusals.base import Refusal
+
+
+def _short(profiles: Iterable[str]) -> str:
+    return listed(map(short_name, profiles))
 
 
 class GpuOwnedByLayout(Refusal, frozen=True, tag="OwnedByLayout"):
@@ -81,8 +87,8 @@ class CountInvalid(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.count} x {shown(self.profile)} is not a number of vGPUs: request at least 1, "
-            "or leave the profile out."
+            f"{shown(short_name(self.profile))}={self.count} is not a number of vGPUs: request at "
+            "least 1, or leave the profile out."
         )
 
 
@@ -96,8 +102,8 @@ class TooFewVfs(Refusal, frozen=True, tag="LayoutDoesNotFit"):
     @property
     def words(self) -> str:
         return (
-            f"{self.count} vGPUs need {self.count} virtual functions of {self.device}, and "
-            f"{self.functions} of them can have one. Request fewer."
+            f"{self.count} vGPUs need {self.count} virtual functions, and {self.functions} of "
+            f"{self.device} can have one. Request at most {self.functions} vGPUs."
         )
 
 
@@ -110,7 +116,7 @@ class SizesMixed(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{listed(self.profiles)} differ in size, and all vGPUs of {self.device} must have one "
+            f"{_short(self.profiles)} differ in size, and all vGPUs of {self.device} must have one "
             "size. Request one size, or mode MixedSize (laneway host: --mixed-size)."
         )
 
@@ -125,7 +131,7 @@ class ProfilesConflict(Refusal, frozen=True, tag="ModeConflict"):
     @property
     def words(self) -> str:
         return (
-            f"{listed(self.sliced)} are time-sliced, {listed(self.mig_backed)} need MIG mode, and "
+            f"{_short(self.sliced)} are time-sliced, {_short(self.mig_backed)} need MIG mode, and "
             f"{self.device} can be in one mode only. Request profiles of one kind."
         )
 
@@ -139,7 +145,7 @@ class ModeConflict(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"A GPU in mode {self.mode} cannot have {listed(self.profiles)}. Choose another mode, "
+            f"A GPU in mode {self.mode} cannot have {_short(self.profiles)}. Choose another mode, "
             "leave spec.mode empty to use the mode that the profiles need, or choose other "
             "profiles."
         )
@@ -157,12 +163,12 @@ class LayoutDoesNotFit(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        beside = " together with the other requested vGPUs" if self.others else ""
+        together = " together with the other requested vGPUs" if self.others else ""
         fits = f"at most {self.possible} fit" if self.possible else "not even one fits"
-        ways = [str(self.possible)] if self.possible else []
+        ways = [several(self.profile, self.possible)] if self.possible else []
         ways.append("fewer of the others" if self.others else "a smaller profile")
         return (
-            f"{self.count} x {self.profile} do not fit on {self.device}{beside}: {fits}. "
+            f"{several(self.profile, self.count)} does not fit on {self.device}{together}: {fits}. "
             f"Request {', or '.join(ways)}."
         )
 

@@ -12,7 +12,7 @@ class HostBusy(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"Another process is changing this host: {self.holder}. Wait until it ends."
+        return f"Another process is changing this host: {self.holder}. Try again when it has ended."
 
 
 class WriteFailed(Refusal, frozen=True):
@@ -58,6 +58,6 @@ class DeviceChanged(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"An interrupted plan was to {self.step}, but another program has changed the device "
-            "since. It is not changed. Run the command again for a new plan."
+            f"An interrupted plan had to {self.step}, but another program has changed the device "
+            "since, so Laneway does not change it. Run the command again for a new plan."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.core.phrases import closest, counted, few, listed, quoted, set_enabled
+from laneway.core.phrases import closest, counted, few, listed, quoted, set_enabled, short_name
 from laneway.core.refusals.base import Refusal
 
 
@@ -50,7 +50,7 @@ class ProfileExhausted(Refusal, frozen=True):
         if self.offered:
             advice += f", or set spec.vGPUTypeName to a profile that fits: {listed(self.offered)}"
         return (
-            f"The GPU has no room for another {self.profile}{most}: it has "
+            f"The GPU has no room for another {short_name(self.profile)}{most}: it has "
             f"{counted(self.configured)}. {advice}."
         )
 
@@ -63,8 +63,8 @@ class VfNotFound(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"{self.address} is not on the PCI bus: the virtual functions of the GPU do not "
-            "exist. Set spec.enabled of its SRIOVGPUDevice to true."
+            f"{self.address} is not on the PCI bus: the GPU has no virtual functions. Set "
+            "spec.enabled of its SRIOVGPUDevice to true."
         )
 
 
@@ -103,10 +103,10 @@ class UnmanagedVgpu(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        there = short_name(self.profile) or "vGPU of an unknown profile"
         return (
-            f"The driver has a {self.profile or 'vGPU of an unknown profile'} here that was not "
-            "configured through this object, so it is not changed. To take it over, set "
-            "spec.enabled to true with this vGPUTypeName; to remove it, set spec.enabled to false "
+            f"The function has a {there} that was not configured through this object, so Laneway "
+            "does not change it. To take it over, set spec.enabled to true with this vGPUTypeName; to remove it, set spec.enabled to false "
             "after that."
         )
 
@@ -119,10 +119,10 @@ class UnmanagedProfile(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        there = short_name(self.running) or "vGPU of an unknown profile"
         return (
-            f"The driver has a {self.running or 'vGPU of an unknown profile'} here that was not "
-            f"configured through this object, so {quoted(self.profile)} does not replace it. "
-            "To keep it, set spec.vGPUTypeName to its profile; to remove it, set spec.enabled "
+            f"The function has a {there} that was not configured through this object, so "
+            f"{quoted(self.profile)} does not replace it. To keep it, set spec.vGPUTypeName to its profile; to remove it, set spec.enabled "
             "to false."
         )
 

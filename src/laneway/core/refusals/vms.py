@@ -111,7 +111,7 @@ class DeviceNotClaimed(Refusal, frozen=True):
                 f"device {self.device} is not claimed. Claim it first: laneway claim {self.place}"
             )
         claim = "USBDeviceClaim" if kind == "usbdevice" else "PCIDeviceClaim"
-        return f"device {self.device} is not claimed. Create the {claim} {name} first."
+        return f"device {self.device} is not claimed. Create {claim} {name} first."
 
 
 class DeviceNotReady(Refusal, frozen=True):
@@ -184,8 +184,8 @@ class ResourceClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
         if not self.user:
             return f"users have claimed devices of {self.resource}, {_NOBODY}"
         return (
-            f"{self.resource}: {self.count} requested on one node, where {quoted(self.user)} may "
-            f"use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
+            f"{self.resource}: the VM requests {self.count} on one node, where "
+            f"{quoted(self.user)} may use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
             "administrator for the verb use on their claims."
         )
 
@@ -308,7 +308,7 @@ class ResourceNamesConflict(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{few(self.resources)} differ only in case, dots or slashes, which KubeVirt does not "
-            "tell apart when it passes devices to a VM. Request one of them, or give "
-            "the devices another resource name (annotation "
+            "tell apart when it passes devices to a VM. Request one of them, or set "
+            "another resource name (annotation "
             "pcidevice.harvesterhci.io/override-resource-name of their claims)."
         )

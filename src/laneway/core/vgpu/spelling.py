@@ -9,12 +9,8 @@ from collections.abc import Iterable
 
 from laneway.core.inventory import VgpuFunction
 from laneway.core.pci import PciFunction
+from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import profiles_on
-
-
-def short_name(name: str) -> str:
-    """`A2-4Q` of `NVIDIA A2-4Q`."""
-    return name.rsplit(maxsplit=1)[-1] if name.strip() else name
 
 
 def matches(text: str, known: Iterable[str]) -> list[str]:

@@ -64,7 +64,7 @@ def test_what_single_vgpus_ask_for_is_replaced_only_on_demand(world: Any, reason
     verdict = world.judge(layouts.RULES, "CREATE", new=layout(count=3))
     assert reasons(verdict) == ["OwnedByVgpuDevices"]
     (why,) = verdict.refusals
-    assert f"2 x {Q4}" in why.words
+    assert "A2-4Q=2" in why.words
     assert "spec.takeOver" in why.words
     refused = layout(count=3, said=REFUSED)
     world.world.layouts.put(refused)

@@ -87,7 +87,7 @@ def test_a_profile_that_there_is_not(scene: Any, reasons: Reasons) -> None:
     assert reasons(verdict) == ["ProfileNotOffered"]
     key_words = f"VGPUTypeName NVIDIA A2-3Q is not a valid profile for vGPU device {NAME}"
     assert key_words in words(verdict)
-    assert "The driver has no profile with this name" in words(verdict)
+    assert "The driver has no profile of this name" in words(verdict)
     assert verdict.refusals[0].field == "spec.vGPUTypeName"
 
 
@@ -102,7 +102,7 @@ def test_what_the_driver_offers_now_decides_not_what_it_did(scene: Any, reasons:
 def test_the_reason_is_that_the_gpu_is_full(scene: Any) -> None:
     gpu(scene, fits={Q2: 0, Q4: 0}, configured={Q4: 4})
     verdict = update(scene, vgpu(types=()), vgpu(Q4, enabled=True))
-    assert f"The GPU has 4 x {Q4}, and no room for another of this profile." in words(verdict)
+    assert "The GPU has A2-4Q=4, and no room for another of this profile." in words(verdict)
 
 
 def test_the_reason_is_that_the_gpu_is_disabled(scene: Any) -> None:
@@ -113,7 +113,7 @@ def test_the_reason_is_that_the_gpu_is_disabled(scene: Any) -> None:
 
 def test_the_reason_is_that_nobody_has_looked_yet(scene: Any) -> None:
     verdict = update(scene, vgpu(types=(), observedGeneration=0), vgpu(Q4, enabled=True))
-    assert "The agent of its node has not reported" in words(verdict)
+    assert "The agent of the node has not reported" in words(verdict)
 
 
 def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons) -> None:
@@ -121,7 +121,7 @@ def test_a_vgpu_that_is_there_already_is_taken_over(scene: Any, reasons: Reasons
     assert update(scene, there, vgpu(Q4, enabled=True)).allowed
     verdict = update(scene, there, vgpu(Q2, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert f"The function already has {Q4}." in words(verdict)
+    assert "The function already has A2-4Q." in words(verdict)
 
 
 BUSY = {"generation": 2}
@@ -149,7 +149,7 @@ def test_a_vgpu_that_is_about_to_go_makes_room(scene: Any, reasons: Reasons) -> 
     leaving = vgpu(Q4, types=(), carries=Q4, metadata=BUSY)
     verdict = update(scene, leaving, vgpu(Q2, enabled=True))
     assert verdict.allowed
-    assert f"{NAME} is losing its vGPU" in verdict.warnings[0]
+    assert f"is removing the vGPU of {NAME}" in verdict.warnings[0]
     assert reasons(update(scene, leaving, vgpu("NVIDIA A2-3Q", enabled=True))) == [
         "ProfileNotOffered"
     ]
@@ -172,7 +172,7 @@ def test_so_does_one_of_another_function_of_the_gpu(
     sibling(scene, profile, enabled=enabled, metadata=metadata)
     verdict = update(scene, vgpu(types=()), vgpu(Q2, enabled=True))
     assert verdict.allowed is fine
-    assert any("node1-000008005 is losing" in one for one in verdict.warnings) is fine
+    assert any("is removing the vGPU of node1-000008005" in one for one in verdict.warnings) is fine
 
 
 def test_a_profile_may_be_written_down_before_it_is_possible(scene: Any) -> None:
@@ -308,7 +308,7 @@ def test_the_object_of_a_function_that_is_there_comes_again(scene: Any) -> None:
     scene.pci(FUNCTION)
     verdict = scene.judge(RULES, "DELETE", old=vgpu())
     assert verdict.allowed
-    assert "creates the object again" in verdict.warnings[0]
+    assert f"The agent creates vgpudevice {NAME} again" in verdict.warnings[0]
 
 
 # ------------------------------------------------------------------- what was admitted just now
@@ -332,7 +332,7 @@ def test_what_was_admitted_takes_room_before_anybody_observes_it(
     others(scene, 4)
     verdict = update(scene, vgpu(), vgpu(Q4, enabled=True))
     assert reasons(verdict) == ["ProfileNotOffered"]
-    assert f"4 x {Q4} are requested on the GPU, which has room for 4." in words(verdict)
+    assert "Other VGPUDevices request A2-4Q=4 on the GPU, which has room for 4." in words(verdict)
     gpu(scene, mode="SameSize", fits={Q2: 0, Q4: 1}, configured={Q4: 4})
     assert update(scene, vgpu(), vgpu(Q4, enabled=True)).allowed
 
@@ -371,17 +371,17 @@ def test_what_was_admitted_decides_the_size(scene: Any, reasons: Reasons) -> Non
 @pytest.mark.parametrize(
     ("status", "profile", "why"),
     [
-        ({"mode": "MIGBacked"}, "GRID A100-40C", "is time-sliced, and this GPU is in mode MIGB"),
-        ({"mode": "SameSize"}, "GRID A100-7-40C", "needs a GPU instance, and this GPU is in mode"),
+        ({"mode": "MIGBacked"}, "GRID A100-40C", "is time-sliced, and the GPU is in mode MIGB"),
+        ({"mode": "SameSize"}, "GRID A100-7-40C", "needs a GPU instance, and the GPU is in mode"),
         (
             {"mode": "MIGBacked", "fits": {"GRID A100-7-40C": 0}},
             "GRID A100-7-40C",
-            "It needs a GPU instance 7g.40gb; the GPU has 1 x 3g.20gb.",
+            "The profile needs a GPU instance 7g.40gb, and the GPU has 3g.20gb=1.",
         ),
         (
             {"mode": "SameSize", "fits": {Q4: 0}, "configured": {"NVIDIA A2-8Q": 1}},
             Q4,
-            "The GPU has 1 x NVIDIA A2-8Q, and all of its vGPUs have one size in mode SameSize.",
+            "The GPU has A2-8Q=1, and all of its vGPUs have one size in mode SameSize.",
         ),
     ],
 )

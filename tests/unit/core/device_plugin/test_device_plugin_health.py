@@ -92,7 +92,7 @@ def test_a_pod_that_is_still_to_get_the_group_member_gets_it() -> None:
 
 def test_what_was_just_handed_out_keeps_its_like_from_others() -> None:
     facts = Facts(owners={}, fresh={device_of(CARD)})
-    assert "just starting" in why(facts, CARD, TWIN)[1]
+    assert "is starting" in why(facts, CARD, TWIN)[1]
     assert why(facts, CARD, SOUND) == ["", ""]
 
 

@@ -157,10 +157,10 @@ def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() 
     plan = steps(plan_layout(asked, l40s({4: "NVIDIA L40S-24Q"}, mixed=False)))
 
     assert [describe(step) for step in plan] == [
-        "remove NVIDIA L40S-24Q from 0000:08:01.4",
+        "remove L40S-24Q from 0000:08:01.4",
         "allow vGPUs of mixed sizes on 0000:08:00.0",
         *(
-            f"configure NVIDIA L40S-{size} on 0000:08:01.{vf}".replace(" on", f" (type {kind}) on")
+            f"configure L40S-{size} on 0000:08:01.{vf}".replace(" on", f" (type {kind}) on")
             for vf, size, kind in (
                 (index, one.rpartition("-")[2], kinds(one, framework="vendor-vfio")[0].id)
                 for index, one in enumerate(
@@ -210,7 +210,7 @@ def test_without_functions_the_first_plan_makes_them_and_tells_the_rest() -> Non
     assert plan == Plan(
         (SwitchGpuVfs(GPU, enabled=True, count=16),),
         (
-            "configure 2 x NVIDIA A2-4Q",
+            "configure A2-4Q=2",
             "set the vGPU parameters of all to frame_rate_limiter=0",
         ),
     )
@@ -240,7 +240,7 @@ def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
 def test_a_board_that_nobody_knows_yet_is_given_its_functions_first() -> None:
     plan = plan_layout(desired(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
     assert isinstance(plan, Plan)
-    assert plan.then == ("configure 2 x NVIDIA B99-8Q",)
+    assert plan.then == ("configure B99-8Q=2",)
 
 
 def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
@@ -333,7 +333,7 @@ def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
 def test_more_than_fits_tells_how_many_would_and_of_others_where_there_are_any() -> None:
     [alone] = refusals_of(plan_layout(desired(("NVIDIA A2-4Q", 5)), situation()))
     assert alone.words == (
-        "5 x NVIDIA A2-4Q do not fit on 0000:08:00.0: at most 4 fit. Request 4, or a smaller "
+        "A2-4Q=5 does not fit on 0000:08:00.0: at most 4 fit. Request A2-4Q=4, or a smaller "
         "profile."
     )
     carried = situation(carried={0: "NVIDIA A2-4Q", 3: "NVIDIA A2-4Q"})

@@ -77,7 +77,7 @@ def test_mig_backed_profiles_switch_the_card_to_mig_in_the_drivers_order() -> No
         SetMigMode(GPU, enabled=True),
         SwitchGpuVfs(GPU, enabled=True, count=16),
     )
-    assert plan.then == ("create 2 x GPU instance 1g.24gb+gfx", f"configure 13 x {DC}-1-2Q")
+    assert plan.then == ("create 2 x GPU instance 1g.24gb+gfx", "configure DC-1-2Q=13")
 
 
 def test_mig_mode_comes_before_the_functions() -> None:
@@ -181,7 +181,7 @@ def test_on_mdev_types_that_come_with_their_instance_wait_for_a_second_plan() ->
     first = plan_layout(asked, situation(pf(A100), names=(), modes=modes))
     assert isinstance(first, Plan)
     assert {type(step) for step in first.steps} == {CreateGpuInstance, CreateComputeInstance}
-    assert first.then == ("configure 2 x GRID A100-3-20C",)
+    assert first.then == ("configure A100-3-20C=2",)
 
     there = instance(A100, 1, "3g.20gb", 0), instance(A100, 2, "3g.20gb", 4)
     made = msgspec.structs.replace(modes, instances=there)

@@ -169,7 +169,7 @@ def test_what_has_no_room_beside_others_is_told() -> None:
     look = card(instance(A100, "4g.20gb", 0))
     asked = desired({"7g.40gb": 1}, explicit=False)
     assert reasons(decide(asked, look)) == ["ExtraInstances"]
-    assert "no room for 1 x MIG 7g.40gb" in words(decide(asked, look))
+    assert "No room is left for 1 x MIG 7g.40gb" in words(decide(asked, look))
     assert not is_complete(asked, look.inventory)
     assert spots(carried_out(decide(desired({"7g.40gb": 1}), look), look)) == [("7g.40gb", 0)]
 

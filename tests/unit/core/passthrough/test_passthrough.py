@@ -156,7 +156,7 @@ def test_the_console_leaves_the_boot_gpu_before_its_driver_does() -> None:
         (workstation(holders={AUDIO: (VM,)}), "0000:08:00.1 is in use: process 4711"),
         (workstation(visibility_error="no root"), "nothing is changed: no root"),
         (workstation(quarantined={AUDIO: "EIO"}), "0000:08:00.1 is in quarantine"),
-        (workstation(silent=frozenset([GPU])), "answers no more"),
+        (workstation(silent=frozenset([GPU])), "no longer answers"),
         (
             workstation(inventory={"critical": {AUDIO: ("carries the console",)}}),
             "critical to the node: carries the console",
@@ -176,7 +176,7 @@ def test_everything_that_speaks_against_is_told_at_once() -> None:
     )
     reported = words(bind(GPU, situation))
     assert "critical to the node: is needed" in reported
-    assert "Have the node use another device" in reported
+    assert "Make the node use another device" in reported
     assert "qemu-system-x86" in reported
     assert "no vfio-pci" in reported
 
@@ -210,7 +210,7 @@ def test_a_device_without_iommu_group_or_with_vfs_or_vgpus_is_refused_with_the_r
     assert "NVIDIA A2-4Q" in words(bind(GPU, of(card, served, vgpus=(vgpu,))))
     assert "Use the vGPU in the VM instead" in words(bind(vf, of(card, served, vgpus=(vgpu,))))
     idle = replace(vgpu, configured=None)
-    assert "virtual function of the vGPU card" in words(bind(vf, of(card, served, vgpus=(idle,))))
+    assert "it is a virtual function of GPU" in words(bind(vf, of(card, served, vgpus=(idle,))))
 
 
 def of(*functions: PciFunction, **fields: Any) -> Situation:
@@ -219,7 +219,7 @@ def of(*functions: PciFunction, **fields: Any) -> Situation:
 
 @pytest.mark.parametrize("decide", [bind, release])
 def test_a_device_that_is_not_there_is_refused(decide: Any) -> None:
-    assert "no device 0000:08:00.0" in words(decide(GPU, of()))
+    assert "0000:08:00.0 does not exist" in words(decide(GPU, of()))
 
 
 # ----------------------------------------------------------------------------------------- release

@@ -91,7 +91,7 @@ def test_harmless_group_group_members_come_along_and_are_named() -> None:
     reasons = judge_function(function(), Inventory(functions=(function(), audio)))
     assert usable(reasons)
     assert [text(reason) for reason in reasons] == [
-        "other devices of IOMMU group 42 leave the node too: 0000:08:00.1"
+        "other devices of IOMMU group 42 also leave the node: 0000:08:00.1"
     ]
 
 
@@ -124,9 +124,7 @@ def test_pf_with_vfs_cannot_be_given_whole_and_names_the_vgpus_on_them() -> None
     card = function(vfs=(VF,), num_vfs=1, total_vfs=16, sriov_gpu=True)
     [reason] = judge_function(card, Inventory(functions=(card,), vgpus=(configured,)))
     assert reason.kind is ReasonKind.VFS_ENABLED
-    assert text(reason) == (
-        "virtual functions are enabled on it: 1 (0000:08:00.4 has NVIDIA A2-4Q)"
-    )
+    assert text(reason) == ("its virtual functions are enabled: 1 (0000:08:00.4 has NVIDIA A2-4Q)")
 
 
 def test_vf_with_a_vgpu_names_the_profile() -> None:
@@ -239,4 +237,4 @@ def test_total_and_never_gives_away_a_group_that_holds_a_needed_device(
 def test_a_part_of_the_node_itself_is_not_replaced_by_another_device() -> None:
     assert "choose another device" in needed_remedy(["host bridge"])
     assert "choose another device" in needed_remedy(["display of the management controller (BMC)"])
-    assert "Have the node use another" in needed_remedy(["holds the root file system"])
+    assert "Make the node use another" in needed_remedy(["holds the root file system"])

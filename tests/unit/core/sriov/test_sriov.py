@@ -281,7 +281,7 @@ def test_a_card_that_is_not_there_or_could_not_be_read() -> None:
 
 def test_a_card_that_answers_no_more_is_not_even_as_desired() -> None:
     one = scene(existing=4).but(silent=frozenset({CARD}))
-    assert "answers no more" in words(set_vfs(CARD, 4, one.situation))
+    assert "no longer answers" in words(set_vfs(CARD, 4, one.situation))
 
 
 def test_quarantine_holds_for_the_card_and_for_each_vf() -> None:

@@ -130,7 +130,7 @@ def test_an_exhausted_profile_names_what_the_gpu_carries():
     [refusal] = decide(desired("NVIDIA A2-4Q"), "node1", SharedGpu((mine, other)))
 
     assert isinstance(refusal, ProfileExhausted)
-    assert "1 x NVIDIA A2-8Q" in refusal.words
+    assert "A2-8Q=1" in refusal.words
 
 
 def vendor_card(carried: str, *listed: str) -> tuple[VgpuFunction, VgpuFunction]:
