@@ -52,7 +52,7 @@ def test_page_names_the_group_group_members_and_what_they_are(
     assert "with 0000:08:00.1 NVIDIA Corporation Device ffff (Audio device)" in out
     assert "driver snd_hda_intel" in out
     assert "Yes, as nvidia.com/AD104GL_L4." in out
-    assert "- other devices of IOMMU group 42 leave the node too: 0000:08:00.1" in out
+    assert "- other devices of IOMMU group 42 also leave the node: 0000:08:00.1" in out
 
 
 def test_refusal_comes_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

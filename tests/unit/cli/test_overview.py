@@ -70,7 +70,7 @@ def test_gpu_counts_its_vgpus_and_lists_only_the_configured_ones() -> None:
         "VFs 4: 1 with a vGPU, 3 free",
         "can be created now: A2-4Q, A2-16Q",
     )
-    assert shown["0000:08:00.0"].cells[-1] == "no: virtual functions are enabled on it: 4"
+    assert shown["0000:08:00.0"].cells[-1] == "no: its virtual functions are enabled: 4"
     vgpu = shown["0000:08:00.4"]
     assert vgpu.child
     assert cell(vgpu, "DEVICE") == "vGPU NVIDIA A2-4Q"

@@ -140,7 +140,10 @@ def _taken(case: Case[VGPUDevice], gpu: SRIOVGPUDevice, profile: str) -> str:
         sizes = {name for name in desired if framebuffer_mib(name) != framebuffer_mib(profile)}
         if sizes and framebuffer_mib(profile):
             others = counted(sorted((name, desired[name]) for name in sizes))
-            return f"Other VGPUDevices request {others} on the GPU. In mode SameSize all vGPUs of a GPU have one size."
+            return (
+                f"Other VGPUDevices request {others} on the GPU. In mode SameSize all vGPUs of a "
+                "GPU have one size."
+            )
     most = status.configured.get(profile, 0) + status.fits.get(profile, 0)
     if profile in status.fits and desired[profile] >= most:
         return (

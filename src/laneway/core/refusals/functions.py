@@ -133,7 +133,8 @@ class VfsIncomplete(Refusal, frozen=True):
         return (
             f"{self.device} has {self.count} of its {self.total} virtual functions: sriov-manage "
             "failed halfway, and the kernel log has the errors (dmesg). To create all of them, "
-            f"disable the GPU and enable it again; without a cluster: laneway host release {self.device}"
+            "disable the GPU and enable it again; without a cluster: laneway host release "
+            f"{self.device}"
         )
 
 

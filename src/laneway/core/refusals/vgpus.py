@@ -106,8 +106,8 @@ class UnmanagedVgpu(Refusal, frozen=True):
         there = short_name(self.profile) or "vGPU of an unknown profile"
         return (
             f"The function has a {there} that was not configured through this object, so Laneway "
-            "does not change it. To take it over, set spec.enabled to true with this vGPUTypeName; to remove it, set spec.enabled to false "
-            "after that."
+            "does not change it. To take it over, set spec.enabled to true with this vGPUTypeName; "
+            "to remove it, set spec.enabled to false after that."
         )
 
 
@@ -122,8 +122,8 @@ class UnmanagedProfile(Refusal, frozen=True):
         there = short_name(self.running) or "vGPU of an unknown profile"
         return (
             f"The function has a {there} that was not configured through this object, so "
-            f"{quoted(self.profile)} does not replace it. To keep it, set spec.vGPUTypeName to its profile; to remove it, set spec.enabled "
-            "to false."
+            f"{quoted(self.profile)} does not replace it. To keep it, set spec.vGPUTypeName to its "
+            "profile; to remove it, set spec.enabled to false."
         )
 
 

@@ -184,8 +184,8 @@ class ResourceClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
         if not self.user:
             return f"users have claimed devices of {self.resource}, {_NOBODY}"
         return (
-            f"{self.resource}: the VM requests {self.count} on one node, where "
-            f"{quoted(self.user)} may use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
+            f"{self.resource}: the VM requests {self.count} on one node, where {quoted(self.user)} "
+            f"may use {self.own}; other users have claimed the rest. Claim more devices, or ask an "
             "administrator for the verb use on their claims."
         )
 

@@ -250,7 +250,7 @@ def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster
     both = cluster.vm(("a", GPU), ("b", GPU))
     verdict = cluster.judge(both)
     assert [one.reason for one in verdict.refusals] == ["ClaimedByOther"]
-    assert "2 requested on one node, where 'alice' may use 1" in words(verdict)
+    assert "the VM requests 2 on one node, where 'alice' may use 1" in words(verdict)
     cluster.granted.add(("pcideviceclaims", ""))
     verdict = cluster.judge(both)
     assert verdict.allowed
