@@ -47,7 +47,9 @@ async def measure(hosts: int, gpus: int) -> list[str]:
             news = vcenter.follow()
             first = await anext(news)
             loaded, worked = time.perf_counter() - began, processor() - worked
-            assert len([host for host in first.hosts if host.devices and host.shared_gpus]) == len(names)
+            assert len([host for host in first.hosts if host.devices and host.shared_gpus]) == len(
+                names
+            )
             del first
             gc.collect()
             kept = resident() - before

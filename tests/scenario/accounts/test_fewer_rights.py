@@ -99,7 +99,7 @@ async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_t
         assert "Rights: you may not list pcideviceclaims.devices.harvesterhci.io" in reported
         assert "no DaemonSet" not in reported
         assert await command._there(confined, facts, dry_run=False, seconds=1) == 3
-        assert "which of KubeVirt's entries stand" in capsys.readouterr().out
+        assert "cannot read which of KubeVirt's entries" in capsys.readouterr().out
         with pytest.raises(ForbiddenError):  # And without having looked before.
             await steps.back(confined, print)
         assert await is_parked(chart.client)

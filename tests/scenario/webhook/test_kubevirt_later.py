@@ -20,7 +20,7 @@ async def test_kinds_that_a_cluster_gets_later_are_known_then(cluster: Any) -> N
         pytest.skip("the real server has KubeVirt's kinds from other tests")
     caches = AdmissionCaches.of(cluster.client)
     seen: asyncio.Queue[VirtualMachine | None] = asyncio.Queue()
-    caches.informers.machines.subscribe(lambda _, new: seen.put_nowait(new))
+    caches.informers.vms.subscribe(lambda _, new: seen.put_nowait(new))
     running = asyncio.create_task(caches.run())
     try:
         async with asyncio.timeout(SECONDS):
@@ -29,7 +29,7 @@ async def test_kinds_that_a_cluster_gets_later_are_known_then(cluster: Any) -> N
             await caches.source.known.wait()
             # It is ready without them.
             assert caches.waiting_for() == []
-            assert caches.informers.machines.unserved
+            assert caches.informers.vms.unserved
 
             await install(cluster.client)
             spec = {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}
@@ -38,7 +38,7 @@ async def test_kinds_that_a_cluster_gets_later_are_known_then(cluster: Any) -> N
             await cluster.client.create(VIRTUAL_MACHINES, {**kind, **body}, "default")
             assert (await seen.get()) is not None
             await caches.informers.installations.synced.wait()
-        assert [one.metadata.name for one in caches.world.machines] == ["later"]
+        assert [one.metadata.name for one in caches.world.vms] == ["later"]
         assert [one.metadata.name for one in caches.world.installations] == ["kubevirt"]
     finally:
         running.cancel()
