@@ -73,7 +73,10 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
     ] = {}
     fits: Annotated[
         Mapping[str, int],
-        Meta(description="How many more vGPUs of each profile fit now, each for itself."),
+        Meta(
+            description="How many more vGPUs of each profile fit now, if only that profile is "
+            "added."
+        ),
     ] = {}
     gpu_uuid: Annotated[str, Meta(description="UUID of the card, the same in any slot.")] = field(
         default="", name="gpuUUID"

@@ -138,7 +138,10 @@ class LayoutGpu(
     steps: Annotated[Sequence[str], Meta(description="The remaining steps, in order.")] = []
     fits: Annotated[
         Mapping[str, int],
-        Meta(description="How many more vGPUs of each profile fit now, each for itself."),
+        Meta(
+            description="How many more vGPUs of each profile fit now, if only that profile is "
+            "added."
+        ),
     ] = {}
     fits_afterwards: Annotated[
         Mapping[str, int],

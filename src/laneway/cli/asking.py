@@ -62,7 +62,7 @@ async def agreed(
         return entry
     reasons = told(answer, advise=not dry_run)
     if fits and entry is not None and (room := profile_names.room(entry.fits)):
-        reasons.insert(1, f"Room now, each for itself: {room}.")
+        reasons.insert(1, f"Room now: {room}.")
     raise gpu_changes.refused(reasons, dry_run=dry_run)
 
 

@@ -171,7 +171,7 @@ def plain(request: Request, answer: Answer) -> dict[str, Any]:
     return {
         "answer": answer.yes,
         "resources": dict(request.resources),
-        "machines": answer.vms,
+        "vms": answer.vms,
         "kept": answer.kept,
         "started": answer.started,
         "room": dict(answer.room),

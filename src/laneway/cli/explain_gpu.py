@@ -120,9 +120,9 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
             yield f"  {entry.message}"
         yield from (f"  {number}. {step}" for number, step in enumerate(entry.steps, 1))
         if entry.state != LAYOUT_DONE and (fits := room(entry.fits)):
-            yield f"  room now, each for itself: {fits}"
+            yield f"  room now: {fits}"
         if fits := room(entry.fits_afterwards):
-            yield f"  room afterwards, each for itself: {fits}"
+            yield f"  room afterwards: {fits}"
 
 
 def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:

@@ -73,7 +73,7 @@ def _object(found: Found) -> Page:
     found_conditions = [_map(one) for one in _list(status.get("conditions"))]
     observed = {k: v for k, v in status.items() if k not in ("conditions", "observedGeneration")}
     held = _holder(obj) or _holder(found.claim or {})
-    answer = [f"No: {held} has it."] if held else list(_answer(kind, status, found_conditions))
+    answer = [f"No: {held} has it."] if held else list(_answer(found, kind, found_conditions))
     return Page(
         f"{kind} {_text(metadata.get('name'))}",
         (
@@ -187,11 +187,14 @@ def _event(event: Json) -> str:
     return "  ".join(part for part in map(_text, parts) if part) + times
 
 
-def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str]:
+def _answer(found: Found, kind: str, conditions: Sequence[Json]) -> Iterator[str]:
     """The answer by kind; nothing for kinds that are no device."""
-    resource = _text(status.get("resourceName"))
-    if kind == "PCIDevice":
-        yield from _claimable(status, conditions, resource)
+    status = _map(found.obj.get("status"))
+    if found.claim:
+        claim = _map(found.claim.get("status"))
+        yield from _by_claim([_map(one) for one in _list(claim.get("conditions"))])
+    elif kind in ("PCIDevice", "USBDevice"):
+        yield from _claimable(status, conditions, _text(status.get("resourceName")))
     elif kind == "VGPUDevice":
         if profile := _text(status.get("configureVGPUTypeName")):
             yield f"Yes, as {vgpu_resource_name(profile)}."
@@ -199,19 +202,31 @@ def _answer(kind: str, status: Json, conditions: Sequence[Json]) -> Iterator[str
             yield "Not yet: set spec.vGPUTypeName to one of availableTypes, and enabled to true."
         else:
             yield "No: its GPU has no room for another vGPU. Disable one of the others first."
-    elif kind == "SRIOVGPUDevice":
-        yield "Its vGPUs can, once configured. The whole GPU can, once this is disabled."
     elif kind == "SRIOVNetworkDevice":
         yield "Its virtual functions can, each as a PCIDevice."
     elif kind in ("PCIDeviceClaim", "USBDeviceClaim"):
-        ready = next((one for one in conditions if one.get("type") == "Ready"), None)
-        if ready is None:
-            yield "Not known: no agent has answered. Check that an agent runs on the claim's node."
-        else:
-            yes = "Yes" if ready.get("status") == "True" else "No"
-            yield f"{yes}: {_text(ready.get('message'))}"
-    elif kind == "USBDevice":
-        yield from _claimable(status, conditions, resource)
+        yield from _by_claim(conditions)
+    elif kind == "SRIOVGPUDevice":
+        yield _gpu_answer(_map(found.obj.get("spec")))
+
+
+def _gpu_answer(spec: Json) -> str:
+    if spec.get("enabled"):
+        return "Its vGPUs can, once configured. The whole GPU can, once this is disabled."
+    name = f"{_text(spec.get('nodeName'))}/{_text(spec.get('address'))}"
+    return (
+        f"The whole GPU can, once claimed: laneway claim {name}. vGPUs can, once this is enabled "
+        f"and they are configured: laneway gpu enable {name}"
+    )
+
+
+def _by_claim(conditions: Sequence[Json]) -> Iterator[str]:
+    ready = next((one for one in conditions if one.get("type") == "Ready"), None)
+    if ready is None:
+        yield "Not known: no agent has answered. Check that an agent runs on the claim's node."
+    else:
+        yes = "Yes" if ready.get("status") == "True" else "No"
+        yield f"{yes}: {_text(ready.get('message'))}"
 
 
 def _claimable(status: Json, conditions: Sequence[Json], resource: str) -> Iterator[str]:

@@ -230,11 +230,11 @@ def notes(gpu: fleet.Gpu) -> Iterator[str]:
     if divided := gpu_instances(gpu):
         yield f"GPU instances {divided}"
     if fits := room(gpu.device.status.fits):
-        yield f"room for {fits}" + (" (each for itself)" if "," in fits or "/" in fits else "")
+        yield f"room for {fits}"
     elif carried:
         yield "no room for another vGPU"
     if left := room_for_instances(gpu):
-        yield f"room for GPU instances {left}" + (" (each for itself)" if "," in left else "")
+        yield f"room for GPU instances {left}"
     for layout, entry in gpu.layouts:
         if not layout.spec.dry_run:
             yield f"layout {layout.metadata.name}: {layout_state(layout, entry)}"
@@ -278,10 +278,11 @@ def gpu_instances(gpu: fleet.Gpu) -> str:
 
 
 def room_for_instances(gpu: fleet.Gpu) -> str:
-    """The GPU instances that could still be made, each for itself."""
+    """The GPU instances of one profile that could still be made, by profile."""
     if gpu.mig is None:
         return ""
-    return instances({one.name: one.available for one in gpu.mig.status.profile_status})
+    found = instances({one.name: one.available for one in gpu.mig.status.profile_status})
+    return found.replace(", ", " or ")
 
 
 def instances(found: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""A view that is shown again after every change, until a signal ends it.
+"""A view that is shown again after every change, until `q` or a signal ends it.
 
 A terminal gets it redrawn in place, on the screen that editors use, so that what was there before
 comes back. Anything else gets the next view below the last: documents of JSON one after another,
@@ -15,6 +15,8 @@ import contextlib
 import os
 import signal
 import sys
+import termios
+import tty
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
@@ -37,35 +39,44 @@ Look = Callable[[], Awaitable[View]]
 async def follow(
     client: Client, resources: Sequence[Resource[Any]], look: Look, output: str | None
 ) -> None:
-    """Show what `look` finds, again after every change of these resources. Never returns."""
+    """Show what `look` finds, again after every change of these resources, until `q` is typed."""
     changed = asyncio.Event()
+    seen: View | None = None
 
-    async def draw() -> None:
-        seen: View | None = None
-        with screen(output) as show, _resized(changed):
-            while True:
-                changed.clear()
-                try:
-                    seen = found = await look()
-                except UnreachableError as error:
-                    if seen is None:
-                        raise
-                    stale = f"{error}; this may be out of date"
-                    found = msgspec.structs.replace(seen, warnings=(*seen.warnings, stale))
-                    asyncio.get_running_loop().call_later(AGAIN_SECONDS, changed.set)
-                show(found)
-                await changed.wait()
-                await asyncio.sleep(_SETTLE)
+    async def kept() -> View:
+        nonlocal seen
+        try:
+            seen = await look()
+        except UnreachableError as error:
+            if seen is None:
+                raise
+            stale = f"{error}; this may be out of date"
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, changed.set)
+            return msgspec.structs.replace(seen, warnings=(*seen.warnings, stale))
+        return seen
 
-    await _together(draw(), *(_watch(client, resource, changed) for resource in resources))
+    watches = (_watch(client, resource, changed) for resource in resources)
+    await _together(_draw(kept, changed, output), *watches)
 
 
-async def _together(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all of it until one part fails, and fail as that one does."""
+async def _draw(look: Look, changed: asyncio.Event, output: str | None) -> None:
+    """Show one view after another; ends when `q` is typed."""
+    with screen(output) as show, _resized(changed), _quit_key(changed) as quits:
+        while not quits.is_set():
+            changed.clear()
+            show(await look())
+            await changed.wait()
+            await asyncio.sleep(_SETTLE)
+
+
+async def _together(first: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
+    """Run all of it until the first ends or one part fails, and fail as that one does."""
     try:
         async with asyncio.TaskGroup() as group:
-            for one in work:
-                group.create_task(one)
+            tasks = [group.create_task(one) for one in others]
+            await first
+            for task in tasks:
+                task.cancel()
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
 
@@ -102,6 +113,44 @@ def _resized(changed: asyncio.Event) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGWINCH)
 
 
+@contextlib.contextmanager
+def _quit_key(changed: asyncio.Event) -> Iterator[asyncio.Event]:
+    """Set when `q` is typed at the terminal; never in the background or without a terminal."""
+    quits = asyncio.Event()
+    terminal = _foreground_terminal()
+    if terminal is None:
+        yield quits
+        return
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        keys = os.read(terminal, 64)
+        if not keys:
+            loop.remove_reader(terminal)
+        elif b"q" in keys:
+            quits.set()
+            changed.set()
+
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    loop.add_reader(terminal, read)
+    try:
+        yield quits
+    finally:
+        loop.remove_reader(terminal)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _foreground_terminal() -> int | None:
+    """Standard input, if it is a terminal that this process may read and set."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    with contextlib.suppress(OSError):
+        if os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp():
+            return sys.stdin.fileno()
+    return None
+
+
 async def follow_events(
     events: AsyncIterator[Any], look: Callable[[], View], output: str | None
 ) -> None:
@@ -112,15 +161,10 @@ async def follow_events(
         async for _ in events:
             changed.set()
 
-    async def draw() -> None:
-        with screen(output) as show, _resized(changed):
-            while True:
-                changed.clear()
-                show(look())
-                await changed.wait()
-                await asyncio.sleep(_SETTLE)
+    async def view() -> View:
+        return look()
 
-    await _together(draw(), listen())
+    await _together(_draw(view, changed, output), listen())
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ def shortened(counts_: Mapping[str, int]) -> dict[str, int]:
 
 
 def room(fits: Mapping[str, int]) -> str:
-    """`16 x A2-1A/B/Q, 8 x A2-2A/B/Q`: what fits, the series of one size together.
+    """`16 x A2-1A/B/Q or 8 x A2-2A/B/Q`: what fits alone, the series of one size together.
 
     A driver offers fifty profiles for a card, and most differ in nothing but their series.
     """
@@ -52,7 +52,7 @@ def room(fits: Mapping[str, int]) -> str:
         size = called.rstrip(_SERIES) or called
         if count:
             series[size, count].append(called.removeprefix(size))
-    return ", ".join(
+    return " or ".join(
         f"{count} x {size}{'/'.join(letters)}" for (size, count), letters in series.items()
     )
 

@@ -259,4 +259,4 @@ def _print_plan(entry: LayoutGpu) -> None:
     else:
         click.echo("Nothing to do: the GPU is as desired.")
     if fits := profile_names.room(entry.fits_afterwards):
-        click.echo(one_line(f"Room afterwards, each for itself: {fits}."))
+        click.echo(one_line(f"Room afterwards: {fits}."))

@@ -126,10 +126,10 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     for name in ("web-1", "web-2"):
         await objects.vm(name, [objects.small], labels={"pool": "web"})
     pool = ("--replacing", "default/pool=web")
-    done = await laneway("capacity", "A2-2Q", *pool, "--machines", "3")
+    done = await laneway("capacity", "A2-2Q", *pool, "--vms", "3")
     assert "  requests 1 x nvidia.com/NVIDIA_A2-2Q more than now" in done.lines
     # At once they give back what is kept for them; one by one there is no room for a third.
-    await laneway("capacity", "A2-2Q=2", *pool, "--machines", "1")
+    await laneway("capacity", "A2-2Q=2", *pool, "--vms", "1")
     done = await laneway("capacity", "A2-2Q=2", *pool, "--surge", "1", status=3)
     assert "RolloutBlocked" in done.out
     reported = json.loads((await laneway("capacity", "A2-2Q=9", "-o", "json", status=3)).out)
@@ -167,7 +167,7 @@ async def test_what_is_not_there_is_told_in_one_line(objects: Any, laneway: Lane
         assert (done.out, len(done.err.splitlines())) == ("", 1)
         assert done.err.startswith("laneway: ")
     for wrong in (
-        ["--machines", "2"],
+        ["--vms", "2"],
         ["L4", "--devices"],
         ["L4=0"],
         ["L4", "--selector", "nonsense"],

@@ -49,7 +49,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
         "node1",
         "  0000:08:00.0  A2     SameSize  1 of 16  Enabled",
         "    has A2-4Q=1",
-        "    room for 3 x A2-4A/C/Q (each for itself)",
+        "    room for 3 x A2-4A/C/Q",
     ]
     assert done.err == ""
     assert (await laneway("gpus", "--node", "node1")).out == done.out

@@ -89,7 +89,7 @@ LEDGER = build(
         ([], []),
     ],
 )
-def test_machines_are_named_or_found_by_label(values: list[str], meant: list[str]) -> None:
+def test_vms_are_named_or_found_by_label(values: list[str], meant: list[str]) -> None:
     assert [consumer.name for consumer in question.vms(LEDGER, values)] == meant
 
 

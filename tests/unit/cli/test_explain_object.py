@@ -118,6 +118,12 @@ def test_a_device_tells_who_claimed_it_and_who_has_it(capsys: pytest.CaptureFixt
         short = " ".join(out.partition("Object")[0].split())
         assert f"claimed by eve held by {HOLDER}" in short
         assert f"No: {HOLDER} has it." in out
+    unused = {**claim, "status": {"conditions": [ready]}}
+    click.echo(text(explain_object(Found(device, [], None, unused))), nl=False)
+    claimed = capsys.readouterr().out
+
+    assert "Yes: The device is on vfio-pci." in claimed
+    assert "once claimed" not in claimed
     assert "claimed by none held by none" in " ".join(alone.split())
     assert "Yes, once claimed, as x.com/Y." in alone
 
@@ -185,3 +191,13 @@ def test_an_unreadable_claim_is_not_told_as_none() -> None:
     assert "claimed by  not known" in shown
     assert "held by     not known" in shown
     assert "you may not list pcideviceclaims" in shown
+
+
+@pytest.mark.parametrize(
+    ("enabled", "next_step"), [(True, "once this is disabled"), (False, "laneway claim n1/0000:08")]
+)
+def test_how_to_give_a_whole_gpu_depends_on_its_state(
+    enabled: bool, next_step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"address": "0000:08:00.0", "nodeName": "n1", "enabled": enabled}
+    assert next_step in page_of(capsys, {"kind": "SRIOVGPUDevice", "spec": spec})

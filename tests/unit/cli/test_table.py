@@ -10,7 +10,7 @@ import pytest
 
 from laneway.cli.table import Column, Row, Section, fitted, text
 
-NOTE = "room for 16 x A2-1A/B/Q, 8 x A2-2A/B/Q, 4 x A2-4A/C/Q (each for itself)"
+NOTE = "room for 16 x A2-1A/B/Q or 8 x A2-2A/B/Q or 4 x A2-4A/C/Q"
 COLUMNS = (
     Column("GPU"),
     Column("BOARD", spare=True),

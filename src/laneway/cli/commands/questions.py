@@ -53,7 +53,7 @@ Examples:
     laneway capacity --node node1 -o wide
     laneway capacity -o json | jq '.resources[] | select(.free > 0)'
     laneway capacity A2-2Q=2
-    laneway capacity nvidia.com/NVIDIA_A2-2Q=2 nvidia.com/AD104GL_L4 --machines 3
+    laneway capacity nvidia.com/NVIDIA_A2-2Q=2 nvidia.com/AD104GL_L4 --vms 3
     laneway capacity A2-4Q --replacing default/pool=web --surge 1
 
 \b
@@ -84,7 +84,7 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
 @output_option
 @watch_option
 @click.option(
-    "--machines",
+    "--vms",
     metavar="NUMBER",
     type=click.IntRange(1, _MOST),
     help="The number of VMs to start. Default: 1, or the number of VMs that are replaced.",
@@ -126,7 +126,7 @@ def capacity(
     devices: bool,
     output: str | None,
     watch: bool,
-    machines: int | None,
+    vms: int | None,
     labels: dict[str, str],
     replacing: tuple[str, ...],
     surge: int,
@@ -145,10 +145,10 @@ def capacity(
     """
     from laneway.cli import capacity as shown
 
-    question = (machines, labels, replacing, surge, unavailable)
+    question = (vms, labels, replacing, surge, unavailable)
     if not wanted and any(question):
         raise click.UsageError(
-            "--machines, --selector, --replacing, --surge and --unavailable belong to a question; "
+            "--vms, --selector, --replacing, --surge and --unavailable belong to a question; "
             "name a RESOURCE"
         )
     if wanted and (devices or watch):
@@ -158,7 +158,7 @@ def capacity(
     if not wanted:
         wide = devices or output == "wide"
         return shown.show_capacity(nodes, output, where, devices=wide, watch=watch)
-    asked = shown.Question(wanted, nodes, machines, labels, replacing, surge, unavailable)
+    asked = shown.Question(wanted, nodes, vms, labels, replacing, surge, unavailable)
     return shown.answer(asked, output, where)
 
 
