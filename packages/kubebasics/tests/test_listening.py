@@ -9,13 +9,14 @@ import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from kapilite.credentials.pki import ensure
+from kubebasics import certificates
 from kubebasics.serving import files, listening
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
@@ -53,12 +54,32 @@ class Door:
             return await answer.text()
 
 
+def _tls(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """For a client and for the server that it trusts."""
+    now, life = datetime.now(UTC), timedelta(hours=1)
+    ca_key, key = certificates.new_key(), certificates.new_key()
+    ca = certificates.authority(certificates.subject("ca"), ca_key, now, life)
+    leaf = certificates.issued(
+        ca,
+        ca_key,
+        certificates.subject("server"),
+        key,
+        usage=certificates.SERVER,
+        names=["127.0.0.1"],
+        now=now,
+        life=life,
+    )
+    chain = folder / "server.pem"
+    chain.write_bytes(certificates.key_pem(key) + certificates.pem(leaf))
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(chain)
+    return ssl.create_default_context(cadata=certificates.pem(ca).decode()), server
+
+
 @pytest.fixture(params=["plain", "TLS"])
 async def door(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Door]:
     """A port for 32 connections, of which a peer may have eight that are new."""
-    pki = ensure(str(tmp_path)) if request.param == "TLS" else None
-    client = ssl.create_default_context(cadata=pki.ca_pem.decode()) if pki else None
-    server = pki.ssl_context() if pki else None
+    client, server = _tls(tmp_path) if request.param == "TLS" else (None, None)
     async with (
         asyncio.timeout(30),
         listening.listening(_app(), "127.0.0.1", 0, tls=server, most=32) as port,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Self
 
-from laneway.admission.capv.known import HOSTS, PROMISES, KnownHost, KnownPromise
+from laneway.admission.capv.known import HOSTS, RESERVATIONS, KnownHost, KnownReservation
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.light import PCI_DEVICES, VGPUS
 from laneway.admission.world import World
@@ -87,7 +87,7 @@ class Informers:
     pods: Informer[Pod]
     vcenters: Informer[VCenter]
     vsphere_hosts: Informer[KnownHost]
-    vsphere_promises: Informer[KnownPromise]
+    vsphere_reservations: Informer[KnownReservation]
     vsphere_templates: Informer[VSphereMachineTemplate]
     vsphere_clusters: Informer[VSphereCluster]
     vsphere_zones: Informer[VSphereDeploymentZone]
@@ -121,7 +121,7 @@ class Informers:
             pods=informer("pods", PODS),
             vcenters=informer("vcenters", served(VCenter)),
             vsphere_hosts=informer("vsphere_hosts", HOSTS),
-            vsphere_promises=informer("vsphere_promises", PROMISES),
+            vsphere_reservations=informer("vsphere_reservations", RESERVATIONS),
             vsphere_templates=informer("vsphere_templates", VSPHERE_TEMPLATES),
             vsphere_clusters=informer("vsphere_clusters", VSPHERE_CLUSTERS),
             vsphere_zones=informer("vsphere_zones", DEPLOYMENT_ZONES),
@@ -186,7 +186,7 @@ def _ledger(source: LedgerSource) -> Ledger | None:
 
 _PERHAPS = (
     *("vms", "instances", "installations"),
-    *("vcenters", "vsphere_hosts", "vsphere_promises", "vsphere_templates", "vsphere_clusters"),
+    *("vcenters", "vsphere_hosts", "vsphere_reservations", "vsphere_templates", "vsphere_clusters"),
     *("vsphere_zones", "vsphere_domains"),
     *("cluster_machines", "cluster_sets", "cluster_deployments", "cluster_control_planes"),
 )

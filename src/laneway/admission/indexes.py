@@ -159,7 +159,7 @@ INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
     "instances": _VM,
     "pods": {GPU_NODE: _gpu_node},
     "vsphere_hosts": {VCENTER: of_vcenter},
-    "vsphere_promises": {VCENTER: of_vcenter},
+    "vsphere_reservations": {VCENTER: of_vcenter},
     "cluster_machines": {SET: of_set},
 }
 """By the name of the field of `World`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from laneway.admission.capv.known import KnownHost, KnownPromise
+from laneway.admission.capv.known import KnownHost, KnownReservation
 from laneway.api import (
     CoreNode,
     MigConfiguration,
@@ -83,7 +83,7 @@ class World:
     """Of KubeVirt; what one can, `features_of` says."""
     vcenters: Store[VCenter] = field(default_factory=Store)
     vsphere_hosts: Store[KnownHost] = field(default_factory=Store)
-    vsphere_promises: Store[KnownPromise] = field(default_factory=Store)
+    vsphere_reservations: Store[KnownReservation] = field(default_factory=Store)
     vsphere_templates: Store[VSphereMachineTemplate] = field(default_factory=Store)
     vsphere_clusters: Store[VSphereCluster] = field(default_factory=Store)
     vsphere_zones: Store[VSphereDeploymentZone] = field(default_factory=Store)

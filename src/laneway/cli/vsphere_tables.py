@@ -80,7 +80,7 @@ def devices(site: Site) -> Iterator[Section]:
 
 
 def _rows(site: Site, host: Host, reservations: list[Reservation]) -> Iterator[Row]:
-    reserved_for = _promised(host, reservations)
+    reserved_for = _reserved(host, reservations)
     free = free_on_host(host, reservations)
     for device in sorted(host.devices, key=lambda one: one.id):
         users = _users(site, device, reserved_for)
@@ -101,7 +101,7 @@ def _ids(device: Device) -> str:
     return f"{device.ids.vendor:04x}:{device.ids.device:04x}"
 
 
-def _promised(host: Host, reservations: list[Reservation]) -> dict[str, Counter[tuple[str, str]]]:
+def _reserved(host: Host, reservations: list[Reservation]) -> dict[str, Counter[tuple[str, str]]]:
     """Machines and profiles by the device or GPU that is kept for them."""
     found: dict[str, Counter[tuple[str, str]]] = {}
     for reservation in reservations:
@@ -209,7 +209,7 @@ def _plain_cluster(site: Site, found: Capacity) -> dict[str, Any]:
 
 
 def _plain_host(site: Site, host: Host, reservations: list[Reservation]) -> dict[str, Any]:
-    reserved_for, free = _promised(host, reservations), free_on_host(host, reservations)
+    reserved_for, free = _reserved(host, reservations), free_on_host(host, reservations)
     return {
         "host": host.name,
         "ref": host.ref,

@@ -36,7 +36,7 @@ class KnownHost(msgspec.Struct, frozen=True):
     host: Host
 
 
-class KnownPromise(msgspec.Struct, frozen=True):
+class KnownReservation(msgspec.Struct, frozen=True):
     """What a machine has reserved."""
 
     metadata: ObjectMeta
@@ -49,22 +49,22 @@ def _host(_: type[KnownHost], raw: bytes | msgspec.Raw) -> KnownHost:
     return KnownHost(whole.metadata, whole.spec.vcenter, host_of(whole))
 
 
-def _reservation(_: type[KnownPromise], raw: bytes | msgspec.Raw) -> KnownPromise:
+def _reservation(_: type[KnownReservation], raw: bytes | msgspec.Raw) -> KnownReservation:
     whole = decode(VSphereReservation, raw)
-    return KnownPromise(whole.metadata, whole.spec.vcenter, reservation_of(whole))
+    return KnownReservation(whole.metadata, whole.spec.vcenter, reservation_of(whole))
 
 
 HOSTS = cast(
     "Resource[KnownHost]",
     replace(cast("Any", served(VSphereHost)), type=KnownHost, decoder=_host),
 )
-PROMISES = cast(
-    "Resource[KnownPromise]",
-    replace(cast("Any", served(VSphereReservation)), type=KnownPromise, decoder=_reservation),
+RESERVATIONS = cast(
+    "Resource[KnownReservation]",
+    replace(cast("Any", served(VSphereReservation)), type=KnownReservation, decoder=_reservation),
 )
 
 
-def of_vcenter(known: KnownHost | KnownPromise) -> Iterable[Hashable]:
+def of_vcenter(known: KnownHost | KnownReservation) -> Iterable[Hashable]:
     """Indexer: `VCENTER`."""
     return (known.vcenter,)
 

@@ -188,5 +188,5 @@ def _site(world: World, vcenter: str) -> Site | None:
         ready = find_condition(object_.status.conditions, "Ready") if object_ else None
         if ready is None or ready.status != "True":
             return None
-    reservations = world.vsphere_promises.by(VCENTER, vcenter)
+    reservations = world.vsphere_reservations.by(VCENTER, vcenter)
     return Site(hosts, [known.reservation for known in reservations])

@@ -94,7 +94,7 @@ class DeploymentController:
     async def _resize(
         self, deployment: MachineDeployment, new: MachineSet, old: Sequence[MachineSet]
     ) -> None:
-        desired = _wish(deployment)
+        desired = _replicas(deployment)
         rolling = deployment.spec.rollout.strategy.rolling_update
         surge, unavailable = limits(desired, rolling.max_surge, rolling.max_unavailable)
         sizes = [_size(one) for one in old]
@@ -109,7 +109,7 @@ class DeploymentController:
     async def _tell(
         self, deployment: MachineDeployment, new: MachineSet, old: Sequence[MachineSet]
     ) -> None:
-        desired = _wish(deployment)
+        desired = _replicas(deployment)
         all_sets = [new, *old]
         replicas, ready, available = (
             sum(getattr(one.status, name) or 0 for one in all_sets)
@@ -146,7 +146,7 @@ def template_hash(deployment: MachineDeployment) -> str:
     return hashlib.sha256(text).hexdigest()[:10]
 
 
-def _wish(deployment: MachineDeployment) -> int:
+def _replicas(deployment: MachineDeployment) -> int:
     replicas = deployment.spec.replicas
     return 1 if replicas is None else max(0, replicas)
 

@@ -69,7 +69,7 @@ def devices_status(
         _device_status(
             request,
             attached,
-            state=_state(attached, on=on, lost=lost, promised=reservation is not None and not why),
+            state=_state(attached, on=on, lost=lost, reserved=reservation is not None and not why),
             host=(state.host_name if state is not None and (attached or on) else host_name),
             message=why,
         )
@@ -110,12 +110,12 @@ def _device_status(
     )
 
 
-def _state(attached: Attached | None, *, on: bool, lost: bool, promised: bool) -> DeviceState:
+def _state(attached: Attached | None, *, on: bool, lost: bool, reserved: bool) -> DeviceState:
     if attached is not None:
         return DEVICE_IN_USE if on else DEVICE_ATTACHED
     if lost:
         return DEVICE_MISSING
-    return DEVICE_RESERVED if promised else DEVICE_REFUSED
+    return DEVICE_RESERVED if reserved else DEVICE_REFUSED
 
 
 def _backing(attached: Attached) -> str:

@@ -75,7 +75,7 @@ class _FleetCollector(Collector):
             connected.add_metric([vcenter], seconds is not None)
             if seconds is not None:
                 age.add_metric([vcenter], seconds)
-        promised = GaugeMetricFamily(
+        reserved = GaugeMetricFamily(
             "laneway_vsphere_reservations",
             "Reservations of Machines by vCenter, with and without all devices.",
             labels=["vcenter", "ready"],
@@ -85,5 +85,5 @@ class _FleetCollector(Collector):
             for one in self._reservations()
         )
         for (vcenter, ready), count in sorted(tally.items()):
-            promised.add_metric([vcenter, str(ready).lower()], count)
-        yield from (connected, age, promised)
+            reserved.add_metric([vcenter, str(ready).lower()], count)
+        yield from (connected, age, reserved)

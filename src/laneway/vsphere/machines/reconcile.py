@@ -85,7 +85,7 @@ class VmReconciliation:
         """The task that the object names has ended, and what came of it is known."""
         self._told: VCenterView | None = None
         """What vCenter says, if nothing was done there since it was asked."""
-        self._promised: Reservation | None = None
+        self._reserved: Reservation | None = None
         """What it has reserved, and nothing was done since."""
 
     async def run(self) -> Retry | None:
@@ -193,7 +193,7 @@ class VmReconciliation:
         if isinstance(step, Reserve):
             self._told = VCenterView(observed.task, observed.state)
             return await self._reserve(step, observed)
-        if isinstance(step, _BOUND) and observed.reservation not in (None, self._promised):
+        if isinstance(step, _BOUND) and observed.reservation not in (None, self._reserved):
             # Its host may have been closed since, or somebody else may have its devices.
             done, meta = await self._reserve(step, observed), self._vm.metadata
             if self._context.reservations.of(meta.namespace, meta.name) != observed.reservation:
@@ -214,7 +214,7 @@ class VmReconciliation:
         if isinstance(found, Refusal) and retries.forgive(now, self._context.pace):
             found = await self._keep(observed)
         if not isinstance(found, Refusal):
-            self._promised = found
+            self._reserved = found
             retries.refusal = None
             return Again()
         retries.refusal = found
@@ -231,7 +231,7 @@ class VmReconciliation:
 
     async def _order(self, step: Step, observed: Observed, vcenter: VCenter) -> Retry | Again:
         context, retries = self._context, self._retries
-        self._promised = None
+        self._reserved = None
         retries.ordering = type(step).__name__
         if isinstance(step, CloneTemplate):
             retries.clone_awaited = False

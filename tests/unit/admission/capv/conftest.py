@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from kapilite.patches import patch
 from laneway.admission import review
 from laneway.admission.access import AccessReviews
-from laneway.admission.capv.known import HOSTS, PROMISES
+from laneway.admission.capv.known import HOSTS, RESERVATIONS
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.judging import Judging
 from laneway.admission.kinds import KINDS
@@ -46,7 +46,7 @@ GROUPS = {
 STORES = {
     "vcenters": served(VCenter),
     "vsphere_hosts": HOSTS,
-    "vsphere_promises": PROMISES,
+    "vsphere_reservations": RESERVATIONS,
     "vsphere_templates": capv.VSPHERE_TEMPLATES,
     "vsphere_clusters": capv.VSPHERE_CLUSTERS,
     "vsphere_zones": capv.DEPLOYMENT_ZONES,
@@ -173,7 +173,7 @@ class Scene:
     def promise(self, machine: str, host: str, vm: str = "") -> None:
         seat = {"type": "vGPU", "asked": SIZE, "devices": ["0000:00:00.0"]}
         self.knows(
-            "vsphere_promises",
+            "vsphere_reservations",
             {
                 "metadata": {"name": machine, "namespace": "default"},
                 "spec": {"vCenter": "main", "host": host, "seats": [seat]},

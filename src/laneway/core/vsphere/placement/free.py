@@ -118,7 +118,7 @@ def _put(unit: VgpuRequest, gpu: SharedGpu | None, loads: dict[str, Load]) -> bo
 
 def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
     """What a reservation keeps free: its devices, less those that its VM has already."""
-    units = list(_promised(host, reservation))
+    units = list(_reserved(host, reservation))
     if not reservation.vm:
         return units
     had = [one for one in host.devices if one.holder == reservation.vm]
@@ -143,7 +143,7 @@ def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
     return [one for index, one in enumerate(units) if index not in there]
 
 
-def _promised(host: Host, reservation: Reservation) -> Iterator[tuple[Unit, str]]:
+def _reserved(host: Host, reservation: Reservation) -> Iterator[tuple[Unit, str]]:
     for allocation in reservation.allocations:
         units = units_of(host, allocation.request) or ()
         if len(units) == len(allocation.devices):

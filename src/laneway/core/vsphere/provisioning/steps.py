@@ -242,7 +242,7 @@ def _creation(desired: DesiredVm, reservation: Reservation | None, history: Hist
         return VmDeleted() if reservation is None else ReleaseReservation()
     if history.ordered and not history.clone_awaited:
         return AwaitClone()
-    if _unpromised(desired, reservation, history):
+    if _unreserved(desired, reservation, history):
         return Reserve()
     return CloneTemplate(
         reservation.host if reservation is not None and _placed(desired, history) else ""
@@ -252,7 +252,7 @@ def _creation(desired: DesiredVm, reservation: Reservation | None, history: Hist
 def _preparation(
     desired: DesiredVm, vm: VmState, reservation: Reservation | None, history: History
 ) -> Step:
-    if _unpromised(desired, reservation, history):
+    if _unreserved(desired, reservation, history):
         return Reserve()
     if reservation is not None and _placed(desired, history) and vm.host != reservation.host:
         return Relocate(reservation.host)
@@ -310,7 +310,7 @@ def hardware_needed(desired: DesiredVm) -> int:
     return max(desired.hardware_version, DYNAMIC_HARDWARE if dynamic else 0)
 
 
-def _unpromised(desired: DesiredVm, reservation: Reservation | None, history: History) -> bool:
+def _unreserved(desired: DesiredVm, reservation: Reservation | None, history: History) -> bool:
     return bool(desired.requested.devices) and (
         reservation is None or reservation.host in history.excluded
     )
