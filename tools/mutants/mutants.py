@@ -158,7 +158,7 @@ class Bench:
 
     def judge(self, fault: Fault) -> Verdict:
         began = time.monotonic()
-        tests = self._nearest.of(fault.module)
+        tests = self._nearest.of(fault.module, fault.line)
         if not tests:
             return Verdict(False, "no test imports it", 0)
         sources = self._folder / f"fault-{fault.number}"
@@ -220,7 +220,7 @@ def main() -> int:
     print(f"{len(faults)} faults, seed {asked.seed}", flush=True)
     if asked.list:
         for fault in faults:
-            print(row(fault, f"{len(nearest.of(fault.module))} test files"))
+            print(row(fault, f"{len(nearest.of(fault.module, fault.line))} test files"))
         return 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as workers:
         bench = Bench(asked.python, Path(folder), nearest)

@@ -56,16 +56,22 @@ class Nearest:
                 found |= imported(shared)
         return found
 
-    def of(self, module: str) -> list[str]:
-        """Files of tests: of those that import it, then of its folder, then of its importers."""
+    def of(self, module: str, line: int = 0) -> list[str]:
+        """Files of tests: of those that import it, then of its folder, then of its importers.
+
+        Of those that are as near, first what is called like the module and the function there:
+        who wires everything is imported by nearly all tests of it.
+        """
         name = self._name(Path(module))
+        subject = words(name)
+        around = words(function_at(Path(module), line)) - subject
         ring, met = {name}, {name}
         mirror = Path("tests/unit", *name.split(".")[1:-1])
         found: list[Path] = []
         for _ in range(RINGS):
             near = [test for test, seen in self._tests.items() if seen & ring]
             new = set(near) - set(found)
-            found += sorted(new, key=lambda test: self._order(test, mirror, words(name)))
+            found += sorted(new, key=lambda test: self._order(test, mirror, subject, around))
             if len(found) >= MOST:
                 break
             found += [test for test in self._tests if test.parent == mirror and test not in found]
@@ -74,12 +80,28 @@ class Nearest:
         return [str(test) for test in found[:MOST]]
 
     @staticmethod
-    def _order(test: Path, mirror: Path, name: set[str]) -> tuple[bool, bool, int, str]:
-        """Beside the module, then what is cheap, then what is called like it."""
-        alike = len(name & words("/".join(test.with_suffix("").parts[1:])))
-        return test.parent != mirror, "scenario" in test.parts, -alike, str(test)
+    def _order(
+        test: Path, mirror: Path, subject: set[str], around: set[str]
+    ) -> tuple[bool, int, bool, str]:
+        """Beside the module, then what is called like it, then what is cheap."""
+        called = words("/".join(test.with_suffix("").parts[1:]))
+        alike = 2 * len(subject & called) + len(around & called)
+        return test.parent != mirror, -alike, "scenario" in test.parts, str(test)
 
 
-def words(name: str) -> set[str]:
-    """The words of a path or of a module's name, in the singular."""
-    return {word.removesuffix("s") for word in re.split(r"[^a-z]+", name)}
+def function_at(module: Path, line: int) -> str:
+    """The text of the innermost function with a line; empty where none has it."""
+    text = module.read_text(encoding="utf-8")
+    found = ""
+    for node in ast.walk(ast.parse(text)):  # outer ones come first
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            last = node.end_lineno or node.lineno
+            if node.lineno <= line <= last:
+                found = "\n".join(text.splitlines()[node.lineno - 1 : last])
+    return found
+
+
+def words(text: str) -> set[str]:
+    """The words of a path, of a module's name or of code, in the singular."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower()
+    return {word.removesuffix("s") for word in re.split(r"[^a-z]+", apart)}
