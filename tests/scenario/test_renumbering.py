@@ -379,7 +379,7 @@ async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_told(cl
     assert cluster.carried(host) == {str(vf(NEXT, 0)): Q4}
     assert await desired(cluster) == {name(vf(NEXT, 0)): Q4}
     reported = await events(cluster, agent, name(NEXT))
-    assert f"The configuration of {gone}, which is gone, is dropped." in reported["Renumbered"]
+    assert f"The configuration of {gone}, which is gone, is deleted." in reported["Renumbered"]
 
 
 async def test_a_reboot_without_a_move_writes_no_desired_state(cluster: Any) -> None:

@@ -256,11 +256,11 @@ def _may_pass(kind: Kind, question: Question) -> bool:
 
 def _failed(kind: Kind, question: Question) -> Answer:
     words = (
-        "Laneway could not check this because of a defect of Laneway; the log of its webhook has"
+        "Laneway could not check this because of a defect in Laneway. Its webhook has logged the"
     )
     if _may_pass(kind, question):
-        return Answer(warnings=(f"{words} more. It passed unchecked.",))
-    words = f"{words} more. Nothing was written."
+        return Answer(warnings=(f"{words} cause. The write passed unchecked.",))
+    words = f"{words} cause. Nothing was written."
     return Answer(Denial(HTTPStatus.FORBIDDEN, "Forbidden", words, (Cause(FAILED, words),)))
 
 

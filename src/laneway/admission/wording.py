@@ -27,7 +27,7 @@ CAUSES_LIMIT = 32
 
 
 class Cause(NamedTuple):
-    """One thing that speaks against a write."""
+    """One reason against a write."""
 
     reason: str
     message: str

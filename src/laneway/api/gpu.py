@@ -49,9 +49,9 @@ class SRIOVGPUDeviceSpec(
 
     address: Address = ""
     node_name: NodeName = ""
-    enabled: Annotated[bool, Meta(description="Create the virtual functions that carry vGPUs.")] = (
-        field(default_factory=bool)
-    )
+    enabled: Annotated[
+        bool, Meta(description="Create the virtual functions, on which vGPUs are configured.")
+    ] = field(default_factory=bool)
     mode: Annotated[
         str,
         mode_of("Empty: SameSize. A card that is in MIG mode stays in it."),
@@ -138,7 +138,7 @@ class VGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
         Meta(description="First memory slot of the vGPU, where the driver reports it."),
     ] = None
     gpu_instance: Annotated[
-        int | None, Meta(description="Id of the GPU instance that carries the vGPU, if one does.")
+        int | None, Meta(description="Id of the GPU instance that the vGPU is in, if any.")
     ] = None
     last_type_name: Annotated[
         str,

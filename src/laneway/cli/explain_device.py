@@ -185,7 +185,7 @@ def _sriov(function: PciFunction, inventory: Inventory) -> Section:
         (
             fact("virtual function of", _other(function.physfn, inventory)),
             fact("virtual functions", count, *_rows(function.vfs)),
-            fact("vGPUs", "its virtual functions can carry vGPUs" * function.sriov_gpu),
+            fact("vGPUs", "its virtual functions can have vGPUs" * function.sriov_gpu),
         ),
     )
 

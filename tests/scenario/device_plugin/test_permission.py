@@ -21,7 +21,7 @@ async def test_a_vgpu_is_offered_as_long_as_kubevirt_permits_it(
     await cluster.ask(VGPU, Q4)
     missing = await node.said(VGPU, "Permitted", "NotPermitted")
     words = find_condition(missing.status.conditions, "Permitted").message
-    assert f"mediatedDevices has no entry {RESOURCE} for {Q4}" in words
+    assert f"mediatedDevices does not have {RESOURCE} for {Q4}" in words
     assert "manager" in words
     assert find_condition(missing.status.conditions, "Advertised").reason == "NotPermitted"
     assert node.kubelet.allocatable.get(RESOURCE, 0) == 0

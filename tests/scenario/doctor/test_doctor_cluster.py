@@ -181,7 +181,7 @@ async def test_a_ca_that_does_not_fit_is_a_problem(
     await parts.secret(leaf)
     await parts.hooks(pem(named("ca", 1000)[0]) if bundle else "", policy="Ignore")
     done = await laneway("doctor", "cluster", status=3)
-    how = "has a CA that does not fit" if bundle else "has no CA"
+    how = "has a wrong CA" if bundle else "has no CA"
     assert f"laneway-validator/laneway-validator.devices.harvesterhci.io {how}" in done.out
     assert "has failurePolicy Ignore" in done.out
     assert "laneway-webhook-tls expired on" in done.out

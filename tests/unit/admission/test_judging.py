@@ -143,7 +143,7 @@ async def test_a_defect_refuses_our_own_and_lets_vms_pass(
     assert stage.judged.outcome is Outcome.FAILED
     response = await stage.ask(NODES, "CREATE", make_vm(), mutates=mutates)
     assert response["allowed"]
-    assert "It passed unchecked." in response["warnings"][0]
+    assert "The write passed unchecked." in response["warnings"][0]
     assert stage.judged.outcome is Outcome.FAILED
     assert "ZeroDivisionError" in caplog.text
 

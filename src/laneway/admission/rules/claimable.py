@@ -73,7 +73,7 @@ def _unclaimable(device: PCIDevice, members: Sequence[PCIDevice], *, shared: boo
         )
         if not reported:
             advice = remedy(Reason(kind=ReasonKind(reason))) if reason in set(ReasonKind) else ""
-            yield NotClaimable("pcidevice", name, why or "its agent says so", advice)
+            yield NotClaimable("pcidevice", name, why or "the agent of its node reports so", advice)
 
 
 def _usb(world: World, device: PCIDevice, members: Sequence[PCIDevice]) -> Findings:

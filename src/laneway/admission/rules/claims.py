@@ -109,8 +109,8 @@ def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
     users = users_of(case.world, case.name)
     if resource and users:
         yield (
-            f"The resource name of {case.name} changes from {resource} to another one: edit "
-            f"{in_words(users)}."
+            f"The resource name of {case.name} changes, and {resource} is no longer right in "
+            f"{in_words(users)}. Correct it there."
         )
     elif resource:
         yield (

@@ -126,10 +126,7 @@ def _delete(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Findings:
     if old.spec.enabled:
         yield GpuObjectShared(case.name)
     elif case.world.pci_devices.get(case.name) is not None:
-        yield (
-            f"{KIND} {case.name}: as long as the GPU is in the node its agent creates the object "
-            "again."
-        )
+        yield (f"As long as the GPU is in the node, the agent creates {KIND} {case.name} again.")
 
 
 # --------------------------------------------------------------------------------- look-ups

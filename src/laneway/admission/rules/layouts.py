@@ -108,7 +108,7 @@ def _unfitting(new: VGPULayout, gpus: Selected) -> Findings:
         names = sorted(gpu.metadata.name for gpu, _ in some)
         driver, _ = _known(some)
         for refusal in _of_model(new, _blank(some[0][1], model, board, functions), driver):
-            more = f" and {len(names) - 1} more like it" if len(names) > 1 else ""
+            more = f" and {len(names) - 1} more of the same model" if len(names) > 1 else ""
             yield f"{names[0]}{more}: {refusal.words}"
 
 

@@ -147,8 +147,8 @@ def _beside(
     """What a new division means."""
     if divided and known.status in (MIG_SYNCED, MIG_OUT_OF_SYNC):
         yield (
-            f"MIGConfiguration {case.name} is {known.status}: its GPU instances that are not "
-            "requested any more are destroyed, except those with vGPUs."
+            f"MIGConfiguration {case.name} is {known.status}: Laneway destroys its GPU instances "
+            "that are no longer requested, except those with vGPUs."
         )
     gpu = case.world.gpus.get(case.name)
     mode = mode_named(gpu.spec.mode) if gpu is not None else None
@@ -188,7 +188,7 @@ def _lost(
 def _delete(case: Case[MigConfiguration], _old: MigConfiguration) -> Findings:
     if case.world.gpus.get(case.name) is not None:
         yield (
-            f"{KIND} {case.name}: its GPU instances stay, and its agent creates the object again."
+            f"The GPU instances of {KIND} {case.name} stay, and the agent creates the object again."
         )
 
 

@@ -87,8 +87,8 @@ def _delete(case: Case[SRIOVNetworkDevice], old: SRIOVNetworkDevice) -> Findings
     yield from _lost(case, old)
     if case.world.pci_devices.get(pci_name(old.spec.node_name, old.spec.address)) is not None:
         yield (
-            f"{KIND} {case.name}: as long as the card is in the node its agent creates the object "
-            "again, with the virtual functions that there are."
+            f"As long as the card is in the node, the agent creates {KIND} {case.name} again, with "
+            "the virtual functions that exist."
         )
 
 

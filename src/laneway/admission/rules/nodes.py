@@ -41,7 +41,8 @@ def _to_containers(case: Case[CoreNode]) -> Findings:
         if (device := world.pci_devices.get(one.metadata.name)) is not None and is_gpu(device)
     ]
     if claimed:
-        yield (f"{few(sorted(claimed))} stays claimed for VMs: containers cannot use it.")
+        gpus = few(sorted(claimed))
+        yield f"These GPUs stay claimed for VMs, so containers cannot use them: {gpus}."
 
 
 def _for_containers(node: CoreNode) -> bool:

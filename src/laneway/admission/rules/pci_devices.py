@@ -24,7 +24,7 @@ def _delete(case: Case[PCIDevice], _old: PCIDevice) -> Findings:
     if case.world.claims.get(case.name) is not None:
         yield DeviceClaimed(case.name)
     else:
-        yield f"pcidevice {case.name}: as long as it is in the node its agent creates it again."
+        yield f"While the device is in the node, the agent creates pcidevice {case.name} again."
 
 
 RULES = rules(Parts(node_of=_node_of, update=_update, delete=_delete))

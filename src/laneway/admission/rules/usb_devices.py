@@ -17,7 +17,7 @@ def _delete(case: Case[USBDevice], old: USBDevice) -> Findings:
     if known.status.enabled or case.world.usb_claims.get(case.name) is not None:
         yield UsbDeviceClaimed(case.name)
     elif known.status.status != USB_ORPHANED:
-        yield f"usbdevice {case.name} is plugged in: its agent creates the object again."
+        yield f"As long as the device is plugged in, the agent creates usbdevice {case.name} again."
 
 
 RULES = rules(Parts(node_of=_node_of, delete=_delete))

@@ -91,8 +91,8 @@ def release(
 ) -> int:
     """Release claimed devices; with --node or --all, release everything, to uninstall Laneway.
 
-    With NODE/ADDRESS, the command deletes the claim of the device. The agent then gives the device
-    back to the driver that it had.
+    With NODE/ADDRESS, the command deletes the claim of the device. The agent then returns the
+    device to the driver that it had.
 
     With --node or --all, it deletes layouts and claims, and disables vGPUs, MIG configurations and
     virtual functions, in the order of their dependencies. Devices that a VM holds stay with the VM.

@@ -61,7 +61,7 @@ def gpus(
 ) -> None:
     """Show the GPUs of the cluster that can be shared, and what still fits on each.
 
-    VGPUS counts the configured vGPUs, and the virtual functions that can carry one. "Room for"
+    VGPUS counts the configured vGPUs, and the virtual functions that can have one. "Room for"
     names each profile with the number of vGPUs that still fit if only that profile is added.
 
     With NODE/ADDRESS, the command shows one GPU, and a picture of its memory: what occupies it and
@@ -153,7 +153,7 @@ Examples:
 def gpu() -> None:
     """Enable or disable a GPU of the cluster, and set its mode.
 
-    An enabled GPU has virtual functions, which carry its vGPUs. Name a GPU by its node and PCI
+    An enabled GPU has virtual functions, one for each vGPU. Name a GPU by its node and PCI
     address, with or without the domain, or by the name of its SRIOVGPUDevice.
     """
 
@@ -169,7 +169,7 @@ Examples:
 @_mode_option(SHARED_MODES, "How the vGPUs share the GPU. Default: the mode of its SRIOVGPUDevice.")
 @_change_options
 def enable(**given: Any) -> None:
-    """Create the virtual functions of a GPU, so that it can carry vGPUs."""
+    """Create the virtual functions of a GPU, so that it can have vGPUs."""
     from laneway.cli.gpu import switch
 
     switch(enabled=True, **given)

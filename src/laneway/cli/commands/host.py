@@ -101,7 +101,7 @@ Examples:
         state_dir: str | None,
         dry_run: bool = False,
     ) -> None:
-        """Configure the vGPUs of an NVIDIA GPU, and the virtual functions that carry them.
+        """Configure the vGPUs of an NVIDIA GPU, and the virtual functions that they need.
 
         MIG-backed profiles switch the GPU to MIG mode and create the GPU instances that they need.
         """
@@ -198,7 +198,7 @@ host.add_command(
 
 @host.command(
     "release",
-    short_help="Give a device back to the driver that it had.",
+    short_help="Release a device: return it to the driver that it had.",
     epilog="""\b
 Examples:
     laneway host release 0000:08:00.0

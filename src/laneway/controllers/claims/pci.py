@@ -322,4 +322,4 @@ def _words(function: PciFunction | None, desired: DesiredClaim) -> str:
     """What it means that the claim is carried out as far as hardware goes."""
     if function is None or not desired.binds:
         return "VMs can use the device as it is; its driver was left alone."
-    return f"{VFIO_DRIVER} has the device, with its IOMMU group {_group(function)}."
+    return f"{VFIO_DRIVER} is bound to the device, with its IOMMU group {_group(function)}."

@@ -85,9 +85,9 @@ class Permission:
         if external:
             return Permitted(True, Say("Permitted", f"KubeVirt's {entry.list} names {what}."))
         text = (
-            f"KubeVirt's {entry.list} has no entry {what}."
+            f"KubeVirt's {entry.list} does not have {what}."
             if external is None
-            else f"KubeVirt's {entry.list} has {what}, but says that KubeVirt offers the devices "
+            else f"KubeVirt's {entry.list} has {what}, but KubeVirt advertises these devices "
             f"itself ({EXTERNAL} is not true)."
         )
         manager = "laneway manager corrects this. If it stays, check that the manager runs."

@@ -25,22 +25,23 @@ class DeviceStatus(NamedTuple):
 
 
 NO_KUBELET = Say("NoKubelet", "The node has no kubelet to allocate the device.")
-WITHDRAWN = Say("Withdrawn", "The device is not advertised any more.")
+WITHDRAWN = Say("Withdrawn", "The device is no longer advertised.")
 NOT_TO_BE_PERMITTED = Permitted(
     False, Say("Withdrawn", "KubeVirt has no entry for the device, which is being withdrawn.")
 )
 WAITING = Say("NotPermitted", "The device is advertised once KubeVirt permits it.")
 
+_NOT_READY = "The device is not bound or configured yet."
 NOT_READY = DeviceStatus(
     resource="",
     permitted=False,
-    permitted_why=Say("NotReady", "The device itself is not ready yet."),
+    permitted_why=Say("NotReady", _NOT_READY),
     advertised=False,
-    advertised_why=Say("NotReady", "The device itself is not ready yet."),
+    advertised_why=Say("NotReady", _NOT_READY),
     owner=None,
 )
 
-_IDLE = Say("NotConfigured", "No vGPU is configured here, so there is nothing to advertise.")
+_IDLE = Say("NotConfigured", "The function has no vGPU, so there is nothing to advertise.")
 NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 

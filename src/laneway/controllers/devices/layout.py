@@ -268,7 +268,7 @@ def planned(entry: LayoutGpu, decision: Decision, layout: VGPULayout, owner: str
     words = (
         "spec.dryRun is true, so nothing is changed. These steps would be done in this order."
         if steps
-        else "Nothing is to be done."
+        else "Nothing needs to be done."
     )
     if owner:
         words += f" VGPULayout {owner} owns the GPU."

@@ -22,7 +22,7 @@ def wanted(
         more = f" and {len(inventory.errors) - 1} more" if len(inventory.errors) > 1 else ""
         observed = ready(
             "PartiallyObserved",
-            f"Not readable: {first.device}: {first.message}{more}.",
+            f"Cannot be read: {first.device}: {first.message}{more}.",
             status=False,
         )
     else:
@@ -33,14 +33,14 @@ def wanted(
             status="False",
             reason="Unavailable",
             message=f"Kernel events cannot be received: {uevents_unavailable}. "
-            "Changes are found by a scan every 30 s instead.",
+            "Laneway finds changes by a scan every 30 s instead.",
         )
     else:
         events = Condition(
             type="KernelEvents",
             status="True",
             reason="Received",
-            message="Changes are seen as the kernel reports them.",
+            message="Laneway sees changes as the kernel reports them.",
         )
     node_object = DeviceNode(
         metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),

@@ -207,7 +207,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
 
     def operation_names(self, name: str, desired: DesiredMode) -> OperationNames:
         if desired.enabled == self._shared(desired):
-            wanted = desired.mode or "what its MigConfiguration needs"
+            wanted = desired.mode or "that its MigConfiguration needs"
             return OperationNames(
                 "set-gpu-mode", "ModeChanged", f"SRIOVGPUDevice {name} requests mode {wanted}"
             )

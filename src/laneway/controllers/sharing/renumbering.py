@@ -245,11 +245,11 @@ class Renumberer:
     def _tell(self, move: Move, renumbering: Renumbering) -> None:
         vgpus = sum(w.kind == "VGPUDevice" and w.gpu == move.after for w in renumbering.put)
         text = (
-            f"{move.card} has moved from {move.before} to {move.after}. Its configuration "
+            f"Card {move.card} has moved from {move.before} to {move.after}. Its configuration "
             f"followed, with the vGPUs of {vgpus} virtual functions. Done by {ACTOR}."
         )
         if gone := renumbering.given_up.get(str(move.after)):
-            text += f" The configuration of {gone}, which is gone, is dropped."
+            text += f" The configuration of {gone}, which is gone, is deleted."
         log.warning("%s", text)
         gpus: Resource[SRIOVGPUDevice] = served(SRIOVGPUDevice)
         stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))

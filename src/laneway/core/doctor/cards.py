@@ -120,7 +120,7 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
     if not (facts.vgpu_modules or facts.sriov_manage):
         yield advice(
             "VgpuDriver",
-            f"{driver} shows nothing of the vGPU driver for hosts: neither "
+            f"{driver} is not the vGPU driver for hosts: the node has neither "
             "nvidia_vgpu_vfio nor sriov-manage",
             why="The plain driver is for containers; it creates no vGPUs.",
             remedy=(
@@ -143,7 +143,7 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
             yield problem(
                 "SriovFirmware",
                 f"{_named(one)} shows no SR-IOV, though GPUs of its model have it",
-                why="Without virtual functions it can carry no vGPUs.",
+                why="Without virtual functions it cannot have vGPUs.",
                 remedy=(
                     "Enable SR-IOV in the firmware of the node and of the card. On workstation "
                     "cards disable the display with NVIDIA's displaymodeselector. Reboot."
@@ -152,8 +152,8 @@ def _firmware(facts: NodeFacts) -> Iterator[Finding]:
         elif one.total_vfs == 0:
             yield advice(
                 "SriovFirmware",
-                f"{_named(one)} has SR-IOV, and room for 0 virtual functions",
-                why="None can be made.",
+                f"{_named(one)} has SR-IOV, and its firmware allows 0 virtual functions",
+                why="None can be created.",
                 remedy="Enable SR-IOV in the firmware of the card. Reboot.",
             )
         elif (one.total_vfs or 0) > _FIRST_VFS and one.address in facts.no_ari:
@@ -221,8 +221,9 @@ def _frameworks(inventory: Inventory) -> Iterator[Finding]:
         if gpu.vfs and not carriers and gpu.driver == NVIDIA_DRIVER:
             yield problem(
                 "Framework",
-                f"{_named(gpu)} has {len(gpu.vfs)} virtual functions, and none can carry a vGPU",
-                why="The driver serves them neither by mediated devices nor by its own VFIO.",
+                f"{_named(gpu)} has {len(gpu.vfs)} virtual functions, and none can have a vGPU",
+                why="The driver offers vGPUs on them neither as mediated devices nor through its "
+                "own VFIO driver.",
                 remedy=(
                     "Install a release of NVIDIA's vGPU driver for hosts that fits the kernel, "
                     "and check that nvidia-vgpud and nvidia-vgpu-mgr run."

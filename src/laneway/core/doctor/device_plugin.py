@@ -70,7 +70,7 @@ def _kubelet(facts: NodeFacts) -> Finding:
                 remedy="Check that the kubelet runs: systemctl status kubelet (rke2, k3s).",
             )
         case "ready":
-            return ok("Kubelet", f"the kubelet at {facts.kubelet} takes device plugins")
+            return ok("Kubelet", f"the kubelet at {facts.kubelet} accepts device plugins")
         case _:
             assert_never(facts.kubelet_state)
 

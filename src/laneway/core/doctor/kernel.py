@@ -32,7 +32,7 @@ def _iommu(facts: NodeFacts) -> Finding:
     if off:
         return problem(
             "Iommu",
-            f"the IOMMU is off: the kernel command line says {' '.join(off)}",
+            f"the IOMMU is off: the kernel command line has {' '.join(off)}",
             why=why,
             remedy=f"Remove {' '.join(off)} from the kernel command line, and reboot the node.",
         )

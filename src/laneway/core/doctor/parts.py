@@ -51,7 +51,7 @@ def _components(facts: ClusterFacts) -> Iterator[Finding]:
         yield advice(
             "Laneway",
             f"Laneway's parts are of different versions: {few(sorted(versions))}",
-            why="That is so for a moment during an upgrade.",
+            why="This is normal for a moment during an upgrade.",
             remedy="If it stays: kubectl rollout status, and helm upgrade once more.",
         )
 
@@ -62,7 +62,7 @@ def _component(part: Workload) -> Finding:
         return problem(
             "Laneway",
             f"{part.title}{version}: {part.ready} of {part.wanted} ready",
-            why="Its work is not done there.",
+            why="Nothing does its work on the other nodes or replicas.",
             remedy=f"kubectl -n {part.namespace} describe {part.kind.lower()} {part.name}; "
             f"kubectl -n {part.namespace} logs {part.kind.lower()}/{part.name}",
         )
@@ -92,7 +92,7 @@ def _hooks(facts: ClusterFacts) -> Iterator[Finding]:
         yield from found
     if seen and sound and sound == len(facts.hooks):
         compared = all(hook.trust == "fits" for hook in facts.hooks)
-        fits = "their CA fits" if compared else "have a CA, which could not be compared"
+        fits = "their CA is right" if compared else "they have a CA, which could not be compared"
         yield ok("Webhooks", f"all {sound} webhooks are registered, and {fits}")
 
 
@@ -105,7 +105,7 @@ def _hook(hook: Hook) -> Iterator[Finding]:
         else "Such objects are stored unchecked."
     )
     if hook.trust in ("missing", "other"):
-        how = "has no CA" if hook.trust == "missing" else "has a CA that does not fit"
+        how = "has no CA" if hook.trust == "missing" else "has a wrong CA"
         yield problem(
             "Webhooks",
             f"{title} {how}",

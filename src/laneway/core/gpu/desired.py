@@ -180,5 +180,5 @@ def pending(desired: DesiredMode, inventory: Inventory) -> str:
         return ""
     wanted = effective(desired.mode, desired.enabled, desired.mig_desired)
     if wanted is not None:
-        return f"it is to be in mode {wanted}"
-    return f"its virtual functions are to be {'enabled' if desired.enabled else 'disabled'}"
+        return f"its mode changes to {wanted}"
+    return f"its virtual functions are being {'enabled' if desired.enabled else 'disabled'}"

@@ -77,14 +77,14 @@ REASONS = (
         "NotConfigured",
         _CLAIMS,
         on="VGPUDevice",
-        meaning="The function carries no vGPU, and none is requested.",
+        meaning="The function has no vGPU, and none is requested.",
         remedy="Nothing. To request one, set `spec.enabled` and `spec.vGPUTypeName`.",
     ),
     ReasonText(
         "Releasing",
         _CLAIMS,
         on="PCIDeviceClaim, USBDeviceClaim",
-        meaning="The claim is being deleted, and the device is on its way back to its node.",
+        meaning="The claim is being deleted, and Laneway is releasing the device.",
         remedy="Wait.",
     ),
     ReasonText(
@@ -134,18 +134,18 @@ REASONS = (
         _CLAIMS,
         on="PCIDeviceClaim, `laneway capacity`, VSphereMachine",
         meaning=(
-            "The cluster has no node of this name, or no node with the machine's provider id yet."
+            "The cluster has no node of this name, or no node with the Machine's provider id yet."
         ),
         remedy=(
             "Name a node that `kubectl get nodes` lists. A claim: delete it, or add the node. "
-            "vSphere: wait until the machine has joined."
+            "vSphere: wait until the Machine has joined."
         ),
     ),
     ReasonText(
         "DuplicateClaim",
         _CLAIMS,
         on="PCIDeviceClaim",
-        meaning="Another claim has the device, so this one has no effect.",
+        meaning="Another claim claims the same device, so this one has no effect.",
         remedy="Delete it: `kubectl delete pcideviceclaim NAME`.",
     ),
     ReasonText(
@@ -216,7 +216,7 @@ REASONS = (
         "UsbControllerClaimed",
         _WRITES,
         on="USBDeviceClaim",
-        meaning="A PCIDeviceClaim has the USB controller of the device.",
+        meaning="The USB controller of the device is claimed by a PCIDeviceClaim.",
         remedy="Delete that claim, or use the device through the controller.",
     ),
     ReasonText(

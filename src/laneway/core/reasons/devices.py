@@ -156,9 +156,7 @@ REASONS = (
         _DEVICES,
         on="PCIDeviceClaim, USBDeviceClaim, VGPUDevice",
         meaning="The agent finds no folder of a kubelet, so nothing allocates the device.",
-        remedy=(
-            "Set `--kubelet-dir` of `laneway agent`. A machine without a kubelet needs nothing."
-        ),
+        remedy=("Set `--kubelet-dir` of `laneway agent`. A host without a kubelet needs nothing."),
     ),
     ReasonText(
         "InProgress",
@@ -313,14 +311,14 @@ REASONS = (
         "VgpuConfigured",
         _CLAIMABLE,
         on="PCIDevice",
-        meaning="The function carries a vGPU.",
+        meaning="The function has a vGPU.",
         remedy="Use the vGPU in a VM.",
     ),
     ReasonText(
         "VgpuFunction",
         _CLAIMABLE,
         on="PCIDevice",
-        meaning="The function is there to carry a vGPU.",
+        meaning="The function is a virtual function of a GPU, for vGPUs.",
         remedy="Configure its VGPUDevice, and use the vGPU in a VM.",
     ),
     ReasonText(
@@ -341,7 +339,7 @@ REASONS = (
         "GroupMembers",
         _CLAIMABLE,
         on="PCIDevice",
-        meaning="The claim also takes other devices of the IOMMU group from the node.",
+        meaning="With the claim, other devices of the IOMMU group also leave the node.",
         remedy="Check that the node does not need them.",
     ),
     ReasonText(
@@ -372,7 +370,7 @@ REASONS = (
         "SriovDisabled",
         _CLAIMABLE,
         on="PCIDevice",
-        meaning="The GPU shows no SR-IOV, so it carries no vGPUs.",
+        meaning="The GPU shows no SR-IOV, so it cannot have vGPUs.",
         remedy=(
             "Enable SR-IOV in the firmware of node and card. Workstation cards also need their "
             "display disabled, with NVIDIA's displaymodeselector. Reboot the node."

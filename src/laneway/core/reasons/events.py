@@ -67,7 +67,7 @@ REASONS = (
         "Released",
         _EVENTS,
         on="PCIDeviceClaim, USBDeviceClaim",
-        meaning="The device is back with its node.",
+        meaning="The device is released, and its node can use it again.",
         remedy="Nothing.",
     ),
     ReasonText(

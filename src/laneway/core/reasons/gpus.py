@@ -60,7 +60,7 @@ REASONS = (
         "UnmanagedVgpu",
         _VGPUS,
         on="VGPUDevice",
-        meaning="The function carries a vGPU that was not configured through this object.",
+        meaning="The function has a vGPU that was not configured through this object.",
         remedy=(
             "Leave it. Or take it over: set `spec.enabled` to true and `spec.vGPUTypeName` to "
             "its profile. Disable it afterwards to remove it."
@@ -71,7 +71,7 @@ REASONS = (
         _VGPUS,
         on="VGPUDevice",
         meaning=(
-            "The function carries a vGPU of another profile that was not configured through this"
+            "The function has a vGPU of another profile that was not configured through this"
             " object, so Laneway does not replace it."
         ),
         remedy=(
@@ -100,7 +100,7 @@ REASONS = (
         "GpuClaimed",
         _VGPUS,
         on="SRIOVGPUDevice, VGPUDevice",
-        meaning="A PCIDeviceClaim has the GPU as a whole.",
+        meaning="A PCIDeviceClaim claims the GPU as a whole.",
         remedy="Delete the claim: `kubectl delete pcideviceclaim NAME`.",
     ),
     ReasonText(
@@ -131,14 +131,14 @@ REASONS = (
         "MixedSizeUnsupported",
         _VGPUS,
         on="SRIOVGPUDevice, VGPULayout",
-        meaning="The card or its driver cannot carry vGPUs of different sizes.",
+        meaning="The GPU or its driver does not support vGPUs of different sizes.",
         remedy="Request one size.",
     ),
     ReasonText(
         "SizesMixed",
         _VGPUS,
         on="VGPULayout, `laneway vgpu set`",
-        meaning="vGPUs of several sizes are requested of a GPU that carries one size at a time.",
+        meaning="vGPUs of several sizes are requested on a GPU that can have one size at a time.",
         remedy="Request one size, or mode `MixedSize`.",
     ),
     ReasonText(
@@ -164,7 +164,7 @@ REASONS = (
         on="SRIOVGPUDevice",
         meaning=(
             "The GPU is in a mode that was not set through this object, and a change would "
-            "remove what it carries."
+            "remove its vGPUs or GPU instances."
         ),
         remedy="Set `spec.mode` to the present mode, then to the one you need.",
     ),

@@ -32,7 +32,7 @@ REASONS = (
         meaning=(
             "All devices of a VM come from one host, and no host has that many, even when empty."
         ),
-        remedy="Request fewer devices for one machine.",
+        remedy="Request fewer devices for one Machine.",
     ),
     ReasonText(
         "NoRoom",

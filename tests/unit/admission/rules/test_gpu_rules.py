@@ -202,4 +202,4 @@ def test_the_object_of_a_gpu_that_is_there_comes_again(scene: Any) -> None:
     scene.pci(GPU)
     verdict = scene.judge(RULES, "DELETE", old=gpu(enabled=False))
     assert verdict.allowed
-    assert "creates the object again" in verdict.warnings[0]
+    assert "the agent creates sriovgpudevice" in verdict.warnings[0]

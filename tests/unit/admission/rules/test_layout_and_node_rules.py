@@ -83,7 +83,7 @@ def test_gpus_of_one_model_are_told_of_once(scene: Any) -> None:
     gpu(scene, "0000:0a:00.0", device="2235")
     one, other = scene.judge(RULES, "CREATE", new=layout(("NVIDIA A2-4Q", 5))).warnings
     assert one.startswith("node1-00000a000: ")
-    assert other.startswith(f"{NAME} and 1 more like it: ")
+    assert other.startswith(f"{NAME} and 1 more of the same model: ")
 
 
 def test_instances_that_do_not_fit(scene: Any) -> None:

@@ -129,4 +129,4 @@ def test_deletion_without_claims_is_undone_by_the_agent(scene: Any) -> None:
     scene.pci(CARD)
     verdict = scene.judge(RULES, "DELETE", old=card(2))
     assert verdict.allowed
-    assert "creates the object again" in verdict.warnings[0]
+    assert "the agent creates sriovnetworkdevice" in verdict.warnings[0]

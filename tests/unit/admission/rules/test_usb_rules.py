@@ -140,7 +140,7 @@ def test_the_object_of_a_usb_device_that_is_claimed(scene: Any, reasons: Reasons
 def test_the_object_of_any_other_usb_device_comes_again(scene: Any) -> None:
     verdict = scene.judge(usb_devices.RULES, "DELETE", old=device(scene))
     assert verdict.allowed
-    assert "creates the object again" in verdict.warnings[0]
+    assert "agent creates usbdevice" in verdict.warnings[0]
     gone = device(scene, status="orphaned")
     assert scene.judge(usb_devices.RULES, "DELETE", old=gone).warnings == ()
 
@@ -149,7 +149,9 @@ def test_the_object_of_a_pci_device_takes_its_claim_along(
     scene: Any, reasons: Reasons, agent: str
 ) -> None:
     found = scene.pci(CONTROLLER)
-    assert "creates it again" in scene.judge(pci_devices.RULES, "DELETE", old=found).warnings[0]
+    assert (
+        "agent creates pcidevice" in scene.judge(pci_devices.RULES, "DELETE", old=found).warnings[0]
+    )
     scene.claimed(CONTROLLER)
     verdict = scene.judge(pci_devices.RULES, "DELETE", old=found)
     assert reasons(verdict) == ["DeviceClaimed"]

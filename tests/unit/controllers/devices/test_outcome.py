@@ -85,7 +85,7 @@ def test_another_change_after_an_upgrade_does_not_either(
 
 
 def test_what_waited_before_an_upgrade_is_no_news_after_it() -> None:
-    waits = (GpuNotReady("0000:08:00.0", "it is to be in mode MIG"),)
+    waits = (GpuNotReady("0000:08:00.0", "its mode changes to MIG"),)
     assert answered(stored("GpuPreparing"), waits)
     assert answered(stored("GpuNotReady"), waits)
     assert not answered(stored("GpuPreparing", generation=3), waits)

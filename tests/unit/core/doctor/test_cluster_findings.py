@@ -120,7 +120,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         "scheduled to no node",
     ),
     ({"hooks": ()}, "Webhooks", Level.PROBLEM, "webhook configurations are missing"),
-    ({"hooks": (hook(trust="other"),)}, "Webhooks", Level.PROBLEM, "does not fit"),
+    ({"hooks": (hook(trust="other"),)}, "Webhooks", Level.PROBLEM, "has a wrong CA"),
     ({"hooks": (hook(trust="missing"),)}, "Webhooks", Level.PROBLEM, "has no CA"),
     (
         {"hooks": (hook(service="a/b", reachable=False),)},

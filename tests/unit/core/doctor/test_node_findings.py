@@ -143,7 +143,7 @@ def test_the_remedy_is_about_the_driver_that_has_the_card(driver: str) -> None:
 
 def test_a_plain_driver_on_a_card_that_could_be_shared_is_told() -> None:
     plain = node(a2(), sriov_manage=False)
-    assert "shows nothing of the vGPU driver" in only(plain, "VgpuDriver").what
+    assert "is not the vGPU driver for hosts" in only(plain, "VgpuDriver").what
     part = node(a2(), sriov_manage=False, vgpu_modules=("nvidia_vgpu_vfio",))
     assert only(part, "VgpuDriver").what == "sriov-manage is not installed"
     none = node(a2(driver=""), inventory={"nvidia_driver": ""})
@@ -155,7 +155,7 @@ def test_sriov_that_is_off_in_firmware_is_told() -> None:
     gpu = node(a2(total_vfs=None, sriov_gpu=False))
     assert only(gpu, "SriovFirmware").level is Level.PROBLEM
     card = node(nic(total_vfs=0))
-    assert "room for 0 virtual functions" in only(card, "SriovFirmware").what
+    assert "allows 0 virtual functions" in only(card, "SriovFirmware").what
 
 
 def test_memory_without_a_place_is_told_with_whose_it_is() -> None:
