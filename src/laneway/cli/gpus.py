@@ -25,6 +25,7 @@ from laneway.api import (
 from laneway.cli import connection, fleet, gpu_view, live, picture, table, target
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
+from laneway.cli.order import natural
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
 from laneway.cli.suggest import did_you_mean
@@ -281,8 +282,8 @@ def room_for_instances(gpu: fleet.Gpu) -> str:
     """The GPU instances of one profile that could still be made, by profile."""
     if gpu.mig is None:
         return ""
-    found = instances({one.name: one.available for one in gpu.mig.status.profile_status})
-    return found.replace(", ", " or ")
+    fits = {bare_name(one.name): one.available for one in gpu.mig.status.profile_status}
+    return " or ".join(f"{fits[name]} x {name}" for name in sorted(fits, key=natural) if fits[name])
 
 
 def instances(found: Mapping[str, int]) -> str:

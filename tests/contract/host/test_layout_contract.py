@@ -11,6 +11,7 @@ import pytest
 
 from laneway.core.decision import Decision
 from laneway.core.layout.plan import MOST_STAGES, DesiredGpu, plan_layout
+from laneway.core.phrases import several
 from laneway.core.plan import Plan, Satisfied, SetMixedSize, SwitchGpuVfs
 from laneway.core.refusals import Refusal
 from laneway.core.situation import Situation
@@ -87,7 +88,7 @@ async def test_a_card_without_functions_gets_them_and_then_its_vgpus(card: Card)
     first, second = await card.have(card.desired((name, 2)))
 
     assert [type(step) for step in first.steps] == [SwitchGpuVfs]
-    assert first.then == (f"configure 2 x {name}",)
+    assert first.then == (f"configure {several(name, 2)}",)
     assert len(second.steps) == 2
     assert second.then == ()
 

@@ -200,7 +200,7 @@ def test_instances_are_told_with_the_desired_state_where_it_differs() -> None:
             ),
         )
 
-    room = "    room for GPU instances 1g.10gb=5"
+    room = "    room for GPU instances 5 x 1g.10gb"
     assert shown(one(migs=[mig(2)]))[2:] == ["    GPU instances 1g.10gb=2", room]
     assert shown(one(migs=[mig(9, "out-of-sync", "no room")]))[2:] == [
         "    GPU instances 1g.10gb=2, desired 1g.10gb=9 (out-of-sync: no room)",

@@ -103,9 +103,11 @@ class UnmanagedVgpu(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        there = short_name(self.profile) or "vGPU of an unknown profile"
+        there = (
+            f"vGPU {short_name(self.profile)}" if self.profile else "a vGPU of an unknown profile"
+        )
         return (
-            f"The function has a {there} that was not configured through this object, so Laneway "
+            f"The function has {there}, which was not configured through this object, so Laneway "
             "does not change it. To take it over, set spec.enabled to true with this vGPUTypeName; "
             "to remove it, set spec.enabled to false after that."
         )
@@ -119,9 +121,11 @@ class UnmanagedProfile(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        there = short_name(self.running) or "vGPU of an unknown profile"
+        there = (
+            f"vGPU {short_name(self.running)}" if self.running else "a vGPU of an unknown profile"
+        )
         return (
-            f"The function has a {there} that was not configured through this object, so "
+            f"The function has {there}, which was not configured through this object, so "
             f"{quoted(self.profile)} does not replace it. To keep it, set spec.vGPUTypeName to its "
             "profile; to remove it, set spec.enabled to false."
         )
