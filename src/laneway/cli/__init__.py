@@ -9,9 +9,11 @@ the exit status (`statuses`). A traceback means a defect of Laneway and nothing 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -79,6 +81,10 @@ COMMANDS = {
 }
 
 
+COMPLETE = "_LANEWAY_COMPLETE"
+"""The environment variable by which a shell's script asks for completions."""
+
+
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         # Importing importlib.metadata takes as long as the rest of the start.
@@ -108,7 +114,23 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: run the command and exit with its status."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    if COMPLETE in os.environ:
+        _complete(given)
+    sys.exit(run(given))
+
+
+def _complete(arguments: Sequence[str]) -> NoReturn:
+    """Print completions and exit at once: nobody at a shell waits for threads that hang."""
+    status: object = 1
+    try:
+        status = run(arguments)
+    except SystemExit as ended:  # click's way to end
+        status = ended.code
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        os._exit(status if isinstance(status, int) else 0)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -118,7 +140,7 @@ def run(arguments: Sequence[str]) -> int:
             list(arguments), prog_name="laneway", standalone_mode=False, color=_colours()
         )
     except click.UsageError as error:
-        error.show()
+        click.UsageError(one_line(error.format_message()), error.ctx).show()
         return error.exit_code
     except click.ClickException as error:
         return _failed(error.format_message(), error.exit_code)

@@ -65,8 +65,8 @@ def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
 def _resource(name: str, known: Sequence[str]) -> str:
     if "/" in name:
         return name
-    tail = names.vgpu_resource_name(name).partition("/")[2]
-    alike = [one for one in known if f"_{one.partition('/')[2]}".endswith(f"_{tail}")]
+    tail = names.vgpu_resource_name(name).partition("/")[2].lower()
+    alike = [one for one in known if f"_{one.partition('/')[2].lower()}".endswith(f"_{tail}")]
     if len(alike) == 1:
         return alike[0]
     if alike:

@@ -7,7 +7,8 @@ looked up before the first object is written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -27,7 +28,14 @@ from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
-from laneway.kube.errors import AlreadyExistsError, NotFoundError
+from laneway.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    GoneError,
+    KubeError,
+    NotFoundError,
+    UnreachableError,
+)
 from laneway.kube.resource import Resource, served
 
 _PCI: Resource[Any] = served(PCIDeviceClaim)
@@ -36,7 +44,7 @@ _NOT_BOUND = ("NotBound", "NotReady")
 """Reasons of a claim whose device is not bound yet, and not refused either."""
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
     """A device that somebody named."""
 
     title: str
@@ -77,13 +85,12 @@ def claim_devices(
         for target in targets:
             # What the rules refuse is refused before the first object is written.
             await _create(client, target, dry_run=True)
-        claims = [
-            await _create(client, target, dry_run=dry_run) or await _get(client, target)
-            for target in targets
-        ]
+        written = Written("Claimed", _undo)
+        with contextlib.nullcontext() if dry_run else written:
+            claims = [await _claim(client, target, written, dry_run=dry_run) for target in targets]
         if seconds and not dry_run:
             claims = [
-                await _prepared(client, target, seconds, quiet=output is not None)
+                await _prepared(client, target, written, seconds, quiet=output is not None)
                 for target in targets
             ]
         if output is not None:
@@ -92,9 +99,13 @@ def claim_devices(
             document = documents[0] if len(documents) == 1 else {"items": documents}
             show(View(document=document, names=names, text=lambda _: ""), output)
             return
-        for target in targets:
-            done = "Would create" if dry_run else "Claimed by"
-            click.echo(one_line(f"{done} {target.claim} for {target.title}."))
+        for target, claim in zip(targets, claims, strict=True):
+            if target in written.targets:
+                done = "Would create" if dry_run else "Claimed by"
+                click.echo(one_line(f"{done} {target.claim} for {target.title}."))
+            else:
+                user = claim.spec.user_name or "an unnamed user"
+                click.echo(one_line(f"{target.title} was claimed before, by {user}."))
 
     connection.ask(work, where)
 
@@ -115,16 +126,20 @@ def release_devices(
             for target in targets:
                 click.echo(one_line(f"Would delete {target.claim} of {target.title}."))
             return
+        written = Written("Deleted the claims of", _going_on)
+        with written:
+            for target in targets:
+                with written.begun(target):
+                    await client.delete(target.claims, target.name)
         for target in targets:
-            await client.delete(target.claims, target.name)
-        for target in targets:
-            await _gone(client, target, seconds)
+            with written:
+                await _gone(client, target, seconds)
             click.echo(one_line(f"Released {target.title}."))
 
     connection.ask(work, where)
 
 
-async def _targets(client: Client, texts: Sequence[str]) -> list[_Target]:
+async def _targets(client: Client, texts: Sequence[str]) -> list[Target]:
     """The devices that are meant, each once. Raises Failure."""
     found = await _known(client)
     targets = {}
@@ -143,7 +158,7 @@ async def _targets(client: Client, texts: Sequence[str]) -> list[_Target]:
     return list(targets.values())
 
 
-async def _known(client: Client) -> list[_Target]:
+async def _known(client: Client) -> list[Target]:
     found = []
     for kind, claims in ((PCIDevice, _PCI), (USBDevice, _USB)):
         resource: Resource[Any] = served(kind)
@@ -154,11 +169,54 @@ async def _known(client: Client) -> list[_Target]:
                     node, name = device.status.node_name, device.metadata.name
                     place = device.status.address if claims is _PCI else device.status.port
                     address = place if claims is _PCI else ""
-                    found.append(_Target(f"{node}/{place}", node, name, claims, address))
+                    found.append(Target(f"{node}/{place}", node, name, claims, address))
     return found
 
 
-async def _create(client: Client, target: _Target, *, dry_run: bool) -> Any | None:
+class Written(contextlib.AbstractContextManager[None]):
+    """The devices whose claims this call wrote; whatever ends the block says so."""
+
+    def __init__(self, done: str, after: Callable[[Sequence[Target]], str]) -> None:
+        self._done = done
+        self._after = after
+        self.targets: list[Target] = []
+
+    @contextlib.contextmanager
+    def begun(self, target: Target) -> Iterator[None]:
+        """A write, which counts from its beginning: its answer may be lost."""
+        self.targets.append(target)
+        try:
+            yield
+        except ApiError as error:
+            if error.code < 500:  # A refusal; a server in trouble may have done it.
+                self.targets.remove(target)
+            raise
+
+    @property
+    def words(self) -> str:
+        titles = ", ".join(target.title for target in self.targets)
+        return f"{self._done} {titles}. {self._after(self.targets)}"
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not self.targets:
+            return
+        if isinstance(error, asyncio.CancelledError):
+            interrupts.say(f". {self.words}")
+        if isinstance(error, KubeError):
+            raise connection.failure(error, self.words) from error
+
+
+async def _claim(client: Client, target: Target, written: Written, *, dry_run: bool) -> Any:
+    """The claim of a device: a new one, or the one that it has."""
+    with written.begun(target):
+        claim = await _create(client, target, dry_run=dry_run)
+    if claim is None:
+        written.targets.remove(target)
+        claim = await _get(client, target)
+    return claim
+
+
+async def _create(client: Client, target: Target, *, dry_run: bool) -> Any | None:
     """The new claim; None where the device is claimed already."""
     try:
         return await client.create(target.claims, target.body, dry_run=dry_run)
@@ -166,32 +224,31 @@ async def _create(client: Client, target: _Target, *, dry_run: bool) -> Any | No
         return None
 
 
-async def _get(client: Client, target: _Target) -> Any:
+async def _get(client: Client, target: Target) -> Any:
     return await client.get(target.claims, target.name)
 
 
-async def _prepared(client: Client, target: _Target, seconds: int, *, quiet: bool) -> Any:
+async def _prepared(
+    client: Client, target: Target, written: Written, seconds: int, *, quiet: bool
+) -> Any:
     """The claim once VMs can use the device. Raises Failure where the agent refuses it."""
-    generation = (await _get(client, target)).metadata.generation
-    try:
-        claim, answer = await progress.awaited(
-            client,
-            target.claims,
-            target.name,
-            lambda found: _answer(found, generation),
-            node=target.node,
-            seconds=seconds,
-            quiet=quiet,
-        )
-    except asyncio.CancelledError:
-        interrupts.say(f". The agent of {target.node} goes on with {target.claim}. {_undo(target)}")
-        raise
-    except progress.TooLate as error:
-        raise Unfinished(f"{error}. {_undo(target)}") from None
+    undo = _undo(written.targets or [target])
+    with written:
+        generation = (await _get(client, target)).metadata.generation
+        try:
+            claim, answer = await progress.awaited(
+                client,
+                target.claims,
+                target.name,
+                lambda found: _answer(found, generation),
+                node=target.node,
+                seconds=seconds,
+                quiet=quiet,
+            )
+        except progress.TooLate as error:
+            raise Unfinished(f"{error}. {undo}") from None
     if answer.kind == "refused":
-        raise Failure(
-            f"{target.title} is claimed and cannot be used: {answer.words} {_undo(target)}"
-        )
+        raise Failure(f"{target.title} is claimed and cannot be used: {answer.words} {undo}")
     return claim
 
 
@@ -203,30 +260,45 @@ def _answer(claim: Any, generation: int) -> progress.Answer:
     return found._replace(kind="working") if found.kind == "refused" and on_the_way else found
 
 
-def _undo(target: _Target) -> str:
-    return f"To cancel: laneway release {target.title}"
+def _undo(targets: Sequence[Target]) -> str:
+    return f"To cancel: laneway release {' '.join(target.title for target in targets)}"
 
 
-async def _gone(client: Client, target: _Target, seconds: int) -> None:
+def _going_on(targets: Sequence[Target]) -> str:
+    nodes = ", ".join(dict.fromkeys(target.node for target in targets))
+    return f"The agent of {nodes} goes on to release what is left"
+
+
+async def _gone(client: Client, target: Target, seconds: int) -> None:
     """Wait until the agent has released the device, which removes the claim."""
-    only = f"metadata.name={target.name}"
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                version = ""
-                async for page in client.list(target.claims, field_selector=only):
-                    version = page.resource_version
-                    if not page.items:
-                        return
-                watch = client.watch(target.claims, resource_version=version, field_selector=only)
-                async for event in watch:
-                    if event.type == "DELETED":
-                        return
-    except asyncio.CancelledError:
-        interrupts.say(f". The agent of {target.node} goes on to release {target.title}")
-        raise
+            while not await _removed(client, target):
+                pass
     except TimeoutError:
         raise Unfinished(
             f"{target.title} is not released within {seconds} s. The agent of {target.node} goes "
             f"on. To see why: laneway explain {target.claims.kind.lower()}/{target.name}"
         ) from None
+
+
+async def _removed(client: Client, target: Target) -> bool:
+    """Whether the claim is gone, once something is known; False: ask again."""
+    only = f"metadata.name={target.name}"
+    try:
+        version = ""
+        async for page in client.list(target.claims, field_selector=only):
+            version = page.resource_version
+            if not page.items:
+                return True
+        watch = client.watch(target.claims, resource_version=version, field_selector=only)
+        async with contextlib.aclosing(watch):
+            async for event in watch:
+                if event.type == "DELETED":
+                    return True
+    except GoneError:
+        pass
+    except UnreachableError as error:
+        click.echo(one_line(f"{error}; asking again"), err=True)
+        await asyncio.sleep(progress.AGAIN_SECONDS)
+    return False

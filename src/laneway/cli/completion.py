@@ -6,6 +6,8 @@ out, and nothing is printed about it.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from laneway.kube.client import Client
 
 _SECONDS = 1.5
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@=+%-]*")
+"""What means itself in every shell: bash does not quote a completion, and Enter would run it."""
 
 Names = Callable[["Client"], Coroutine[Any, Any, Iterable[str]]]
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -42,11 +46,16 @@ def _live(names: Names) -> Complete:
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted({name for name in names if name.lower().startswith(incomplete.lower())})
+    """Those that go on from what is typed, without names that a shell would interpret."""
+    begun = incomplete.lower()
+    return sorted(
+        {name for name in names if name.lower().startswith(begun) and _PLAIN.fullmatch(name)}
+    )
 
 
 def _asked(ctx: click.Context, names: Names) -> Iterable[str]:
-    import asyncio  # noqa: PLC0415 - slow to import, as the next two
+    import asyncio  # noqa: PLC0415 - slow to import, as the next three
+    import threading  # noqa: PLC0415 - as above
 
     from laneway.kube.client import Client  # noqa: PLC0415 - as above
     from laneway.kube.config import load  # noqa: PLC0415 - as above
@@ -56,7 +65,18 @@ def _asked(ctx: click.Context, names: Names) -> Iterable[str]:
         async with asyncio.timeout(_SECONDS), Client(config, connect_delays=()) as client:
             return await names(client)
 
-    return asyncio.run(ask())
+    found: list[str] = []
+
+    def work() -> None:
+        with contextlib.suppress(Exception):  # a shell cannot show why nothing is found
+            found.extend(asyncio.run(ask()))
+
+    # Neither a resolver nor a credential plugin that hangs can be interrupted: it is left behind,
+    # and `laneway.cli.main` does not wait for it either.
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    return [] if thread.is_alive() else found
 
 
 async def _of_kind(client: Client, path: str) -> list[dict[str, Any]]:

@@ -94,8 +94,16 @@ async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], cluster: Clus
         return await work(client)
 
 
-def failure(error: KubeError) -> Failure:
-    """What went wrong, and what to do about it where that is not plain."""
+def failure(error: KubeError, changed: str = "") -> Failure:
+    """What went wrong, and what to do about it where that is not plain.
+
+    `changed`: what the command had changed before.
+    """
+    found = _failure(error, "" if changed else "; nothing was changed")
+    return Failure(f"{found.message.rstrip('.')}. {changed}") if changed else found
+
+
+def _failure(error: KubeError, nothing: str) -> Failure:
     match error:
         case UnauthorizedError():
             return Failure(
@@ -104,7 +112,7 @@ def failure(error: KubeError) -> Failure:
             )
         case ForbiddenError() if _DENIED in error.message:
             words = error.message.partition(_DENIED)[2].strip().rstrip(".")
-            return Failure(f"refused; nothing was changed. {words}")
+            return Failure(f"refused{nothing}. {words}")
         case ForbiddenError():
             return Failure(
                 f"the API server does not allow you to do this: {error}. Ask an administrator "

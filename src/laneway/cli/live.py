@@ -170,7 +170,12 @@ async def follow_events(
 @contextlib.contextmanager
 def screen(output: str | None) -> Iterator[Callable[[View], None]]:
     """A way to show one view after another."""
-    if output in (None, "wide") and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    if (
+        output in (None, "wide")
+        and sys.stdout
+        and sys.stdout.isatty()
+        and os.environ.get("TERM") != "dumb"
+    ):
         from rich.console import Console  # noqa: PLC0415 - slow, and needed only here
         from rich.live import Live  # noqa: PLC0415 - as above
         from rich.text import Text  # noqa: PLC0415 - as above
@@ -195,7 +200,6 @@ def screen(output: str | None) -> Iterator[Callable[[View], None]]:
             return
         between = {"yaml": "---\n", "json": "", "name": ""}.get(output or "", "\n")
         click.echo((between if last else "") + text, nl=False)
-        sys.stdout.flush()
         last[:] = [text]
 
     yield show

@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from typing import Any
+
+from laneway.core.phrases import line as printable
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -41,7 +44,10 @@ def _json_formatter() -> logging.Formatter:
 
 
 class _ReadableFormatter(logging.Formatter):
-    """`12:34:56 INFO    laneway.host.scan: text  key=value`."""
+    """`12:34:56 INFO    laneway.host.scan: text  key=value`.
+
+    What others wrote neither begins a line nor reaches the terminal as a control character.
+    """
 
     converter = staticmethod(time.gmtime)
 
@@ -51,4 +57,7 @@ class _ReadableFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         line = super().formatMessage(record)
         extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-        return "  ".join([line, *(f"{key}={value}" for key, value in extra.items())])
+        return printable("  ".join([line, *(f"{key}={value}" for key, value in extra.items())]))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return "\n".join(map(printable, super().formatException(ei).split("\n")))

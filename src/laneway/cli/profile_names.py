@@ -75,6 +75,8 @@ def desired(values: Iterable[str]) -> dict[str, int]:
                 "A2-4Q=2, or none for no vGPU"
             )
         if match[1].lower() == "none":
+            if match[2]:
+                raise click.BadParameter(f"{value[:60]!r}: none takes no count")
             nothing = True
         else:
             wanted[match[1]] += count

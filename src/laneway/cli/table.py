@@ -182,7 +182,7 @@ def fitted(words: str, depth: int) -> list[str]:
 
 def _terminal() -> int | None:
     """The columns of the terminal; None where stdout leads elsewhere."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by whoever started us
         return None
     return max(shutil.get_terminal_size().columns, _LEAST)
 

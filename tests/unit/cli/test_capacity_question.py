@@ -50,6 +50,7 @@ def test_any_text_is_a_desired_state_or_refused(texts: list[str]) -> None:
     ("text", "meant"),
     [
         ("A2-2Q", "nvidia.com/NVIDIA_A2-2Q"),
+        ("a2-2q", "nvidia.com/NVIDIA_A2-2Q"),
         ("NVIDIA A2-2Q", "nvidia.com/NVIDIA_A2-2Q"),
         ("L4", "a.com/L4"),
         ("other.com/L4", "other.com/L4"),

@@ -113,3 +113,18 @@ def test_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_line_keeps_terminals_safe() -> None:
     assert one_line("a\x1b]0;x\x07\n\tb\u202e") == "a ]0;x b"
+
+
+@pytest.mark.parametrize(
+    "wrong", [["gpus", "a", "\x1b[31mb"], ["gpus", "--\x1b[31m"], ["\x1b[31m"]]
+)
+def test_a_wrong_call_repeats_no_control_character(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(wrong) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_an_empty_node_releases_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "--node", ""]) == 2
+    assert "--node is empty" in capsys.readouterr().err

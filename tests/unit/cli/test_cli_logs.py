@@ -70,3 +70,16 @@ def test_access_log_is_for_debugging_only(capsys: pytest.CaptureFixture[str]) ->
     configure("debug")
     logging.getLogger("aiohttp.access").info("GET /")
     assert "GET /" in capsys.readouterr().err
+
+
+def test_a_readable_line_stays_one_line_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure("info", "text")
+    try:
+        "".encode("a\x1b[2Jb")
+    except LookupError:
+        logging.getLogger("laneway.test").exception("one\ntwo\x1b[31m", extra={"vm": "x\ry"})
+    err = capsys.readouterr().err
+    assert err.splitlines()[0].endswith("laneway.test: one two [31m  vm=x y")
+    assert "\x1b" not in err

@@ -43,6 +43,7 @@ def test_what_is_asked_for(values: list[str], wanted: dict[str, int]) -> None:
         ["A2-4Q\x1b"],
         ["none", "A2-4Q"],
         ["none=0"],
+        ["none=3"],
     ],
 )
 def test_what_asks_for_nothing_sensible_is_refused(values: list[str]) -> None:

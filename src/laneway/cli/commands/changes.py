@@ -101,6 +101,9 @@ def release(
     """
     if bool(devices) + bool(nodes) + everywhere != 1:
         raise click.UsageError("name devices as NODE/ADDRESS, or nodes with --node NAME or --all")
+    if "" in nodes:
+        # An unset variable of a script; an empty name must not mean every node, nor "done".
+        raise click.UsageError("--node is empty; name a node, or use --all for all nodes")
     if devices:
         from laneway.cli.claiming import release_devices
 
