@@ -184,7 +184,7 @@ def _open_desired_states(facts: TakeoverFacts) -> Iterator[Finding]:
     leaving = [one.name for one in facts.claims if one.leaving]
     if leaving:
         yield advice(
-            "OpenWishes",
+            "PendingChanges",
             f"claims that are being deleted: {few(leaving)}",
             why="Laneway's agents continue where Harvester's controller stops, and release them.",
             remedy="To have the old controller release them, wait until they are gone.",
@@ -192,7 +192,7 @@ def _open_desired_states(facts: TakeoverFacts) -> Iterator[Finding]:
     waiting = [one.name for one in facts.claims if not (one.leaving or one.carried_out)]
     if found := [*(f"PCIDeviceClaim {name}" for name in waiting), *facts.waiting]:
         yield advice(
-            "OpenWishes",
+            "PendingChanges",
             f"requested, and not applied: {few(found)}",
             why="Laneway's agents apply it when they start, which changes hardware.",
             remedy="Delete or disable what is no longer needed before you install Laneway.",

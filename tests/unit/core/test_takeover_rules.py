@@ -108,7 +108,7 @@ def test_what_laneway_would_do_at_once_is_told() -> None:
             waiting=("VGPUDevice node1-000008004",),
         )
     )
-    leaving, waiting = of(found, "OpenWishes")
+    leaving, waiting = of(found, "PendingChanges")
     assert "node1-000009000" in leaving
     assert waiting.endswith("PCIDeviceClaim node1-000008000, VGPUDevice node1-000008004")
 
