@@ -13,7 +13,6 @@ from laneway.core.phrases import short_name
 from laneway.core.vgpu.card import card_of
 from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.core.workload import Workload
 
 
 def document(gpu: fleet.Gpu) -> dict[str, Any]:
@@ -89,14 +88,6 @@ def _instances(gpu: fleet.Gpu) -> list[dict[str, Any]]:
         }
         for one in gpu.mig.status.profile_status
     ]
-
-
-def holder(vgpu: VGPUDevice) -> str:
-    """`VM default/web`; empty where nothing holds the vGPU."""
-    has = vgpu.status.allocation
-    if has is None:
-        return ""
-    return str(Workload(has.namespace, "" if has.virtual_machine else has.pod, has.virtual_machine))
 
 
 def occupancy(gpu: fleet.Gpu) -> Occupancy | None:

@@ -29,6 +29,7 @@ from laneway.cli.order import natural
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.profile_names import counts, room
 from laneway.cli.suggest import did_you_mean
+from laneway.controllers.devices.holder import holder
 from laneway.core.mig.profiles import bare_name
 from laneway.core.phrases import short_name
 from laneway.kube.client import Client
@@ -134,7 +135,7 @@ def memory(gpu: fleet.Gpu) -> Iterator[str]:
         yield "Memory: not known."
         return
     yield f"Memory: {picture.gib(found.allocated_mib)} of {picture.gib(found.mib)} allocated"
-    holders = {vgpu.spec.address: gpu_view.holder(vgpu) for vgpu in gpu.vgpus}
+    holders = {vgpu.spec.address: holder(vgpu.status.allocation) for vgpu in gpu.vgpus}
     yield from picture.lines(found, holders)
 
 
@@ -182,8 +183,8 @@ def vgpu_lines(vgpus: Sequence[VGPUDevice]) -> list[str]:
 
 
 def _held(vgpu: VGPUDevice) -> str:
-    holder = gpu_view.holder(vgpu)
-    return f", held by {holder}" if holder else ""
+    held_by = holder(vgpu.status.allocation)
+    return f", held by {held_by}" if held_by else ""
 
 
 def _vgpu(vgpu: VGPUDevice) -> str:

@@ -11,6 +11,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.gpus import mode
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
+from laneway.controllers.devices.holder import holder
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.kube.client import Client
@@ -87,7 +88,7 @@ def _vgpu(vgpu: VGPUDevice) -> table.Row:
         short_name(profile),
         picture.gib(mib) if mib else "",
         "",
-        gpu_view.holder(vgpu),
+        holder(vgpu.status.allocation),
         "" if has is None else has.pod,
         vgpu.metadata.name,
     )

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from laneway.core.vsphere.inventory.hosts import Host
-from laneway.core.vsphere.inventory.vms import DynamicBacking, Fault, FixedBacking
+from laneway.core.vsphere.inventory.vms import Fault
 from laneway.vsphere.port import Clone, Reconfiguration, UnreachableVCenterError
 from laneway.vsphere.vcenter.pyvmomi import vim
 from support.memory_vcenter import vms
+from support.memory_vcenter.starting import candidates
 from support.memory_vcenter.tasks import Mischief, Pace, ReachedError, Task, Tasks, fits
 from support.memory_vcenter.vms import Vm
 from support.memory_vcenter.world import (
@@ -249,7 +250,7 @@ class MemoryVCenter:
 
     def power_on(self, vm: Vm) -> str:
         vms.refuse_start(vm)
-        for host in self._candidates(vm):
+        for host in candidates(vm, tuple(self.hosts.values())):
             given = host.take(vm.ref, vm.devices) if host.offers(vm.groups) else None
             if given is None:
                 continue
@@ -263,45 +264,6 @@ class MemoryVCenter:
             self._speak(vm)
             return ""
         raise vms.no_room(vm)
-
-    def _candidates(self, vm: Vm) -> list[EsxiHost]:
-        """Where it may be started, its own host first."""
-        cluster = vm.host.cluster
-        none = RefusedError("NoCompatibleHost", "No host is compatible with the virtual machine.")
-        fixed = any(isinstance(one.backing, FixedBacking) for one in vm.devices)
-        if not cluster.drs or fixed:
-            vm.host.refuse()
-            if not self._allowed(vm, vm.host):
-                raise none
-            return [vm.host]
-        others = [one for one in self.hosts.values() if one.cluster is cluster]
-        found = [
-            one
-            for one in dict.fromkeys([vm.host, *others][i].ref for i in range(len(others) + 1))
-            if self.hosts[one].usable
-            and self._allowed(vm, self.hosts[one])
-            and self.hosts[one].offers(vm.groups)
-        ]
-        hosts = [self.hosts[one] for one in found]
-        if not hosts or not self._any_has(hosts, vm):
-            raise none
-        return hosts
-
-    def _allowed(self, vm: Vm, host: EsxiHost) -> bool:
-        cluster = host.cluster
-        return all(
-            host.name in cluster.host_groups.get(hosts, ())
-            for group, hosts in cluster.must_run.items()
-            if vm.ref in cluster.vm_groups.get(group, ())
-        )
-
-    @staticmethod
-    def _any_has(hosts: Sequence[EsxiHost], vm: Vm) -> bool:
-        return all(
-            any(gpu.serves(one.backing) for host in hosts for gpu in host.gpus)
-            for one in vm.devices
-            if isinstance(one.backing, DynamicBacking)
-        )
 
     def power_off(self, vm: Vm) -> str:
         if not vm.on:

@@ -8,7 +8,6 @@ from typing import Any
 
 from laneway.api import (
     VGPU_CONFIGURED,
-    Allocation,
     Condition,
     MigConfiguration,
     PCIDeviceClaim,
@@ -20,12 +19,12 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.cluster.caches import VGPUS, Vgpu
+from laneway.controllers.devices.holder import holder
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core import keys, names
 from laneway.core.pci import PciAddress
 from laneway.core.reasons.former import renamed
 from laneway.core.release.everything import Stage, Thing
-from laneway.core.workload import Workload
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import Resource, T, served
@@ -136,7 +135,7 @@ def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) 
         way="delete",
         desired=meta.deletion_timestamp is None,
         present=True,
-        holder=_holder(one.status.allocation),
+        holder=holder(one.status.allocation),
         words=_words(one.status.conditions),
         card=homes.get(meta.name) or parents.get(meta.name) or meta.name,
         follows=any(owner.kind == "VGPUDevice" for owner in meta.owner_references),
@@ -152,7 +151,7 @@ def _stick(one: USBDeviceClaim) -> Thing:
         way="delete",
         desired=one.metadata.deletion_timestamp is None,
         present=True,
-        holder=_holder(one.status.allocation),
+        holder=holder(one.status.allocation),
         words=_words(one.status.conditions),
     )
 
@@ -170,7 +169,7 @@ def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
         desired=desired,
         present=there and not _is_foreign(desired, status.conditions),
         answered=_answered(one),
-        holder=_holder(status.allocation),
+        holder=holder(status.allocation),
         words=_words(status.conditions),
         card=homes.get(meta.name) or meta.labels.get(keys.LABEL_PARENT_GPU, ""),
     )
@@ -211,13 +210,6 @@ def _of_card(
         words=_words(one.status.conditions),
         card=one.metadata.name,
     )
-
-
-def _holder(allocation: Allocation | None) -> str:
-    if allocation is None:
-        return ""
-    vm = allocation.virtual_machine
-    return str(Workload(allocation.namespace, "" if vm else allocation.pod, vm))
 
 
 def _answered(one: Any) -> bool:
