@@ -25,7 +25,7 @@ help: ## list these targets
 up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a100:2" for others
 	@exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
 
-test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS is handed on
+test: venv-dev ## unit, property, contract and scenario tests; PYTEST_ARGS="-k NAME" for some
 	@$(DEV)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
 	    -m "not slow" $(PYTEST_ARGS)
 

@@ -109,7 +109,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Print the version and exit.",
 )
 def cli() -> None:
-    """Bring GPUs and other PCI devices from the slot to the VM."""
+    """Give GPUs, vGPUs and PCI and USB devices to the VMs of a cluster."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -22,6 +22,7 @@ from laneway.api import (
 from laneway.cli import connection, fleet
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
+from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.pci import PciAddress, pci_address
@@ -112,9 +113,13 @@ async def _at(client: Client, node: str, address: PciAddress) -> tuple[KindInfo,
     for info in _AT_AN_ADDRESS:
         if (obj := await _get(client, info, name)) is not None:
             return info, obj
+    titles = await _titles(client)
+    nodes = sorted({title.partition("/")[0] for title in titles}, key=natural)
+    if nodes and node not in nodes:
+        raise Failure(f"no node {node[:60]} has devices. Nodes with devices: {', '.join(nodes)}")
     raise Failure(
         f"the cluster has no device at {address} of node {node}. "
-        f"{did_you_mean(f'{node}/{address}', await _titles(client))} 'kubectl get pcidevices -l "
+        f"{did_you_mean(f'{node}/{address}', titles)} 'kubectl get pcidevices -l "
         f"nodename={node}' lists the devices of the node"
     )
 

@@ -128,11 +128,28 @@ async def _claim_titles(client: Client) -> list[str]:
     return await _addresses(client, f"{_GROUP}/pcideviceclaims", "address")
 
 
-async def _profile_names(client: Client) -> list[str]:
-    """The profiles that some GPU of the cluster offers now, and `none`."""
-    gpus = await _of_kind(client, f"{_GROUP}/sriovgpudevices")
-    fits = {name for gpu in gpus for name in gpu.get("status", {}).get("fits", {})}
-    return ["none", *(name.rpartition(" ")[2] for name in fits)]
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The profiles that the named GPU offers now, or any GPU of the cluster where none is named.
+
+    `none` with a GPU: the vGPUs that it is to have.
+    """
+    title = ctx.params.get("which")
+
+    async def names(client: Client) -> list[str]:
+        found = set()
+        for gpu in await _of_kind(client, f"{_GROUP}/sriovgpudevices"):
+            if not title or title in _titles(gpu):
+                found |= set(gpu.get("status", {}).get("fits", {}))
+        return ["none"] * bool(title) + [name.rpartition(" ")[2] for name in found]
+
+    return _live(names)(ctx, param, incomplete)
+
+
+def _titles(gpu: dict[str, Any]) -> tuple[str, ...]:
+    """How commands name a GPU."""
+    node, address = gpu["spec"]["nodeName"], gpu["spec"]["address"]
+    short = address.removeprefix("0000:")
+    return f"{node}/{address}", f"{node}/{short}", gpu["metadata"]["name"]
 
 
 nodes = _live(lambda client: _named(client, "/api/v1/nodes"))
@@ -140,7 +157,6 @@ namespaces = _live(lambda client: _named(client, "/api/v1/namespaces"))
 gpus = _live(_gpu_titles)
 devices = _live(_device_titles)
 claims = _live(_claim_titles)
-profiles = _live(_profile_names)
 
 
 def objects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -203,6 +203,7 @@ async def test_live_names_are_completed(cluster: Any, a2: Any, completed: Comple
     await carries(cluster)
     assert await completed("gpus", "no") == ["node1/08:00.0"]
     assert "A2-4Q" in await completed("vgpu", "set", TITLE, "A2-")
+    assert await completed("vgpu", "set", "node1/09:00.0", "A2-") == []  # another GPU's
     assert await completed("gpus", "--node", "n") == ["node1"]
     assert await completed("explain", "vgpudevice/node1-000008004") == [f"vgpudevice/{VGPU}"]
     assert "node1/04:00.1" in await completed("claim", "node1/04")
