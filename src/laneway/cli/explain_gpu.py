@@ -130,6 +130,12 @@ def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
     if gpu is not None and gpu.stale:
         yield f"This may be out of date: {gpu.stale}."
         return
+    if isinstance(stored, VGPULayout) and stored.spec.dry_run and stored.status.gpus:
+        yield (
+            f"To apply it: kubectl patch vgpulayout {stored.metadata.name} --type merge "
+            """-p '{"spec":{"dryRun":false}}'"""
+        )
+        return
     status: Status = stored.status
     answer = progress.answer_of(status, stored.metadata.generation)
     if answer.kind == "none":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laneway.api import ObjectMeta, VGPULayout
-from laneway.api.layout import LayoutVgpus, VGPULayoutSpec
+from laneway.api.layout import LayoutGpu, LayoutVgpus, VGPULayoutSpec, VGPULayoutStatus
 from laneway.cli.explain_gpu import with_answer
 from laneway.cli.page import Page
 
@@ -15,6 +15,20 @@ def asked_for(vgpus: list[tuple[str, int]]) -> tuple[str, ...]:
     layout = VGPULayout(metadata=ObjectMeta(name="all"), spec=VGPULayoutSpec(vgpus=entries))
     (short, *_) = with_answer(Page("", ()), layout, None).sections
     return next(one.values for one in short.facts if one.label == "vGPUs on each")
+
+
+def test_a_dry_run_ends_with_the_command_that_applies_it() -> None:
+    layout = VGPULayout(
+        metadata=ObjectMeta(name="all"),
+        spec=VGPULayoutSpec(dry_run=True),
+        status=VGPULayoutStatus(gpus=(LayoutGpu(name="node1-000008000", state="Planned"),)),
+    )
+    lines = [
+        line for part in with_answer(Page("", ()), layout, None).sections for line in part.lines
+    ]
+
+    command = 'kubectl patch vgpulayout all --type merge -p \'{"spec":{"dryRun":false}}\''
+    assert f"To apply it: {command}" in lines
 
 
 @pytest.mark.parametrize(

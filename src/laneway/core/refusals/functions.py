@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.core.passthrough.usability import needed_remedy
-from laneway.core.phrases import few, listed
+from laneway.core.phrases import few, listed, shown
 from laneway.core.refusals.base import Refusal
 
 
@@ -148,6 +148,7 @@ class VgpusEnabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"vGPUs of {self.device} are enabled, and this change would remove them. First set "
-            f"spec.enabled to false on VGPUDevice {listed(self.names)}."
+            f"vGPUs of {self.device} are enabled, and this change would remove them. Disable them "
+            f"first: kubectl patch vgpudevice {' '.join(map(shown, self.names))} --type merge "
+            """-p '{"spec":{"enabled":false}}'"""
         )
