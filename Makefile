@@ -66,6 +66,7 @@ test-all: venv-dev ## every tier beyond `make test`; says what it had to leave o
 check: venv-dev ## format, lint, types, layers, and what may not be committed
 	$(DEV)/ruff format --check .
 	$(DEV)/ruff check .
+	$(DEV)/ruff check --preview --select RUF027 .  # texts that lost their f
 	$(DEV)/mypy
 	$(DEV)/lint-imports
 	$(DEV)/python tools/check_tree.py

@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 MOVING_SECONDS = 1.0
 """How soon to look again at what is just being rewritten for another address."""
 RETRY_SECONDS = 30.0
-"""while nothing has changed. Held devices are let go by people, not by computers."""
+"""Until the next attempt while nothing has changed: people let held devices go, not computers."""
 HOLDER_SECONDS = 1.0
 """How often to see whether the processes that hold a device are still there."""
 MAX_API_FAILURES = 3

@@ -169,7 +169,7 @@ class Permitting(Leading[Key]):
             return False
         words = (
             "another client keeps changing Laneway's entries in the lists of permitted devices; "
-            "Laneway corrects them again in {REPAIR_SECONDS:.0f} s. The managedFields of the "
+            f"Laneway corrects them again in {REPAIR_SECONDS:.0f} s. The managedFields of the "
             "object name that client: stop it from writing these lists"
         )
         log.warning("KubeVirt %s: %s", key, words)

@@ -186,8 +186,7 @@ def _coming(
     return tuple((one.name, name) for one, name in zip(free, names, strict=False))
 
 
-# -------------------------------------------------------------------------- desired states for one
-# object
+# ------------------------------------------------------------------- desired state of one object
 
 
 def _desired_gpu(desired: DesiredLayout, found: Found, gpu: GpuObject) -> tuple[bool, str] | None:
