@@ -120,6 +120,15 @@ async def test_a_vm_is_explained_by_what_it_has_and_lacks(objects: Any, laneway:
     assert "Did you mean waits?" in (await laneway("explain", "vm/wait", status=1)).err
 
 
+async def test_a_vm_that_finds_room_can_start_on_whatever_node(
+    objects: Any, laneway: Laneway
+) -> None:
+    await objects.node("n1")
+    await objects.vgpus("n1", 1)
+    await objects.vm("rests", [objects.small])
+    assert (await laneway("explain", "vm/rests")).out.strip().endswith("Yes.")
+
+
 async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 3)

@@ -18,7 +18,9 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.release import steps
+from laneway.controllers.release.objects import look
 from laneway.core.pci import PciAddress
+from laneway.core.release.everything import decide
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -166,6 +168,37 @@ async def test_a_layout_of_other_nodes_stands_in_the_way(world: World, laneway: 
     left = await laneway("release", "--node", "node1", "--timeout", "3", status=3)
     assert "left: VGPULayout both: it selects node2 as well" in left.err
     assert await world.cluster.names(VGPULayout) == {"both"}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        ("True", "Synced", "being released"),
+        ("False", "InProgress", "being released"),
+        ("False", "WriteFailed", "WriteFailed: no"),
+    ],
+)
+async def test_what_is_waited_for_says_what_stands_against_it(
+    cluster: Any, status: str, reason: str, words: str
+) -> None:
+    claims = served(PCIDeviceClaim)
+    body = {
+        "apiVersion": claims.api_version,
+        "kind": claims.kind,
+        "metadata": {"name": CLAIM, "finalizers": ["example.com/kept"]},
+        "spec": {"nodeName": "node1", "address": "0000:04:00.1", "userName": "admin"},
+    }
+    await cluster.client.create(claims, body)
+    ready = {"type": "Ready", "status": status, "reason": reason, "message": "no"}
+    ready["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    body = {"status": {"conditions": [ready]}}
+    await cluster.client.patch(claims, CLAIM, body, subresource="status")
+    await cluster.client.delete(claims, CLAIM)
+
+    [obstacle] = decide(await look(cluster.client, ["node1"])).obstacles
+
+    assert obstacle.words == f"PCIDeviceClaim {CLAIM}: {words}"
+    await cluster.client.patch(claims, CLAIM, {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.slow

@@ -155,6 +155,8 @@ def test_what_is_of_one_machine_is_not_of_templates() -> None:
         ('{{ .machine.name | trunc -5 | trimSuffix "e" }}-gpu', ""),
         ("{{ if .machine.name }}a{{ end }}", ""),  # Go knows it; so CAPV says what becomes of it.
         ("{{ .machine.name", "invalid VSphereVM name template: "),
+        ("{{ (.machine.name }}", "invalid VSphereVM name template: ( without )"),
+        ("{{ .machine.name | ) }}", "invalid VSphereVM name template: "),
         ("{{ .cluster.name }}", "invalid VSphereVM name template: "),
         ("{{ upper .machine.name }}", "invalid VSphereVM name template: "),
         ("{{ .machine.name }}_GPU", "invalid VSphereVM name template, generated name is not"),
