@@ -253,7 +253,7 @@ async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
     await admin.apply(both | {"items": items})
     warned = await _warned(admin, deployment("more", 3, "gpu"))
     assert "spec.replicas: hosts have room for 2 of 3 Machines that each request" in warned
-    assert "1 x grid_t4-16q; the rest would wait." in warned
+    assert "1 x grid_t4-16q; the rest waits." in warned
     warned = await admin.warned("scale", "machinedeployment", "workers", "--replicas=5")
     assert "hosts have room for 2 of 3 more Machines" in warned
     await admin.ok("scale", "machinedeployment", "workers", "--replicas=1")
