@@ -147,8 +147,9 @@ class VgpusEnabled(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
+        names = " ".join(map(shown, self.names)) or "NAME"
         return (
             f"vGPUs of {self.device} are enabled, and this change would remove them. Disable them "
-            f"first: kubectl patch vgpudevice {' '.join(map(shown, self.names))} --type merge "
+            f"first: kubectl patch vgpudevice {names} --type merge "
             """-p '{"spec":{"enabled":false}}'"""
         )
