@@ -68,7 +68,7 @@ async def test_a_desired_state_that_is_not_met_is_told_with_its_reason(
     out = (await laneway("gpus")).out
 
     assert "to be disabled: VgpusEnabled" in out
-    assert f"to false on VGPUDevice {VGPU}." in out
+    assert f"first: kubectl patch vgpudevice {VGPU} --type merge" in out
     assert "desired and missing: A2-99Q=1" in out
     verbose = (await laneway("gpus", "--verbose")).out
     assert "0000:08:00.4 none, desired A2-99Q (" in verbose
@@ -305,7 +305,7 @@ async def test_what_objects_show_against_a_desired_state_is_told_before_it_is_wr
 
     for more in ((), ("--mode", "MIG", "--dry-run")):
         done = await laneway("gpu", "disable", TITLE, *more, status=1)
-        assert f"to false on VGPUDevice {VGPU}." in done.err
+        assert f"first: kubectl patch vgpudevice {VGPU} --type merge" in done.err
         assert done.err.splitlines()[-1].startswith("laneway: refused; nothing w")
         assert done.out == ""
     mixed = await laneway("gpu", "enable", TITLE, "--mode", "MixedSize", status=1)
