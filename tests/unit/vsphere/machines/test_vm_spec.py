@@ -84,7 +84,7 @@ def test_windows_has_short_names() -> None:
 def test_names_are_made_by_the_template_for_them() -> None:
     spec = {"naming": {"template": "gpu-{{ .machine.name | trunc 3 }}"}}
     assert vm_name("workers", spec) == "gpu-wor"
-    within = {"naming": {"template": "{{ trunc (3) (.machine.name | trimSuffix \"kers\") }}-gpu"}}
+    within = {"naming": {"template": '{{ trunc (3) (.machine.name | trimSuffix "kers") }}-gpu'}}
     assert vm_name("workers", within) == "wor-gpu"
     assert vm_name("workers", {"naming": {"template": None}}) == "workers"
     with pytest.raises(NamingError, match="is not a valid"):
