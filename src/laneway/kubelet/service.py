@@ -18,7 +18,7 @@ from grpclib.server import Stream
 
 from laneway.api.kubelet import deviceplugin_pb2 as pb
 from laneway.api.kubelet.deviceplugin_grpc import DevicePluginBase
-from laneway.core.device_plugin.answer import Answer, Denied, answer, with_group_members
+from laneway.core.device_plugin.allocate import Answer, Denied, answer, with_group_members
 from laneway.core.device_plugin.offer import Offer
 from laneway.core.device_plugin.preference import prefer
 from laneway.kubelet.recent import RecentAllocations

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from laneway.admission.vms.devices import find, is_usb
 from laneway.admission.world import RESOURCE, World
-from laneway.core.device_plugin.answer import environment_name
+from laneway.core.device_plugin.allocate import environment_name
 from laneway.core.refusals import (
     MultipleDisplays,
     Refusal,

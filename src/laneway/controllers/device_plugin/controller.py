@@ -35,9 +35,9 @@ from laneway.controllers.device_plugin.status import (
 from laneway.controllers.device_plugin.withheld import Withheld
 from laneway.controllers.metrics import AgentMetrics, AllocationCounts
 from laneway.controllers.observing.xids import Xids
+from laneway.core.device_plugin.device_list import Offers, offers
 from laneway.core.device_plugin.health import Device, Facts, device_of, judged, with_group_members
 from laneway.core.device_plugin.offer import Offer, Owner
-from laneway.core.device_plugin.offers import Offers, offers
 from laneway.core.inventory import Inventory
 from laneway.core.refusals import AllocationUnknown, DeviceAllocated, Refusal
 from laneway.host.hardware import Hardware

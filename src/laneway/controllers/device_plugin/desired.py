@@ -18,7 +18,7 @@ from laneway.api import (
 from laneway.controllers.devices.family import named_otherwise
 from laneway.core import keys
 from laneway.core.claims.usb_access import QEMU
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices
+from laneway.core.device_plugin.device_list import ClaimedFunction, ClaimedUsb, DesiredDevices
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.host.port import Host

@@ -14,7 +14,7 @@ from laneway.controllers.devices.family import Family
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.publisher import Publisher
 from laneway.core import keys, names
-from laneway.core.device_plugin.offers import named
+from laneway.core.device_plugin.device_list import named
 from laneway.core.device_plugin.resources import Named, annotation_of, resource_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import PciFunction

@@ -19,7 +19,7 @@ from kapilite.patches import patch
 from laneway.admission.vms import limits
 from laneway.admission.vms.aliases import renamed
 from laneway.api import decode
-from laneway.core.device_plugin.answer import Denied, answer
+from laneway.core.device_plugin.allocate import Denied, answer
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.device_plugin.preference import prefer
 from laneway.core.pci import PciAddress

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices
+from laneway.core.device_plugin.device_list import ClaimedFunction, ClaimedUsb, DesiredDevices
 from laneway.core.inventory import (
     ConfiguredVgpu,
     Inventory,

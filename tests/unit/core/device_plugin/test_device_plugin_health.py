@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.device_plugin.device_list import offers
 from laneway.core.device_plugin.health import Facts, device_of, judged, with_group_members
 from laneway.core.device_plugin.offer import Offer, Owner
-from laneway.core.device_plugin.offers import offers
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from support import devices

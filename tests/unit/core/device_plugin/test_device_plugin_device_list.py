@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laneway.core.device_plugin.device_list import (
+    ClaimedFunction,
+    ClaimedUsb,
+    DesiredDevices,
+    offers,
+)
 from laneway.core.device_plugin.offer import Form, Offer
-from laneway.core.device_plugin.offers import ClaimedFunction, ClaimedUsb, DesiredDevices, offers
 from laneway.core.device_plugin.resources import is_extended
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.device_plugin.answer import Answer, Denied, answer
+from laneway.core.device_plugin.allocate import Answer, Denied, answer
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.pci import PciAddress
 from support.devices import function_offer

@@ -1,4 +1,4 @@
-"""Which devices of a node may be handed out, as hardware, claims and desired states are now.
+"""The list of devices that the kubelet gets: those of the node that are ready to be allocated.
 
 Nothing is offered that the kernel does not show ready: a claimed function is on vfio-pci, or
 carries the vGPU that is desired of it; a claimed USB device is the one that QEMU was given. So the
