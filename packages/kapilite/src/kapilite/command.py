@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line per request
     try:
         asyncio.run(_serve(options.data_dir, options.host, options.port))
+    except KeyboardInterrupt:  # before the server was there to be stopped
+        sys.exit(130)
     except FAILURES as error:
         sys.exit(f"kapilite: {error}")
     except OSError as error:
@@ -97,7 +99,8 @@ def _port(text: str) -> int:
 
 async def _serve(data_dir: str | None, host: str, port: int) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    # On SIGHUP too: credentials of a server in memory must not outlive its terminal.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with _folder(data_dir) as folder:
         contents = None if data_dir is not None else b""
@@ -105,7 +108,8 @@ async def _serve(data_dir: str | None, host: str, port: int) -> None:
         async with serving(folder, known, host=host, port=port, contents=contents) as found:
             print("\n".join(_ready(found.url, folder, data_dir)), flush=True)
             await stop.wait()
-    print("Stopped.")
+    with contextlib.suppress(OSError):  # The terminal may be gone.
+        print("Stopped.", flush=True)
 
 
 @contextlib.contextmanager

@@ -38,8 +38,8 @@ class Cluster:
     """The path of a kubeconfig, for kubectl and client libraries."""
     ca_file: str
     """The path of the certificate that the server is known by."""
-    token: str
-    """The administrator's."""
+    token: str = field(repr=False)
+    """The administrator's; not for the logs of failed tests."""
     _contents: Callable[[], bytes] = field(repr=False, compare=False)
 
     @property
