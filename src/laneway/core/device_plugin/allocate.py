@@ -1,4 +1,4 @@
-"""The answer to the kubelet's Allocate: what a container gets for the devices that the kubelet chose for it.
+"""The answer to Allocate: what a container gets for the devices that the kubelet chose for it.
 
 The names of the variables and nodes are those that virt-launcher reads; they are part of the
 contract. Two laws hold for any offers and any request, because a VM that starts with
