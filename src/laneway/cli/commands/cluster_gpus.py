@@ -93,7 +93,7 @@ def top(*, node: str | None, once: bool, output: str | None, where: ClusterChoic
     """Show the GPUs of the cluster live: their vGPUs, holders and framebuffer.
 
     MEMORY is the framebuffer that is allocated, of the framebuffer of the GPU. UTIL is the
-    utilisation. A value that Laneway does not know is shown as "-". Ctrl-C ends the view.
+    utilisation. A value that Laneway does not know is shown as "-". q or Ctrl-C ends the view.
     """
     from laneway.cli import top as shown
 
