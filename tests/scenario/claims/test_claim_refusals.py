@@ -75,7 +75,7 @@ async def test_a_gpu_with_virtual_functions_is_not_given_away_as_a_whole(
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await claims.make(GPU)
     claim = await claims.answer(GPU, "DeviceUnusable")
-    assert "virtual functions are enabled on it" in cluster.message(claim)
+    assert "its virtual functions are enabled" in cluster.message(claim)
     device = await cluster.get(PCIDevice, claims.name(GPU))
     assert not device.status.claimable
 
