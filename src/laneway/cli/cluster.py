@@ -116,7 +116,7 @@ async def _at(client: Client, node: str, address: PciAddress) -> tuple[KindInfo,
     titles = await _titles(client)
     nodes = sorted({title.partition("/")[0] for title in titles}, key=natural)
     if nodes and node not in nodes:
-        raise Failure(f"no node {node[:60]} has devices. Nodes with devices: {', '.join(nodes)}")
+        raise Failure(f"node {node[:60]} has no devices. Nodes with devices: {', '.join(nodes)}")
     raise Failure(
         f"the cluster has no device at {address} of node {node}. "
         f"{did_you_mean(f'{node}/{address}', titles)} 'kubectl get pcidevices -l "
