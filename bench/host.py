@@ -67,6 +67,7 @@ class Changes:
         self.names, self.entries, self.exists = host.names, host.entries, host.exists
         self.owner, self.set_owner, self.write = host.owner, host.set_owner, host.write
         self.uevents, self.kernel_messages = host.uevents, host.kernel_messages
+        self.addresses = host.addresses
         self.has = executor.has
 
     async def write_within(self, path: str, data: str, seconds: float) -> None:
@@ -94,12 +95,12 @@ class Reads:
         self._host = host
         self.made: list[Callable[[], Any]] = []
 
-    def __getattr__(self, name: str) -> Callable[[str], Any]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._host, name)
 
-        def read(path: str) -> Any:
-            self.made.append(lambda: method(path))
-            return method(path)
+        def read(*path: str) -> Any:
+            self.made.append(lambda: method(*path))
+            return method(*path)
 
         return read
 

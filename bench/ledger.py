@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from support.report import arguments, header, middle, percentile, resident, table
 
-from laneway.api.meta import timestamp
+from kubebasics.timestamps import timestamp
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import LABEL_HOSTNAME, build
 from laneway.core.ledger.facts import (
@@ -96,9 +96,9 @@ def questions(ledger: Ledger, luck: random.Random) -> Iterator[tuple[str, Reques
     yield "on one node", Request(resources={second: 2}, nodes=(node,))
     yield "two resources", Request(resources={first: 1, second: 2, third: 1})
     yield "never on one node", Request(resources={first: 40, second: 40, third: 40})
-    yield "pool of 50", Request(resources={second: 2}, machines=50)
+    yield "pool of 50", Request(resources={second: 2}, vms=50)
     old = tuple(luck.sample(machines, 50))
-    yield "roll-out of 50", Request(resources={third: 2}, machines=50, replacing=old, surge=1)
+    yield "roll-out of 50", Request(resources={third: 2}, vms=50, replacing=old, surge=1)
 
 
 def measure(nodes: int, gpus: int, machines: int, rounds: int, luck: random.Random) -> None:

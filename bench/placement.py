@@ -62,7 +62,7 @@ def measure(model: str, desired_states: int, luck: random.Random) -> list[str]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--wishes", type=int, default=300, help="per model")
+    parser.add_argument("--desired-states", type=int, default=300, help="per model")
     parser.add_argument("--seed", type=int, default=5)
     asked = parser.parse_args()
     header()

@@ -190,7 +190,7 @@ async def measure(host: str, desired_states: int, seconds: float) -> list[list[s
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--wishes", type=int, default=40, help="on each host (default: 40)")
+    parser.add_argument("--desired-states", type=int, default=40, help="on each host (default: 40)")
     parser.add_argument("--seconds", type=float, default=20, help="of quiet (default: 20)")
     parser.add_argument("hosts", nargs="*", default=list(HOSTS), help=", ".join(HOSTS))
     options = parser.parse_args()
@@ -203,7 +203,7 @@ def main() -> None:
     table("From the change of the spec, in ms", ("host", *head), [one for one, _ in rows])
     head = ["reads", "writes", "events", "lists changed", "CPU ms", "API server's CPU ms"]
     head += ["requests an hour at rest", "CPU % at rest"]
-    table("For each wish, and at rest", ("host", *head), [one for _, one in rows])
+    table("For each desired state, and at rest", ("host", *head), [one for _, one in rows])
 
 
 if __name__ == "__main__":

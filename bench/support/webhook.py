@@ -67,12 +67,12 @@ def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
         place = luck.choice(places)
         taken, free[place] = free[place][:2], free[place][2:]
         vm = machine(f"vm-{number:05d}", place.partition(" ")[2], taken)
-        stores["machines"].put(VIRTUAL_MACHINES.decode(msgspec.json.encode(vm)))
+        stores["vms"].put(VIRTUAL_MACHINES.decode(msgspec.json.encode(vm)))
     return World(**stores, ledger=_once(stores)), free
 
 
 def _once(stores: dict[str, Any]) -> Any:
-    asking = tuple(demands.of_machines(stores["machines"], (), ()))
+    asking = tuple(demands.of_vms(stores["vms"], (), ()))
     reported = tuple(fact for vgpu in stores["vgpus"] if (fact := devices.of_vgpu(vgpu)))
     facts = tuple(NodeFact(one.metadata.name, one.metadata.labels) for one in stores["nodes"])
     ledger = build(Facts(reported, asking, facts))
