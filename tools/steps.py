@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, NoReturn
@@ -153,10 +153,10 @@ def _show(one: Running) -> None:
 
 
 @contextmanager
-def _signals(stop: object) -> Iterator[None]:
+def _signals(stop: Callable[[int], NoReturn]) -> Iterator[None]:
     def handle(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_IGN)
-        stop(number)  # type: ignore[operator]
+        stop(number)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     yield

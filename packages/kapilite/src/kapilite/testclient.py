@@ -66,7 +66,7 @@ class Cluster:
             method=method,
         )
         try:
-            with urllib.request.urlopen(  # noqa: S310
+            with urllib.request.urlopen(  # noqa: S310 - as above
                 request, timeout=SECONDS, context=self.ssl_context()
             ) as answer:
                 return _decoded(answer.read())
