@@ -274,12 +274,13 @@ prepare_laws() {
 
 run_laws() {
   # Collecting the other nine thousand tests costs every worker ten seconds.
-  local files=() stories="slow" elsewhere="none"
+  # Some files have a tier of their own.
+  local files=() stories="slow" elsewhere="random_(changes|vms)|apiserver_durability"
   if [[ ${CI:-} == true ]]; then
-    stories="(slow and not realapi)" elsewhere="test_crash_contract\.py"
+    stories="(slow and not realapi)" elsewhere+="|crash_contract"
   fi
   mapfile -t files < <(grep -rlE 'hypothesis|mark\.slow|first\(' --include='test_*.py' \
-    tests/scenario packages/*/tests tests/contract tests/unit | grep -v "/$elsewhere\$")
+    tests/scenario packages/*/tests tests/contract tests/unit | grep -vE "/test_($elsewhere)\.py\$")
   LANEWAY_TENTHS=$(size 3 10) "$python" -m pytest -q -n auto --maxprocesses 8 --dist loadfile \
     --no-loadscope-reorder -m "$stories or hypothesis" --durations=6 "${files[@]}"
 }

@@ -47,6 +47,7 @@ async def test_a_simulated_a2_is_shown_as_harvester_users_know_it(cluster, simul
     assert len(await cluster.names(VGPUDevice)) == 16
 
 
+@pytest.mark.slow
 async def test_every_bridge_but_no_pci_bridge_is_shown(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
 
@@ -130,6 +131,7 @@ async def test_objects_of_a_device_that_is_gone_are_removed(cluster, simulated):
     assert len(gone) == 17
 
 
+@pytest.mark.slow
 async def test_vgpus_keep_their_desired_state_while_their_gpu_waits_for_its_functions(
     cluster, simulated
 ):
@@ -156,6 +158,7 @@ async def test_vgpus_keep_their_desired_state_while_their_gpu_waits_for_its_func
     assert condition.reason == "VfNotFound"
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_agents_leave_each_others_objects_alone(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
@@ -250,6 +253,7 @@ class UnreadableHost:
         return self._host.names(path)
 
 
+@pytest.mark.slow
 async def test_a_scan_that_fails_proves_nothing_gone(cluster, simulated):
     inner = simulated("a2", "node1")
     host = UnreadableHost(inner)

@@ -140,6 +140,7 @@ async def test_what_the_server_says_about_itself(kubectl: Kubectl, cards: None) 
     ]
 
 
+@pytest.mark.slow
 async def test_every_form_of_get(kubectl: Kubectl, cards: None) -> None:
     assert cells((await kubectl("get cards")).out) == [["NAME", "PROFILE", "READY"], ["a", "small"]]
     assert cells((await kubectl("get cd -o wide")).out)[0] == ["NAME", "PROFILE", "READY", "SLOT"]
@@ -167,6 +168,7 @@ async def test_describe_and_explain(kubectl: Kubectl, cards: None) -> None:
     assert "ENUM:" in (await kubectl("explain card.spec.profile")).out
 
 
+@pytest.mark.slow
 async def test_an_event_is_shown_with_its_object(kubectl: Kubectl, cards: None) -> None:
     uid = (await kubectl("get card a -o jsonpath={.metadata.uid}")).out
     event = {
@@ -191,6 +193,7 @@ async def test_an_event_is_shown_with_its_object(kubectl: Kubectl, cards: None) 
     assert "profile small" in (await kubectl("get events")).out
 
 
+@pytest.mark.slow
 async def test_nodes_can_be_described_and_cordoned(kubectl: Kubectl) -> None:
     node = {
         "apiVersion": "v1",
@@ -272,6 +275,7 @@ async def test_patch_label_annotate_replace_and_edit(kubectl: Kubectl, cards: No
     assert "is not supported" in (await kubectl(strategic, rc=1)).err
 
 
+@pytest.mark.slow
 async def test_wait_and_delete(kubectl: Kubectl, cards: None) -> None:
     await kubectl("wait --for=condition=Established crd/cards.lab.example.com --timeout=30s")
     enabled = asyncio.create_task(

@@ -65,6 +65,7 @@ def _alike() -> set[str]:
     return {Q4.replace("4Q", other) for other in ("4A", "4C")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", first("l40s", "a2"))
 async def test_looking_at_rest_costs_no_scan_and_no_request(cluster, simulated, requests, spec):
     agent = await cluster.start_agent("node1", simulated(spec, "node1"))

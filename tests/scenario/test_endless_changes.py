@@ -26,6 +26,7 @@ async def settled(cluster: Any, agent: Any, requests: list[tuple[str, str]]) -> 
     assert requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", first(1, -1))
 async def test_thousands_of_gpu_instance_profiles_that_are_none(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]], count: int

@@ -56,7 +56,7 @@ def test_the_walk_takes_every_way_once() -> None:
         ("a2", walk(SLICED)),
         ("l40s", [Mode.MIXED_SIZE, Mode.PASSTHROUGH]),
         pytest.param("a100", walk(ALL), marks=pytest.mark.slow),
-        ("hgx-h100", ROUND),
+        pytest.param("hgx-h100", ROUND, marks=pytest.mark.slow),
         pytest.param("rtx-pro-6000", ROUND, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else str(len(value)),
@@ -120,7 +120,7 @@ async def test_the_object_tells_what_the_gpu_carries_and_what_still_fits(cluster
     assert gpu.status.fits["NVIDIA A2-4Q"] == 4
 
 
-@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("on", first(True, False))
 async def test_mig_mode_that_is_there_is_adopted_and_never_switched_unasked(cluster, bare, on):
     host = bare("a100", A100)
     await cluster.start_agent("node1", host)
@@ -284,6 +284,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
     assert await found(rebooted, A100) is Mode.SAME_SIZE
 
 
+@pytest.mark.slow
 async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
@@ -346,6 +347,7 @@ async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_agai
     await in_mode(cluster, named(A100), "MIGBacked")
 
 
+@pytest.mark.slow
 async def test_a_desired_state_that_was_made_in_view_of_another_mode_takes_nothing(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
@@ -408,6 +410,7 @@ async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, 
         assert len(gpu.status.vf_addresses) == 16
 
 
+@pytest.mark.slow
 async def test_at_rest_nothing_is_asked_or_written(cluster, bare, requests):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)

@@ -30,6 +30,7 @@ from support.gpu_modes import (
 # --------------------------------------------------------------------------------- refusals
 
 
+@pytest.mark.slow
 async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -96,6 +97,7 @@ async def test_a_command_that_fails_on_the_way_is_quoted_and_all_is_taken_back(c
     assert await found(host, A2) is Mode.PASSTHROUGH
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
     host = bare("a2")
     host.faults.fail_command(SMI, 9, "NVIDIA-SMI has failed", times=1000)
@@ -110,6 +112,7 @@ async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
     await in_mode(cluster, named(A2), "MixedSize")
 
 
+@pytest.mark.slow
 async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_desired_state(
     cluster, bare
 ):

@@ -106,6 +106,7 @@ async def test_from_a_bare_gpu_to_two_vgpus_and_back(cluster, bare):
     assert not await cluster.names(PCIDevice) & {*VGPUS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", first("l40s", "a100"))
 async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, model):
     host = bare(model)
@@ -238,6 +239,7 @@ async def test_a_program_that_fails_for_a_while_is_tried_again(cluster, bare):
     assert number_of_vfs(host) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 async def test_without_its_program_a_gpu_waits_for_it(cluster, bare):
     host = bare()
@@ -251,6 +253,7 @@ async def test_without_its_program_a_gpu_waits_for_it(cluster, bare):
     await cluster.answer(GPU, "Enabled", SRIOVGPUDevice)
 
 
+@pytest.mark.slow
 async def test_a_function_that_no_driver_has_is_named_until_one_has(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
@@ -308,6 +311,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, bare
 # ------------------------------------------------------------------ what runs, and what is desired
 
 
+@pytest.mark.slow
 async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
@@ -322,6 +326,7 @@ async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(clu
     assert number_of_vfs(host) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_restored_object_that_says_disabled_takes_nothing_away(cluster, bare):
     host = bare()
@@ -359,6 +364,7 @@ async def test_after_a_reboot_gpu_and_vgpus_come_back(cluster, bare):
     assert set(cluster.carried(rebooted).values()) == {Q8}
 
 
+@pytest.mark.slow
 async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -394,6 +400,7 @@ async def test_an_agent_that_is_killed_ends_as_one_that_was_not(cluster, bare, o
     assert number_of_vfs(host) == len(gpu.status.vf_addresses)
 
 
+@pytest.mark.slow
 async def test_a_desired_state_that_is_taken_back_while_the_agent_is_dead_is_not_lost(
     cluster, bare
 ):
@@ -433,6 +440,7 @@ async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster
     assert metrics("laneway_virtual_functions", free) == 16
 
 
+@pytest.mark.slow
 async def test_at_rest_nothing_is_asked_or_written(cluster, simulated, requests):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)

@@ -41,7 +41,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     return held
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("dry_run", first(False, True))
 async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
     cluster: Any, simulated: Any, answers: Answers, dry_run: bool
 ) -> None:

@@ -65,6 +65,7 @@ async def test_sixteen_vgpus_are_one_desired_state(cluster: Any, simulated: Any)
     assert (gpu.spec.enabled, gpu.spec.mode) == (True, "")
 
 
+@pytest.mark.slow
 async def test_another_profile_replaces_the_first(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -80,6 +81,7 @@ async def test_another_profile_replaces_the_first(cluster: Any, simulated: Any) 
     assert carried(host) == {}
 
 
+@pytest.mark.slow
 async def test_what_is_desired_and_there_keeps_its_place(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -236,6 +238,7 @@ async def test_a_node_that_leaves_the_selection_keeps_what_it_has(
     assert len([v for v in await cluster.all(VGPUDevice) if v.spec.enabled]) == 3
 
 
+@pytest.mark.slow
 async def test_a_named_gpu_without_an_agent_is_missed(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("a2", "node1"))
 
@@ -299,6 +302,7 @@ async def test_a_dry_run_of_what_was_done_changes_nothing(cluster: Any, simulate
     assert carried(host) == {Q4: 2}
 
 
+@pytest.mark.slow
 async def test_a_layout_that_only_asked_for_a_while_undoes_no_change_of_others(
     cluster: Any, simulated: Any
 ) -> None:

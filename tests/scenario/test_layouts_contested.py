@@ -111,6 +111,7 @@ async def test_a_layout_that_is_refused_is_not_applied_later(
     await settled(cluster, "all", "Done")
 
 
+@pytest.mark.slow
 async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_ended(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ async def test_a_gpu_that_is_claimed_whole_is_not_shared_by_a_layout_either(
     assert not any(one.vfs for one in scan(host).functions)
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -> None:
     host = simulated("a2", "node1")
@@ -212,6 +214,7 @@ async def test_what_somebody_does_to_the_answers_is_put_right(cluster: Any, simu
     assert list(again.status.gpus) == list(done.status.gpus)
 
 
+@pytest.mark.slow
 async def test_after_a_reboot_a_layout_waits_for_what_comes_back_by_itself(
     cluster: Any, simulated: Any
 ) -> None:
@@ -283,6 +286,7 @@ async def test_any_series_of_layouts_ends_as_asked_or_refused(cluster: Any, simu
 # -------------------------------------------------------------------------------- what goes wrong
 
 
+@pytest.mark.slow
 async def test_a_vgpu_that_somebody_else_made_is_left_alone_and_named(
     cluster: Any, simulated: Any
 ) -> None:
@@ -303,6 +307,7 @@ async def test_a_vgpu_that_somebody_else_made_is_left_alone_and_named(
     assert (await cluster.get(VGPUDevice, VGPUS[3])).spec.enabled
 
 
+@pytest.mark.slow
 async def test_what_a_lower_object_is_refused_with_reaches_the_layout(
     cluster: Any, simulated: Any
 ) -> None:
@@ -400,6 +405,7 @@ async def test_at_rest_nobody_asks_for_anything(
     assert requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", first({}, {"dryRun": True}, {"mode": "Passthrough"}))
 async def test_nobody_looks_closer_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]

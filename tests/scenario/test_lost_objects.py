@@ -36,6 +36,7 @@ async def divide(cluster: Any) -> None:
     await cluster.answer(GPU, "Synced", MigConfiguration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("running", first(True, False), ids=["agent runs", "agent is dead"])
 @pytest.mark.parametrize("profile", first(BACKED, SLICED))
 async def test_nothing_is_taken_away(

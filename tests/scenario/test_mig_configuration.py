@@ -203,6 +203,7 @@ async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_told(cl
     assert await gpu.counts() == {"1g.5gb": 2}
 
 
+@pytest.mark.slow
 async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
@@ -280,6 +281,7 @@ async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(clus
     assert await gpu.spots() == before
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_an_object_that_another_client_writes_is_taken_up(cluster, divided):
     gpu = divided(functions=False)

@@ -51,6 +51,7 @@ async def test_a_set_that_cannot_be_is_refused_and_nothing_goes_for_it(cluster, 
     assert await gpu.counts() == {"3g.40gb": 2}
 
 
+@pytest.mark.slow
 async def test_without_mig_mode_it_is_told_where_to_ask_for_it(cluster, divided):
     gpu = divided(functions=False)
     gpu.address = gpus_of(gpu.host)[1]
@@ -235,6 +236,7 @@ async def test_an_agent_killed_at_any_write_ends_as_one_that_was_not(cluster, di
 # -------------------------------------------------------------------------------- what it tells
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster, divided):
     gpu = divided()
@@ -257,6 +259,7 @@ async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster
     assert metrics("laneway_operation_seconds_count", labels) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_at_rest_nothing_is_asked_or_written(cluster, divided, requests):
     gpu = divided()

@@ -170,6 +170,7 @@ async def writes_of(host: Any, cluster: Any, count: int) -> int:
     return int(host.faults.count - before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", first("during", "before", "after"))
 async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(cluster, host, when):
     agent = await cluster.start_agent("node1", host)

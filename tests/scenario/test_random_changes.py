@@ -392,6 +392,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_any_series_of_desired_states_ends_as_asked_or_says_why_not(
     cluster: Any, simulated: Any, network: Network, caplog: pytest.LogCaptureFixture

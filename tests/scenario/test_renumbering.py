@@ -129,6 +129,7 @@ async def test_a_mode_for_later_follows_alike(cluster: Any) -> None:
     assert (await cluster.get(SRIOVGPUDevice, name(A2))).spec.mode == ""
 
 
+@pytest.mark.slow
 async def test_gpu_instances_follow_alike(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({FIRST: Seat(FIRST)}, "a100"))
     await cluster.patch(SRIOVGPUDevice, name(FIRST), {"spec": {"mode": "MIG"}})
@@ -259,6 +260,7 @@ async def test_an_agent_that_is_killed_at_any_write_goes_on_where_it_was(
         await cluster.stop_agent(agent)
 
 
+@pytest.mark.slow
 async def test_what_is_changed_after_a_kill_is_not_changed_back(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +328,7 @@ async def test_cards_are_told_apart_once_their_driver_is_loaded(cluster: Any) ->
     await cluster.until(SRIOVGPUDevice, name(A2), lambda gpu: gpu is None)
 
 
+@pytest.mark.slow
 async def test_nothing_is_done_before_the_driver_knows_the_card(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
@@ -382,6 +385,7 @@ async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_told(cl
     assert f"The configuration of {gone}, which is gone, is deleted." in reported["Renumbered"]
 
 
+@pytest.mark.slow
 async def test_a_reboot_without_a_move_writes_no_desired_state(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
@@ -425,6 +429,7 @@ async def test_a_card_in_the_place_of_another_inherits_nothing_unasked(cluster: 
     assert (await cluster.get(SRIOVGPUDevice, name(A2))).status.gpu_uuid == new
 
 
+@pytest.mark.slow
 async def test_desired_states_for_a_card_that_is_gone_can_be_given_up(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))
     await enable(cluster, A2, vf0=Q4)

@@ -160,6 +160,7 @@ async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
     assert len(cluster.carried(host)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_real_server_is_adopted_without_a_write(cluster, simulated, a2_dump_path):
     host = simulated(str(a2_dump_path), "node1")

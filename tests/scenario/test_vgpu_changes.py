@@ -132,6 +132,7 @@ async def test_in_a_gpu_instance_one_size_becomes_another(cluster, simulated):
     assert sorted(cluster.carried(host).values()) == [f"{RTX}-1-8Q"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("model", "board"), [("a2", A2), pytest.param("l40s", L40S, marks=pytest.mark.slow)]

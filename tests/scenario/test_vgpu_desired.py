@@ -52,6 +52,7 @@ async def test_disabling_takes_it_back(cluster, a2):
     assert vgpu.spec.vgpu_type_name == Q4
 
 
+@pytest.mark.slow
 async def test_a_profile_can_be_changed_while_enabled(cluster, a2):
     await cluster.ask(VGPU, Q4)
     await cluster.answer(VGPU, "Configured")
@@ -82,6 +83,7 @@ async def test_an_impossible_profile_ends_in_a_condition(cluster, a2, profile, e
     assert cluster.carried(a2) == {}
 
 
+@pytest.mark.slow
 async def test_a_size_that_no_longer_fits_is_refused_and_done_once_it_does(cluster, a2):
     await cluster.ask(VGPU, Q4)
     await cluster.answer(VGPU, "Configured")
@@ -110,6 +112,7 @@ async def test_four_desired_states_at_once_fill_the_card_and_the_fifth_is_told(c
     assert len(cluster.carried(a2)) == 4
 
 
+@pytest.mark.slow
 async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a2):
     kind = next(k for k in scan(a2).vgpus[0].creatable if k.name == Q4)
     uuid = "d3b5a1d8-9d8f-4f0c-8a52-111111111111"
@@ -185,6 +188,7 @@ async def test_vendor_vfio_works_alike(cluster, simulated):
     assert host.read(path).strip() == b"0"
 
 
+@pytest.mark.slow
 async def test_a_refused_write_is_told_and_the_old_state_stays(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)

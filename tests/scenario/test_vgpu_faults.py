@@ -25,6 +25,7 @@ def make_by_hand(host: Any, address: str, profile: str, uuid: str = FOREIGN) -> 
     host.write(f"/sys/bus/pci/devices/{address}/mdev_supported_types/{kind}/create", uuid)
 
 
+@pytest.mark.slow
 async def test_another_vgpu_in_the_place_of_ours_is_not_replaced(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -57,6 +58,7 @@ async def test_naming_a_profile_of_a_disabled_vgpu_removes_nothing(cluster, simu
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
+@pytest.mark.slow
 async def test_a_database_from_an_older_backup_tears_nothing_down(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -99,6 +101,7 @@ async def test_objects_that_are_lost_are_made_anew_as_the_hardware_is(cluster, s
     assert cluster.carried(host) == {"0000:08:00.4": Q4}
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_desired_state_that_changes_during_a_write_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
@@ -116,6 +119,7 @@ async def test_a_desired_state_that_changes_during_a_write_is_not_lost(cluster, 
     assert cluster.carried(host) == {}
 
 
+@pytest.mark.slow
 async def test_a_desired_state_that_changes_while_the_agent_is_dead_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -182,6 +186,7 @@ async def test_the_profile_of_the_only_vendor_vgpu_can_get_another_size(cluster,
     assert list(cluster.carried(host).values()) == ["NVIDIA L40S-24Q"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("model", "first", "other"),
@@ -287,6 +292,7 @@ async def test_after_a_reboot_what_ran_comes_before_what_never_fitted(cluster, s
     assert cluster.carried(rebooted) == {"0000:08:00.5": Q4}
 
 
+@pytest.mark.slow
 async def test_a_held_device_delays_only_its_own_gpu_and_not_the_end(cluster, gate):
     host = gate("l40s", "node1")
     agent = await cluster.start_agent("node1", host)

@@ -43,6 +43,7 @@ async def test_vgpus_by_profile_and_what_is_free(cluster, simulated):
     assert value(cluster, "laneway_operation_seconds_count", **done) == 1
 
 
+@pytest.mark.slow
 async def test_what_is_no_more_is_none(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await cluster.ask(VGPU, Q4)
@@ -61,6 +62,7 @@ async def test_what_is_no_more_is_none(cluster, simulated):
     assert value(cluster, "laneway_vgpus_free", profile=Q4) == 4
 
 
+@pytest.mark.slow
 async def test_gpu_instances_by_profile(cluster, simulated):
     """They are hardware's, whoever made them."""
     host = simulated("a100", "node1")

@@ -180,6 +180,7 @@ async def test_a_desired_state_waits_for_its_gpu_and_goes_on_by_itself(cluster, 
     await cluster.answer("node1-000008004", "Configured")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", first("a2", "l40s"))
 async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, model):
     host = simulated(model, "node1")
@@ -212,6 +213,7 @@ async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, m
     assert len(cluster.carried(host)) == 3
 
 
+@pytest.mark.slow
 async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else(cluster, gate):
     gated = gate("l40s", "node1")
     agent = await cluster.start_agent("node1", gated)

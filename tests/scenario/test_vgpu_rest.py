@@ -67,6 +67,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
     assert host.writes == []
 
 
+@pytest.mark.slow
 async def test_a_hundred_impossible_desired_states_cost_nothing_once_they_are_answered(
     cluster, simulated, requests
 ):

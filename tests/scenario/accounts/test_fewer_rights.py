@@ -84,6 +84,7 @@ async def test_the_doctor_takes_nothing_for_missing_that_it_may_not_see(confined
     assert not [one for one in found if one.check in ("Definitions", "Webhooks", "Nodes")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("parked")
 async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_that_costs(
     chart: Installed, confined: Client, capsys: pytest.CaptureFixture[str]
@@ -107,6 +108,7 @@ async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_t
         await chart.client.delete(claim, "free")
 
 
+@pytest.mark.slow
 async def test_a_controller_that_cannot_be_seen_is_not_taken_over(
     chart: Installed, capsys: pytest.CaptureFixture[str]
 ) -> None:

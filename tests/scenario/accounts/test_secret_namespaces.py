@@ -112,6 +112,7 @@ async def _words(chart: Installed, vcenter: str, reason: str) -> str:
     return str(await until(reported))
 
 
+@pytest.mark.slow
 async def test_a_workload_cluster_whose_kubeconfig_is_elsewhere_is_said_not_to_be_looked_into(
     chart: Installed, spaces: tuple[str, str]
 ) -> None:

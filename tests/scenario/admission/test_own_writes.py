@@ -29,6 +29,7 @@ def layout(profile: str, count: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 async def test_a_layout_takes_no_device_that_a_vm_at_rest_names(
     world: World, admin: Kubectl, make_vm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

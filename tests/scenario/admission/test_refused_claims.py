@@ -58,6 +58,7 @@ async def test_a_device_without_an_iommu_group(
     assert f"pcidevice {name} has no iommuGroup available" in said
 
 
+@pytest.mark.slow
 async def test_a_claim_is_its_users(world: World, admin: Kubectl, make_claim: Any) -> None:
     alice, bob = admin.as_("alice"), admin.as_("bob")
     await world.add("node1", "a2")

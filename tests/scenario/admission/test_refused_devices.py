@@ -17,6 +17,7 @@ CARD = "node1-eno2"
 A100 = "node1-000017000"
 
 
+@pytest.mark.slow
 async def test_a_gpu_and_its_vgpus(world: World, admin: Kubectl, make_vm: Any) -> None:
     await world.add("node1", "a2")
     said = await admin.not_patched("vgpudevice", VGPU, enabled=True)

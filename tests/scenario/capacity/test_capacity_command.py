@@ -46,6 +46,7 @@ async def test_every_device_is_shown_with_who_has_it(objects: Any, laneway: Lane
     assert done.err == ""
 
 
+@pytest.mark.slow
 async def test_devices_are_listed_one_by_one(objects: Any, laneway: Laneway) -> None:
     why = "The device fell off the bus."
     lost = {"type": "Advertised", "status": "False", "reason": "Gone", "message": why}
@@ -59,6 +60,7 @@ async def test_devices_are_listed_one_by_one(objects: Any, laneway: Laneway) -> 
     assert "n1-000018000: reserved by the stopped VM default/rests" in shown
 
 
+@pytest.mark.slow
 async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 1, "runs")
@@ -79,6 +81,7 @@ async def test_programs_get_the_same_as_json(objects: Any, laneway: Laneway) -> 
     assert (short["name"], short["missing"]) == ("waits", {objects.small: 1})
 
 
+@pytest.mark.slow
 async def test_a_device_of_a_stopped_vm_is_refused_to_another_with_its_name(
     objects: Any, laneway: Laneway
 ) -> None:
@@ -94,6 +97,7 @@ async def test_a_device_of_a_stopped_vm_is_refused_to_another_with_its_name(
     assert done.err == ""
 
 
+@pytest.mark.slow
 async def test_the_stopped_vm_itself_may_start(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 1)
@@ -120,6 +124,7 @@ async def test_a_vm_is_explained_by_what_it_has_and_lacks(objects: Any, laneway:
     assert "Did you mean waits?" in (await laneway("explain", "vm/wait", status=1)).err
 
 
+@pytest.mark.slow
 async def test_a_vm_that_finds_room_can_start_on_whatever_node(
     objects: Any, laneway: Laneway
 ) -> None:
@@ -146,6 +151,7 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     assert reported["refusals"][0]["reason"] == "InsufficientDevices"
 
 
+@pytest.mark.slow
 async def test_without_kubevirt_there_are_pods_only(bare: Any, laneway: Laneway) -> None:
     await bare.node("n1")
     await bare.claim("n1", "000017000")
@@ -155,6 +161,7 @@ async def test_without_kubevirt_there_are_pods_only(bare: Any, laneway: Laneway)
     assert done.err == ""
 
 
+@pytest.mark.slow
 async def test_a_cluster_without_devices_says_so(bare: Any, laneway: Laneway) -> None:
     done = await laneway("capacity")
     assert done.out.startswith("No device is available to VMs.")

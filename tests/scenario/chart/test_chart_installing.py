@@ -133,6 +133,7 @@ def _object(version: str, kind: str, name: str, **more: Any) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **more}
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 def test_it_is_installed_upgraded_and_removed(
     release: Release, api: Administrator, chart: Path

@@ -91,6 +91,7 @@ def pods(kubeconfig: str, tmp_path: Path, free_port: Callable[[], int]) -> Itera
                 process.end()
 
 
+@pytest.mark.slow
 def test_two_managers_and_two_webhooks_start_and_end(
     pods: Pods, kubeconfig: str, tmp_path: Path
 ) -> None:

@@ -59,7 +59,7 @@ async def test_a_device_in_use_is_given_back_when_its_user_ends(
     assert driver(host, NIC) == before
 
 
-@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("owned", first(False, True))
 async def test_a_claim_of_a_device_that_was_pulled_out_stays_and_can_go(
     cluster: Any, claims: Any, simulated: Any, owned: bool
 ) -> None:
@@ -117,7 +117,7 @@ async def test_a_group_member_with_a_claim_of_its_own_stays_when_the_other_was_p
     assert driver(host, AUDIO) == before
 
 
-@pytest.mark.parametrize("claimed", [True, False], ids=["claimed", "by hand"])
+@pytest.mark.parametrize("claimed", first(True, False), ids=["claimed", "by hand"])
 async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
     cluster: Any, claims: Any, simulated: Any, driver: Any, claimed: bool
 ) -> None:
@@ -148,7 +148,7 @@ async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
     assert driver(rebooted, OTHER) == "vfio-pci"
 
 
-@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("owned", first(False, True))
 async def test_a_device_that_comes_back_is_taken_again(
     cluster: Any, claims: Any, simulated: Any, driver: Any, owned: bool
 ) -> None:

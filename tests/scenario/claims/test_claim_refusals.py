@@ -175,6 +175,7 @@ async def test_a_claim_of_an_uplink_is_not_carried_out_by_a_boot_that_has_no_bon
     await claims.bound(NIC)
 
 
+@pytest.mark.slow
 async def test_a_bound_claim_of_a_card_with_an_address_after_a_boot_is_bound_when_that_goes(
     cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
 ) -> None:
@@ -199,6 +200,7 @@ async def test_a_bound_claim_of_a_card_with_an_address_after_a_boot_is_bound_whe
     await claims.bound(NIC)
 
 
+@pytest.mark.slow
 async def test_a_claim_is_judged_by_how_the_network_is_now(
     cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
 ) -> None:
@@ -270,6 +272,7 @@ async def test_what_cannot_be_read_is_left_alone_and_says_so_until_it_can(
     assert driver(host, NIC) == before
 
 
+@pytest.mark.slow
 async def test_a_refused_claim_says_and_takes_nothing_of_the_mediated_device_of_its_name(
     cluster: Any, claims: Any, simulated: Any
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice, find_condition
 from laneway.core import keys
 from laneway.kube.resource import served
@@ -62,6 +64,7 @@ async def test_the_claim_goes_with_the_desired_state_and_changes_with_the_profil
     await cluster.answer(name, "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_a_claim_that_somebody_deletes_is_made_again(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("l40s", "node1"))
     name = await first(cluster)
@@ -75,6 +78,7 @@ async def test_a_claim_that_somebody_deletes_is_made_again(cluster: Any, simulat
     assert (await cluster.get(VGPUDevice, name)).status.configure_vgpu_type_name == PROFILE
 
 
+@pytest.mark.slow
 async def test_a_claim_made_by_hand_is_taken_over(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("l40s", "node1"))
     name = await first(cluster)

@@ -40,6 +40,7 @@ def ready(one: Plain) -> bool:
     return told(one, "Ready").get("status") == "True"
 
 
+@pytest.mark.slow
 async def test_a_cluster_waits_for_its_infrastructure(world: Any) -> None:
     await world.make(CLUSTERS, cluster())
     await world.make(TEMPLATES, template("t4", T4))
@@ -201,6 +202,7 @@ async def test_kubectl_scales_and_shows(world: Any) -> None:
     assert [one["status"]["phase"] for one in shown["items"]] == ["Provisioning"]
 
 
+@pytest.mark.slow
 async def test_what_somebody_marks_goes_first(world: Any) -> None:
     await world.a_cluster()
     await world.make(TEMPLATES, template("t4", T4))
@@ -216,6 +218,7 @@ async def test_what_somebody_marks_goes_first(world: Any) -> None:
     assert marked not in [one.metadata.name for one in left]
 
 
+@pytest.mark.slow
 async def test_where_there_is_a_vm_its_devices_are_the_node_s(world: Any) -> None:
     """As a provider makes them: a VSphereVM for a VSphereMachine."""
     await world.a_cluster()

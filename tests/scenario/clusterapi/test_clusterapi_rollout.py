@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from support.clusterapi import (
     DEPLOYMENTS,
     NAMESPACE,
@@ -73,6 +75,7 @@ async def test_another_template_is_rolled_out_one_more_at_a_time(world: Any) -> 
     await world.sets.until(lambda all_: len(all_) == 1)
 
 
+@pytest.mark.slow
 async def test_where_no_machine_can_be_added_an_old_one_goes_first(world: Any) -> None:
     """Nobody has spare GPUs: maxSurge 0."""
     await _deployed(world, 1, **_rolling(0, 1))
@@ -90,6 +93,7 @@ async def test_where_no_machine_can_be_added_an_old_one_goes_first(world: Any) -
     await world.machines_of(1)
 
 
+@pytest.mark.slow
 async def test_a_template_that_changes_back_keeps_what_there_is(world: Any) -> None:
     await _deployed(world, 1)
     [before] = world.infra.all

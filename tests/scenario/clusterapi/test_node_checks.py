@@ -85,6 +85,7 @@ async def test_a_node_that_shows_its_gpus_and_works_is_ready(world: Any, machine
     await world.pods.until(lambda all_: not all_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("image", first("", "r.example:5000/add:1"))
 async def test_vectors_are_added_by_nvidias_image_or_the_one_that_is_named(
     world: Any, machine: Plain, image: str
@@ -116,6 +117,7 @@ async def test_a_node_with_too_few_gpus_says_what_to_do(world: Any, machine: Pla
         await world.infra.first(said(status="True"))
 
 
+@pytest.mark.slow
 async def test_a_machine_that_lost_a_device_is_looked_at_again(world: Any, machine: Plain) -> None:
     async with checking(world):
         await world.provider.powered_on(machine, gpus=2)
@@ -187,9 +189,9 @@ async def rude(_request: web.Request) -> web.Response:
     ("answer", "words"),
     [
         (too_much, f"more than the {ANSWER_BYTES} bytes"),
-        (too_many, f"more than {MOST_NODES} nodes"),
-        (nothing_more, f"more than {MOST_NODES} nodes"),
-        (rude, "[2Jgone"),
+        pytest.param(too_many, f"more than {MOST_NODES} nodes", marks=pytest.mark.slow),
+        pytest.param(nothing_more, f"more than {MOST_NODES} nodes", marks=pytest.mark.slow),
+        pytest.param(rude, "[2Jgone", marks=pytest.mark.slow),
     ],
 )
 async def test_a_workload_cluster_that_means_harm_is_told_and_does_none(
@@ -221,6 +223,7 @@ async def test_a_workload_cluster_that_means_harm_is_told_and_does_none(
         await runner.cleanup()
 
 
+@pytest.mark.slow
 async def test_a_job_that_fails_is_told_and_tried_again(world: Any, machine: Plain) -> None:
     name = f"laneway-vector-add-{machine.metadata.name}"
     failed = {

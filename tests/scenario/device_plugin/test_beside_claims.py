@@ -74,6 +74,7 @@ async def test_what_a_claim_has_no_pod_gets(cluster, node) -> None:
     await node.allocatable(RESOURCE, 1)
 
 
+@pytest.mark.slow
 async def test_what_a_pod_has_no_claim_gets(cluster, node) -> None:
     uid, _ = await node.pod("virt-launcher-a", vm="a", **{RESOURCE: 1})
     held = await device(
@@ -126,6 +127,7 @@ async def test_what_a_claim_has_no_pod_gets_from_an_agent_that_restarts(
     await node.allocatable(RESOURCE, 1)
 
 
+@pytest.mark.slow
 async def test_nothing_is_taken_away_before_it_is_known_what_claims_have(
     cluster, node, agent, impatient, monkeypatch
 ) -> None:

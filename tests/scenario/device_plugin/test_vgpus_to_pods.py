@@ -123,6 +123,7 @@ async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
     await node.allocatable(RESOURCE, 1)
 
 
+@pytest.mark.slow
 async def test_an_agent_that_was_killed_offers_the_same_again(
     cluster, node, simulated, framework
 ) -> None:
@@ -172,6 +173,7 @@ async def test_a_faulty_card_is_for_nobody_from_the_start(
     assert max(counts) == 0
 
 
+@pytest.mark.slow
 async def test_a_kubelet_that_was_restarted_is_told_again(
     cluster, node, simulated, framework
 ) -> None:
@@ -187,6 +189,7 @@ async def test_a_kubelet_that_was_restarted_is_told_again(
     assert held.status.allocation.pod == "launcher"
 
 
+@pytest.mark.slow
 async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs(
     cluster, node, simulated, framework
 ) -> None:
@@ -209,6 +212,7 @@ async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_a_pod_of_the_same_name_has_nothing_of_the_one_before(
     cluster, node, simulated, framework
 ) -> None:
@@ -228,6 +232,7 @@ async def test_a_pod_of_the_same_name_has_nothing_of_the_one_before(
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices(
     cluster, node, simulated, framework, monkeypatch
 ) -> None:
@@ -249,7 +254,7 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     assert cluster.carried(host) == {FIRST: Q4}
 
 
-@pytest.mark.parametrize("sidecar", [False, True])
+@pytest.mark.parametrize("sidecar", first(False, True))
 async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     cluster, node, simulated, framework, sidecar
 ) -> None:
@@ -304,6 +309,7 @@ async def test_a_pod_keeps_nothing_that_it_never_asked_for(
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_without_a_kubelet_the_object_says_so(cluster, simulated, framework) -> None:
     await cluster.start_agent("node1", simulated(framework, "node1"))
     await make(cluster, framework, FIRST)

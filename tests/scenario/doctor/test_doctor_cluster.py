@@ -30,6 +30,7 @@ from laneway.core.doctor.finding import Level
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import served
 from support.commands import Laneway
+from support.examples import first
 from support.worlds import World
 
 NAMESPACE = "harvester-system"
@@ -171,7 +172,7 @@ async def test_the_webhook_is_examined_with_its_certificate(cluster: Any, parts:
     assert "Webhooks" not in found
 
 
-@pytest.mark.parametrize("bundle", ["", "other"])
+@pytest.mark.parametrize("bundle", first("other", ""))
 async def test_a_ca_that_does_not_fit_is_a_problem(
     cluster: Any, parts: Installed, laneway: Laneway, bundle: str
 ) -> None:

@@ -90,6 +90,7 @@ async def test_everything_goes_back_in_order(world: World, laneway: Laneway, mod
     assert again.lines == ["Done. Nothing is claimed or configured."]
 
 
+@pytest.mark.slow
 async def test_what_a_machine_has_stays_until_it_stops(
     world: World, kubeconfig: str, laneway: Laneway
 ) -> None:

@@ -247,7 +247,7 @@ class Dying(Client):
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("number", first(*range(1, 6)))
 async def test_an_interrupted_takeover_is_begun_again_and_ends_the_same(
     cluster: Any, harvester: Any, kubeconfig: str, *, number: int, after: bool
 ) -> None:

@@ -475,6 +475,7 @@ class World:
                 assert watcher.seen.items() <= live.seen.items(), "all have seen the same"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120 + 10 * KILLS)
 async def test_every_acknowledged_write_survives_a_kill(server: Any) -> None:
     seed = int(os.environ.get("LANEWAY_SEED", "1"))

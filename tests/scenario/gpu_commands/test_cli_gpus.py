@@ -28,6 +28,7 @@ from support.commands import (
     started,
     trial,
 )
+from support.examples import first
 
 SECONDS = 60.0
 
@@ -233,7 +234,7 @@ async def test_mig_mode_without_instances_is_what_was_asked_for(
     assert row.split()[2:] == ["MIGBacked", "0", "of", "16", "Enabled"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGHUP))
 async def test_who_interrupts_the_wait_is_told_what_goes_on_and_how_to_cancel_it(
     cluster: Any, gate: Any, kubeconfig: str, number: signal.Signals
 ) -> None:
@@ -257,7 +258,7 @@ async def test_who_interrupts_the_wait_is_told_what_goes_on_and_how_to_cancel_it
     assert last.endswith(f"""{GPU} --type merge -p '{{"spec": {{"enabled": true}}}}'""")
 
 
-@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("theirs", first(False, True))
 async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed_it(
     cluster: Any, a2: Any, kubeconfig: str, theirs: bool
 ) -> None:

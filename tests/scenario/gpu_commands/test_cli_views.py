@@ -52,6 +52,7 @@ async def test_a_gpu_is_shown_in_every_form_and_drawn(
     assert one.out.split("Memory:")[1].split()[0] in (await laneway("explain", TITLE)).out
 
 
+@pytest.mark.slow
 async def test_watching_gives_a_document_for_every_change_and_ends_cleanly(
     cluster: Any, a2: Any, kubeconfig: str
 ) -> None:
@@ -127,6 +128,7 @@ async def test_top_is_redrawn_at_a_terminal_and_leaves_it_as_it_was(
     assert "Traceback" not in top.said
 
 
+@pytest.mark.slow
 async def test_top_once_tells_what_is_not_known_by_a_dash(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
 from laneway.kube.resource import served
+from support.examples import first
 
 pytestmark = pytest.mark.realapi
 
@@ -225,7 +226,7 @@ async def test_a_vm_that_runs_without_devices_has_no_record(world: Any, desk: Ma
 
 
 @pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("mixed", first(False, True))
 async def test_devices_that_are_given_back_one_by_one_all_stay_reserved(
     world: Any, desk: Machine, mixed: bool, first: int
 ) -> None:
@@ -285,7 +286,7 @@ async def test_what_a_dead_node_still_says_is_not_in_the_record_of_one_that_runs
     await desk.until({"hostdevices": {A2: ["node2-000008000"]}})
 
 
-@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"gpus":3}'])
+@pytest.mark.parametrize("spoilt", first("{", "", "[]", '{"gpus":3}'))
 async def test_a_spoilt_record_stops_nobody(world: Any, desk: Machine, spoilt: str) -> None:
     await world.manager()
     await desk.made(A2, annotations={KEY: spoilt})

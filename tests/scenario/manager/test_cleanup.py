@@ -156,6 +156,7 @@ async def test_everything_of_a_node_goes_with_it_and_nothing_else(furnished: Any
     assert furnished.metric(manager, "laneway_cleanup_left") == 0
 
 
+@pytest.mark.slow
 async def test_a_node_that_went_while_no_manager_ran_is_found(furnished: Any) -> None:
     await furnished.client.delete(served(CoreNode), "node1")
     await furnished.manager()
@@ -321,6 +322,7 @@ async def test_a_node_is_cleaned_where_there_is_no_kubevirt(bare_world: Any) -> 
     await bare_world.cluster.until(PCIDeviceClaim, "gone-000008000", lambda claim: claim is None)
 
 
+@pytest.mark.slow
 async def test_a_desired_state_for_a_node_that_never_was_is_left_alone(world: Any) -> None:
     spec = {"nodeName": "typo", "address": "0000:08:00.0"}
     await world.make(PCIDeviceClaim, "typo-000008000", spec=spec)
@@ -330,6 +332,7 @@ async def test_a_desired_state_for_a_node_that_never_was_is_left_alone(world: An
     assert await world.cluster.names(PCIDeviceClaim) == {"typo-000008000"}
 
 
+@pytest.mark.slow
 async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
     furnished: Any, simulated: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -400,6 +403,7 @@ async def test_a_claim_that_no_agent_answered_goes_by_its_device(furnished: Any)
     assert left == {"of-nobody", "node2-046d-c52b-003011"}
 
 
+@pytest.mark.slow
 async def test_a_node_that_comes_back_has_its_objects_made_anew_and_kept(
     furnished: Any, simulated: Any
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_manager_leads_tells_of_itself_and_stops_cleanly(data: Path) -> None:
     assert not any("Traceback" in line for line in manager.lines)
 
 
+@pytest.mark.slow
 def test_beside_laneway_up_it_stands_by(data: Path) -> None:
     manager, url = _start(data)
     assert _fetch(f"{url}/readyz") == (200, "ok\n")

@@ -71,6 +71,7 @@ def test_truncated_database_is_named_and_not_changed(stopped_dir: Path, tmp_path
     assert contents(copy) == before
 
 
+@pytest.mark.slow
 def test_what_can_be_made_again_is(stopped_dir: Path, tmp_path: Path, start: Start) -> None:
     copy = shutil.copytree(stopped_dir, tmp_path / "data")
     (copy / "kubeconfig").write_text("a: [")

@@ -145,6 +145,7 @@ def test_port_in_use_is_said(running: Laneway, api: Api, tmp_path: Path) -> None
 # An end of the process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", first(signal.SIGTERM, signal.SIGINT))
 def test_stop_is_clean_although_somebody_watches(
     start: Start, tmp_path: Path, number: signal.Signals

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from laneway.controllers.ledger.snapshot import look
 from laneway.core import keys
 from laneway.core.ledger.answer import can_start
@@ -102,6 +104,7 @@ async def test_a_device_of_a_stopped_vm_is_kept_for_it(world: World) -> None:
     await until(world, lambda ledger: counts(ledger) == Counts(2, free=2))
 
 
+@pytest.mark.slow
 async def test_a_vm_whose_hostname_is_anothers_name_is_counted_as_itself(world: World) -> None:
     await vgpus(world, 2)
     await world.make_vm("one", gpus=[VGPU])
@@ -111,6 +114,7 @@ async def test_a_vm_whose_hostname_is_anothers_name_is_counted_as_itself(world: 
     assert counts(ledger) == Counts(2, held=2)
 
 
+@pytest.mark.slow
 async def test_a_command_and_the_manager_agree(world: World) -> None:
     await vgpus(world, 2)
     await world.claim(f"{NODE}-000004001")

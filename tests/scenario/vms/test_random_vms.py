@@ -210,6 +210,7 @@ async def none_left(world: World, resource: Any, namespace: str = "") -> None:
         await world.until(resource, name, lambda one: one is None, namespace)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300 + 4 * STEPS)
 async def test_devices_come_back_from_everything_that_befalls_them(
     world: World, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ async def test_device_of_a_stopped_vm_goes_to_who_asks(world: World, node: SimNo
     await world.running("keeper")
 
 
+@pytest.mark.slow
 async def test_kubelet_dies_while_it_asks_for_devices(world: World, node: SimNode) -> None:
     node.kubelet.faults.die_before_allocate = True
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU])
@@ -118,6 +119,7 @@ async def test_kubelet_dies_while_it_asks_for_devices(world: World, node: SimNod
     assert len(await world.owners(node)) == 2
 
 
+@pytest.mark.slow
 async def test_agent_is_killed_while_vms_run(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU])
     before = await world.running("vm1")
@@ -155,6 +157,7 @@ async def test_node_is_booted(world: World, node: SimNode) -> None:
     await has(world, PCIDeviceClaim, CLAIM, "vm1")
 
 
+@pytest.mark.slow
 async def test_claim_is_released_while_its_device_is_in_use(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", host_devices=[NIC])
     await world.running("vm1")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.examples import many
+from support.examples import first, many
 from support.reviewing import (
     MUTATION,
     VALIDATION,
@@ -126,7 +126,7 @@ def test_odd_bodies_are_told_apart_from_reviews(
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+@pytest.mark.parametrize("operation", first("CREATE", "UPDATE", "DELETE"))
 def test_every_field_may_be_null(webhook: WebhookInThread, path: str, operation: str) -> None:
     for group, resource, sample in SAMPLES:
         whole = review(resource, operation, sample, sample, group=group)

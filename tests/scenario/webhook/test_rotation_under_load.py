@@ -247,6 +247,7 @@ async def test_leaders_change_between_the_steps_and_no_request_is_missed(stage: 
     assert stage.load.missed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", first("deleted", "emptied", "another's key"))
 async def test_a_secret_is_spoilt_and_no_request_is_missed(stage: Stage, damage: str) -> None:
     before = stage.replicas[0].certificate
