@@ -134,7 +134,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         """The functions of a GPU that can carry a vGPU, in numeric order."""
         return tuple(one for one in self.vgpus if one.parent == gpu)
 
-    def untold_gpus(self) -> dict[PciAddress, str]:
+    def unread_gpus(self) -> dict[PciAddress, str]:
         """GPUs of which it is not known what they carry, and why."""
         found: dict[PciAddress, str] = {}
         for one in self.vgpus:

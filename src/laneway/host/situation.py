@@ -47,7 +47,7 @@ async def observe(
             gpus[gpu] = await read_modes(hardware.executor, gpu)
         except OSError as error:
             unasked[gpu] = describe(error)
-    for gpu, why in situation.inventory.untold_gpus().items():
+    for gpu, why in situation.inventory.unread_gpus().items():
         gpus.pop(gpu, None)
         unasked[gpu] = why
     return msgspec.structs.replace(

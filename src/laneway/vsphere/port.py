@@ -2,7 +2,7 @@
 
 Every method raises a `VCenterError`; none blocks the event loop. A method that changes something
 returns a task as soon as vCenter has taken the order: whether it was carried out, `task` tells, so
-that whoever was killed in between can ask again.
+that a manager that was killed in between can ask again.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ async def apply(
 ) -> T:
     """Have the status of an object be this, as far as it is `manager`'s. Raises ConflictError."""
     meta: Any = obj.metadata
-    told = {name: value for name, value in status.items() if value not in ("", [], None)}
-    if not told:
+    written = {name: value for name, value in status.items() if value not in ("", [], None)}
+    if not written:
         return obj
     identity = {"name": meta.name, "uid": meta.uid}
     if resource.namespaced:
@@ -45,7 +45,7 @@ async def apply(
         "apiVersion": resource.api_version,
         "kind": resource.kind or resource.type.__name__,
         "metadata": identity,
-        "status": told,
+        "status": written,
     }
     return await client.patch(
         resource,
@@ -94,7 +94,7 @@ class Statuses:
 def as_json(conditions: Sequence[Condition]) -> list[dict[str, Any]]:
     """Conditions with every field that must be there.
 
-    A generation is only told where there is one: `kubectl wait` takes 0 for long out of date.
+    A generation is only written where there is one: `kubectl wait` takes 0 for long out of date.
     """
     return [{"message": "", **msgspec.to_builtins(one)} for one in conditions]
 

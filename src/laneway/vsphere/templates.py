@@ -54,9 +54,9 @@ class Templates(Leading[Key]):
         template = self._templates.store.get(key.name, key.namespace)
         if template is None or template.metadata.deletion_timestamp is not None:
             return None
-        wished = capacity(template, self._hosts(template))
+        desired = capacity(template, self._hosts(template))
         there = template.status.capacity
-        changed = {name: value for name, value in wished.items() if there.get(name) != value}
+        changed = {name: value for name, value in desired.items() if there.get(name) != value}
         if changed:
             body = {"status": {"capacity": changed}}
             try:

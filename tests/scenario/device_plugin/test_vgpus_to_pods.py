@@ -200,14 +200,14 @@ async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs
     uid, _ = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
     await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
     await node.kubelet.stop()
-    node.kubelet.faults.untold_pods = 2
+    node.kubelet.faults.unreported_pods = 2
     await node.kubelet.start()
     await cluster.disable(NAMES[FIRST])
     refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
     assert "default/vm1 (pod default/virt-launcher-vm1-abc)" in cluster.message(refused)
     assert cluster.carried(host) == {FIRST: Q4}
     # What has ended is free, whoever is still to be heard of.
-    node.kubelet.faults.untold_pods = 1
+    node.kubelet.faults.unreported_pods = 1
     await node.end("virt-launcher-vm1-abc", uid)
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
@@ -244,12 +244,12 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     await node.pod("launcher", **{RESOURCE: 1})
     await cluster.until(VGPUDevice, NAMES[FIRST], lambda obj: obj.status.allocation)
     await cluster.stop_agent(agent)
-    node.kubelet.faults.untold_pods = 1_000_000
+    node.kubelet.faults.unreported_pods = 1_000_000
     await node.agent(host)
     await cluster.disable(NAMES[FIRST])
     refused = await cluster.answer(NAMES[FIRST], "HoldersUnknown")
     assert "has not listed all running pods" in cluster.message(refused)
-    node.kubelet.faults.untold_pods = 0
+    node.kubelet.faults.unreported_pods = 0
     await cluster.answer(NAMES[FIRST], "DeviceAllocated")
     assert cluster.carried(host) == {FIRST: Q4}
 
@@ -279,7 +279,7 @@ async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     await cluster.ask(NAMES[FIRST], Q4)
     await cluster.answer(NAMES[FIRST], "Configured")
     await node.kubelet.stop()
-    node.kubelet.faults.untold_pods = 1_000_000
+    node.kubelet.faults.unreported_pods = 1_000_000
     await node.kubelet.start()
     await cluster.disable(NAMES[FIRST])
     refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")

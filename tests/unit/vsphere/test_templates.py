@@ -37,8 +37,8 @@ async def test_a_template_says_what_its_machines_will_have(
         await site.make(TEMPLATES, name, spec={"template": {"spec": network | spec}})
 
     async def says(name: str, **capacity: str) -> None:
-        wished = {"nvidia.com/gpu" if key == "gpu" else key: one for key, one in capacity.items()}
-        await site.until(TEMPLATES, name, lambda one: one.status.capacity == wished)
+        expected = {"nvidia.com/gpu" if key == "gpu" else key: one for key, one in capacity.items()}
+        await site.until(TEMPLATES, name, lambda one: one.status.capacity == expected)
 
     vgpu = {"vGPUProfile": "grid_t4-8q"}
     await template("vgpus", vgpu, vgpu, numCPUs=8, memoryMiB=16384)

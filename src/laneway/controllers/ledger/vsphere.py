@@ -77,59 +77,62 @@ def vcenter_of(server: str, vcenters: Iterable[VCenter]) -> str:
 
 def host_of(host: VSphereHost) -> Host:
     """A host as its object tells it."""
-    told = host.status
+    status = host.status
     return Host(
         ref=host.spec.ref,
-        name=told.host,
-        datacenter=told.datacenter,
-        cluster=told.cluster,
-        cluster_ref=told.cluster_ref,
-        drs=told.drs,
-        groups_of=tuple(told.host_groups),
-        connected=told.connected,
-        maintenance=told.maintenance,
-        shared_direct=told.shared_direct,
-        devices=tuple(map(_device_of, told.devices)),
-        shared_gpus=tuple(map(_gpu_of, told.boards)),
-        device_groups=tuple(map(_group_of, told.device_groups)),
+        name=status.host,
+        datacenter=status.datacenter,
+        cluster=status.cluster,
+        cluster_ref=status.cluster_ref,
+        drs=status.drs,
+        groups_of=tuple(status.host_groups),
+        connected=status.connected,
+        maintenance=status.maintenance,
+        shared_direct=status.shared_direct,
+        devices=tuple(map(_device_of, status.devices)),
+        shared_gpus=tuple(map(_gpu_of, status.boards)),
+        device_groups=tuple(map(_group_of, status.device_groups)),
     )
 
 
-def _device_of(told: HostDevice) -> Device:
+def _device_of(device: HostDevice) -> Device:
     return Device(
-        id=told.id,
+        id=device.id,
         ids=PciIds(
-            told.vendor_id, told.device_id, told.sub_vendor_id or None, told.sub_device_id or None
+            device.vendor_id,
+            device.device_id,
+            device.sub_vendor_id or None,
+            device.sub_device_id or None,
         ),
-        name=told.name,
-        label=told.label,
-        display=told.display,
-        active=told.active,
-        holder=told.vm,
+        name=device.name,
+        label=device.label,
+        display=device.display,
+        active=device.active,
+        holder=device.vm,
     )
 
 
-def _gpu_of(told: HostBoard) -> SharedGpu:
+def _gpu_of(board: HostBoard) -> SharedGpu:
     return SharedGpu(
-        id=told.id,
-        name=told.name,
-        memory_gib=told.memory_gib,
-        mode=told.mode,
+        id=board.id,
+        name=board.name,
+        memory_gib=board.memory_gib,
+        mode=board.mode,
         profiles=tuple(
             Profile(one.name, one.memory_gib, one.mig, one.compute, one.migrates)
-            for one in told.profiles
+            for one in board.profiles
         ),
-        users=tuple(VgpuUser(one.vm, one.profile) for one in told.users),
+        users=tuple(VgpuUser(one.vm, one.profile) for one in board.users),
     )
 
 
-def _group_of(told: HostDeviceGroup) -> DeviceGroup:
-    return DeviceGroup(told.name, told.description, tuple(map(_part_of, told.parts)))
+def _group_of(group: HostDeviceGroup) -> DeviceGroup:
+    return DeviceGroup(group.name, group.description, tuple(map(_part_of, group.parts)))
 
 
-def _part_of(told: HostGroupPart) -> GroupPart:
-    ids = PciIds(told.vendor_id, told.device_id) if told.vendor_id or told.device_id else None
-    return GroupPart(told.type, told.name, ids, told.profile, told.label)
+def _part_of(part: HostGroupPart) -> GroupPart:
+    ids = PciIds(part.vendor_id, part.device_id) if part.vendor_id or part.device_id else None
+    return GroupPart(part.type, part.name, ids, part.profile, part.label)
 
 
 def host_object(vcenter: str, host: Host) -> VSphereHost:

@@ -82,7 +82,7 @@ class ModeReader:
                 self._shown[gpu] = seen
                 self._ask_at(gpu, _now() + QUIET_SECONDS)
         answers = {gpu: self._answers.get(gpu, NOT_ASKED) for gpu in sorted(shown)}
-        answers |= inventory.untold_gpus()
+        answers |= inventory.unread_gpus()
         return msgspec.structs.replace(
             inventory,
             modes={

@@ -89,7 +89,7 @@ class CardIdentity:
     def awaits(self, stored: SRIOVGPUDevice) -> bool:
         """Whether a desired state may still follow its card, although nothing is in its place."""
         meant = _meant(stored)
-        known = meant in self._places or bool(self._untold())
+        known = meant in self._places or bool(self._without_identity())
         return bool(meant) and known and self.is_desired(stored)
 
     # -------------------------------------------------------------------------------- what moves
@@ -104,7 +104,7 @@ class CardIdentity:
         if all(self._places.get(_meant(own[here]), here) == here for here in own):
             return ()  # As nearly always: asked with every change of an object.
         desired = (DesiredOn(here, _meant(own[here])) for here in own if self.is_desired(own[here]))
-        return moves(desired, self._inventory.identities, self._untold())
+        return moves(desired, self._inventory.identities, self._without_identity())
 
     def desired_states(self) -> list[DesiredState]:
         """All that is desired of GPUs, and every GPU's object."""
@@ -129,8 +129,8 @@ class CardIdentity:
 
     # ----------------------------------------------------------------------------------- look-ups
 
-    def _untold(self) -> Collection[PciAddress]:
-        """GPUs of which nobody knows which cards they are."""
+    def _without_identity(self) -> Collection[PciAddress]:
+        """GPUs whose identity is not known."""
         known = self._inventory.identities
         functions = self._inventory.functions
         return [one.address for one in functions if one.sriov_gpu and one.address not in known]

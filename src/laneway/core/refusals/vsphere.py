@@ -56,10 +56,10 @@ class Supply(msgspec.Struct, frozen=True):
 def _taken(how: str, names: tuple[tuple[str, int], ...]) -> str:
     if not names:
         return ""
-    told = [f"{name} ({count})" if count != 1 else name for name, count in names[:_NAMED]]
+    shown = [f"{name} ({count})" if count != 1 else name for name, count in names[:_NAMED]]
     if len(names) > _NAMED:
-        told.append(f"{len(names) - _NAMED} more")
-    return f"{sum(count for _, count in names)} {how} {listed(told)}"
+        shown.append(f"{len(names) - _NAMED} more")
+    return f"{sum(count for _, count in names)} {how} {listed(shown)}"
 
 
 def _skipped(hosts: tuple[tuple[str, str], ...]) -> str:
@@ -67,8 +67,8 @@ def _skipped(hosts: tuple[tuple[str, str], ...]) -> str:
     by_reason: dict[str, list[str]] = {}
     for host, why in hosts:
         by_reason.setdefault(why, []).append(host)
-    told = (f"{few(names)} ({why})" for why, names in by_reason.items())
-    return f" Skipped: {few(told, '; ')}." if hosts else ""
+    reasons = (f"{few(names)} ({why})" for why, names in by_reason.items())
+    return f" Skipped: {few(reasons, '; ')}." if hosts else ""
 
 
 class ResourcePoolUnresolved(Refusal, frozen=True):
@@ -154,12 +154,12 @@ class NoRoom(Refusal, frozen=True):
     def words(self) -> str:
         apart = all(one.free >= one.requested for one in self.supplies)
         how = ", but not all on one host" if apart else ""
-        told = few((one.words for one in self.supplies), "; ")
+        listing = few((one.words for one in self.supplies), "; ")
         sized = ""
         if self.other_sizes:
             sized = f" All vGPUs of a GPU have the same size: {few(self.other_sizes, '; ')}."
         return (
-            f"No host in {self.domain} has room: {told}{how}.{sized}{_skipped(self.skipped)} "
+            f"No host in {self.domain} has room: {listing}{how}.{sized}{_skipped(self.skipped)} "
             "Laneway retries when something changes. Release devices, or request fewer."
         )
 

@@ -19,7 +19,7 @@ class Faults:
 
     register: Behaviour = "answer"
     pod_resources: Behaviour = "answer"
-    untold_pods: int = 0
+    unreported_pods: int = 0
     """So many of the next answers name no pod, as after a start while it has not heard of any."""
     die_before_allocate: bool = False
     """The kubelet ends once, when it has chosen devices but has not yet asked for them."""

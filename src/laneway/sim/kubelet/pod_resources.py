@@ -41,8 +41,8 @@ class PodResourcesLister(PodResourcesListerBase):
         await stream.recv_message()
         await behave(self._faults.pod_resources, self.service.disconnect)
         known = self._pods()
-        if self._faults.untold_pods:
-            self._faults.untold_pods -= 1
+        if self._faults.unreported_pods:
+            self._faults.unreported_pods -= 1
             known = ()
         pods = [
             PodResources(

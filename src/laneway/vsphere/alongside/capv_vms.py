@@ -1,4 +1,4 @@
-"""Looks after the devices of CAPV's VSphereVMs, and leaves everything else to CAPV.
+"""Manages the devices of CAPV's VSphereVMs, and leaves everything else to CAPV.
 
 Devices are reserved for a VSphereVM that requests them, so that what Laneway calls free is
 free; where they cannot be had, its condition says why before CAPV's clone fails. What CAPV attached
@@ -36,13 +36,13 @@ from laneway.vsphere.port import VCenterError
 log = logging.getLogger(__name__)
 
 REST_SECONDS = 300.0
-"""How soon a machine is looked at again although vCenter has told nothing."""
+"""How soon a machine is reconciled again without news from vCenter."""
 SOON_SECONDS = 0.5
 """How soon those are looked at who may have use of what has changed."""
 UNREADABLE = "InvalidPCIDevices"
 UNREACHABLE = "VCenterUnreachable"
 _SHOWN = 5
-"""So many problems of a spec are told."""
+"""The most problems of a spec that are reported."""
 
 
 class CapvVms(Leading[Key]):
@@ -77,7 +77,7 @@ class CapvVms(Leading[Key]):
         )
         caches.vms.subscribe(lambda _, new: self.ask([key_of(new)] if new else ()))
         caches.reservations.subscribe(self._reserved)
-        fleet.subscribe(self._told)
+        fleet.subscribe(self._host_changed)
 
     def everything(self) -> Iterable[Key]:
         """All VSphereVMs."""
@@ -88,13 +88,13 @@ class CapvVms(Leading[Key]):
             return
         # What it kept is free: for the machine itself, or for those who wait.
         self.ask([key_of(old)])
-        self._told(self._fleet.name(old.spec.server), frozenset())
+        self._host_changed(self._fleet.name(old.spec.server), frozenset())
 
     def _is_at(self, key: Key, name: str) -> bool:
         vm = self._caches.vms.store.get(key.name, key.namespace)
         return vm is not None and self._fleet.name(vm.spec.server) == name
 
-    def _told(self, name: str, refs: frozenset[str]) -> None:
+    def _host_changed(self, name: str, refs: frozenset[str]) -> None:
         if not self._leading:
             return
         there = self._fleet.inventory(name)
@@ -110,7 +110,7 @@ class CapvVms(Leading[Key]):
                 self.ask([key])
 
     async def reconcile(self, key: Key) -> Retry | None:
-        """Look at one machine: what it asks for, what it has, and what can be reserved for it."""
+        """Reconcile one machine: what it requests, what it has, and what can be reserved for it."""
         vm = self._caches.vms.store.get(key.name, key.namespace)
         if vm is None:
             self._reporting.forget(key)
@@ -151,8 +151,8 @@ class CapvVms(Leading[Key]):
         if state is None or not state.on:
             found = await self._reservations.keep(vm, requested, domain_of(vm, self._caches))
             refusal = found if isinstance(found, Refusal) else None
-        told = await self._reservations.tell(vm, requested, state, refusal=refusal)
-        return Report(told.ready, told.reason, told.message, told.devices)
+        now = await self._reservations.tell(vm, requested, state, refusal=refusal)
+        return Report(now.ready, now.reason, now.message, now.devices)
 
     async def _report(self, vm: VSphereVM, report: Report) -> None:
         try:

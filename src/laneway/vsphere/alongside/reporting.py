@@ -58,18 +58,18 @@ class Reporting:
         """Whether anything was ever said of the devices of a machine."""
         return find_condition(vm.status.conditions, DEVICES) is not None
 
-    async def report(self, vm: VSphereVM, told: Report) -> None:
+    async def report(self, vm: VSphereVM, now: Report) -> None:
         """Say how it stands. Raises KubeError."""
-        fact = Fact(DEVICES, told.ready, told.reason, told.message)
+        fact = Fact(DEVICES, now.ready, now.reason, now.message)
         changed = await self._say(VSPHERE_VMS, vm, fact)
         if changed:
             self._recorder.record(
-                VSPHERE_VMS.ref(vm), told.reason, told.message, warning=_is_bad(told)
+                VSPHERE_VMS.ref(vm), now.reason, now.message, warning=_is_bad(now)
             )
-        shown = (vm.metadata.uid, told.devices)
-        if told.devices is not None and self._shown.get(key_of(vm)) != shown:
-            await show_devices(self._client, VSPHERE_VMS, vm, told.devices)
-            self._shown[key_of(vm)] = vm.metadata.uid, told.devices
+        shown = (vm.metadata.uid, now.devices)
+        if now.devices is not None and self._shown.get(key_of(vm)) != shown:
+            await show_devices(self._client, VSPHERE_VMS, vm, now.devices)
+            self._shown[key_of(vm)] = vm.metadata.uid, now.devices
         name = owner_name(vm.metadata, "VSphereMachine")
         machine = self._caches.vsphere_machines.store.get(name, vm.metadata.namespace)
         if machine is not None:
@@ -81,12 +81,12 @@ class Reporting:
         """Whether it was something new in one word."""
         before = obj.status.conditions
         old = find_condition(before, DEVICES)
-        told = conditions(before, [fact], obj.metadata.generation, timestamp(self._clock()))
-        if [old] == told:
+        new = conditions(before, [fact], obj.metadata.generation, timestamp(self._clock()))
+        if [old] == new:
             return False
-        await apply(self._client, resource, obj, {"conditions": as_json(told)})
+        await apply(self._client, resource, obj, {"conditions": as_json(new)})
         return old is None or old.reason != fact.reason
 
 
-def _is_bad(told: Report) -> bool:
-    return not told.ready and told.reason != "Reserved"
+def _is_bad(report: Report) -> bool:
+    return not report.ready and report.reason != "Reserved"

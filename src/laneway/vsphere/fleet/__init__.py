@@ -1,1 +1,1 @@
-"""The vCenters that Laneway looks after: connections, inventory and reservations."""
+"""The vCenters that Laneway manages: connections, inventory and reservations."""

@@ -1,7 +1,7 @@
 """What the manager knows of vSphere's objects: one cache of each kind, for all of its parts.
 
-Kept only by managers that look after vSphere. Nobody may wait for the kinds of Cluster API and its
-provider, which a cluster need not have: whoever needs them names them.
+Kept only by managers that manage vSphere. No reconciler may wait for the kinds of Cluster API and
+its provider, which a cluster need not have: those that need them name them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""One vCenter, for as long as it is to be followed: logged in, its inventory kept, made anew.
+"""One vCenter, for as long as it is to be followed: logged in, its inventory kept, reconnected.
 
 Wrong credentials are not tried again until they are others, but for a rare look whether vCenter has
 changed its mind: who tries them in a loop gets the account locked. Everything else is tried again
-with waits that grow. Whatever happens here is told in `state`, and ends nobody else's work.
+with waits that grow. Whatever happens here is reported in `state`, and does not end other
+connections.
 
 What was known of the hosts stays known while the connection is down, so that nothing published is
 withdrawn because of an outage.
@@ -86,9 +87,9 @@ class Link:
         self.hosts: dict[str, Host] = {}
         """By their refs."""
         self.complete = False
-        """All hosts have been told at least once."""
-        self.told = 0.0
-        """When vCenter last told something of them; `time.monotonic`."""
+        """All hosts have been read at least once."""
+        self.last_report = 0.0
+        """When vCenter last reported on them; `time.monotonic`."""
         self.state = State(False, CONNECTING, f"Connecting to {source.server}")
         self._following = False
         self._connect = connect
@@ -141,7 +142,7 @@ class Link:
         news = vcenter.follow()
         try:
             async for one in news:
-                self.told = time.monotonic()
+                self.last_report = time.monotonic()
                 refs = self._take(one)
                 self.vcenter, self._following = vcenter, True
                 self._say(State(True, READY, f"Following {self.source.server}"))
@@ -154,13 +155,13 @@ class Link:
 
     def _take(self, news: Changed) -> frozenset[str]:
         """Which hosts are other than they were."""
-        told = {host.ref: host for host in news.hosts}
+        hosts = {host.ref: host for host in news.hosts}
         gone = self.hosts.keys() & news.gone
         if news.complete:
-            gone = self.hosts.keys() - told.keys()
+            gone = self.hosts.keys() - hosts.keys()
             self.complete = True
-        refs = {ref for ref, host in told.items() if self.hosts.get(ref) != host}
-        self.hosts.update(told)
+        refs = {ref for ref, host in hosts.items() if self.hosts.get(ref) != host}
+        self.hosts.update(hosts)
         for ref in gone:
             del self.hosts[ref]
         return frozenset(refs | gone)

@@ -59,7 +59,7 @@ def devices_status(
 ) -> DevicesStatus:
     """Judge. `host_name` is that of the reserved host; `fault` is why a device is not attached.
 
-    `parts`: of how many devices the groups are that it asks for.
+    `parts`: of how many devices the groups are that it requests.
     """
     found = match(requested, state.devices if state is not None else (), parts)
     on = state is not None and state.on

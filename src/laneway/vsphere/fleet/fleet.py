@@ -1,7 +1,7 @@
-"""All vCenters that are looked after, side by side: one connection each, each in a task of its own.
+"""All vCenters that Laneway manages: one connection each, each in a task of its own.
 
-A connection is made anew when what it was made of changes; a vCenter that does not answer keeps
-nobody else waiting. Only the manager that leads is logged in.
+A connection is replaced when its configuration changes; a vCenter that does not answer does
+not delay others. Only the manager that leads is logged in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Listener = Callable[[str, frozenset[str]], None]
 DUPLICATE = "Duplicate"
 _NAMELESS = "no VCenter object and no VSphereCluster with a Secret refers to it"
 _NAMES = 1024
-"""Spellings of servers that are remembered; whoever makes objects makes these up."""
+"""Spellings of servers that are remembered; the authors of objects choose them."""
 
 
 class Fleet(Leading[str]):
@@ -120,10 +120,10 @@ class Fleet(Leading[str]):
         return link.about.version if link is not None else ""
 
     def ages(self) -> dict[str, float | None]:
-        """Since when each vCenter has told nothing, in seconds; None: it is not followed now."""
+        """For how many seconds each vCenter has reported nothing; None: it is not followed now."""
         now = time.monotonic()
         return {
-            name: now - link.told if link.vcenter is not None else None
+            name: now - link.last_report if link.vcenter is not None else None
             for name, link in self._links.items()
         }
 
@@ -162,8 +162,8 @@ class Fleet(Leading[str]):
             link = Link(
                 source,
                 self._connect,
-                lambda wished: credentials_of(self._client, wished),
-                self._told,
+                lambda source: credentials_of(self._client, source),
+                self._hosts_changed,
                 self._timing,
             )
             self._links[key] = link
@@ -177,7 +177,7 @@ class Fleet(Leading[str]):
         await asyncio.wait([task])
         del self._links[name]
 
-    def _told(self, link: Link, refs: frozenset[str]) -> None:
+    def _hosts_changed(self, link: Link, refs: frozenset[str]) -> None:
         self._tell(link.source.name, refs)
 
     def _tell(self, name: str, refs: frozenset[str]) -> None:

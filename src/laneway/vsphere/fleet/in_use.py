@@ -14,7 +14,7 @@ from laneway.core.vsphere.spec.requests import Requested
 def held(
     requested: Requested, state: VmState, host: Host | None
 ) -> tuple[DeviceAllocation, ...] | None:
-    """What a machine that is on has, item by item; None: not all of what it asks for."""
+    """What a machine that is on has, item by item; None: not all of what it requests."""
     parts = parts_of(requested, [host] if host is not None else ())
     found = match(requested, state.devices, parts)
     if found.missing or not requested.devices:

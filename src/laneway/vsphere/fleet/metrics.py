@@ -1,6 +1,6 @@
 """What there is to count of vCenters and of what is reserved, for Prometheus.
 
-What can be seen at any time is counted when somebody asks for it.
+What can be read at any time is counted when the metrics are scraped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from laneway.api.vsphere import VSphereReservation
 
 Ages = Callable[[], Mapping[str, float | None]]
-"""For how many seconds each vCenter has told nothing; None: it is not followed now."""
+"""For how many seconds each vCenter has reported nothing; None: it is not followed now."""
 
 Reservations = Callable[[], Iterable[VSphereReservation]]
 
@@ -43,7 +43,7 @@ class FleetMetrics:
         self._writes.labels(verb, kind).inc()
 
     def refused(self, reason: str) -> None:
-        """A machine was told that it cannot have its devices."""
+        """A machine cannot have its devices, and its status says so."""
         self._refused.labels(reason).inc()
 
     def watch(self, ages: Ages, reservations: Reservations) -> None:

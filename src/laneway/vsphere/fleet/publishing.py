@@ -1,8 +1,8 @@
 """Writes what is known of vCenters: a VSphereHost for each host with devices, a VCenter's status.
 
 An object is written only when it would say something else, so that a quiet vCenter costs the API
-server nothing. What a vCenter no longer has is deleted once it has told all that it has; an outage
-withdraws nothing.
+server nothing. What a vCenter no longer has is deleted once it has reported all that it has; an
+outage withdraws nothing.
 """
 
 from __future__ import annotations
@@ -105,26 +105,26 @@ class Publishing(Leading[Page]):
             if found is not None and self._is_stale(page.vcenter):
                 await self._delete(found)
             return None
-        told = host_object(page.vcenter, host)
+        new = host_object(page.vcenter, host)
         if found is None:
             with contextlib.suppress(AlreadyExistsError):
-                found = await self._client.create(HOSTS, told)
+                found = await self._client.create(HOSTS, new)
                 self._metrics.wrote("create", "VSphereHost")
             if found is None:
                 return Retry(1.0)
-        if found.spec != told.spec:
-            # Somebody has written into it what is not so; the spec is not to be changed.
+        if found.spec != new.spec:
+            # It was edited by hand, and its spec is immutable.
             await self._delete(found)
             return Retry(1.0)
-        await self._say(found, told.status)
+        await self._say(found, new.status)
         return None
 
     def _is_stale(self, vcenter: str) -> bool:
         """Whether what is not known of a vCenter is not there."""
         return self._fleet.complete(vcenter) or vcenter not in self._fleet.known()
 
-    async def _say(self, found: VSphereHost, told: VSphereHostStatus) -> None:
-        if not (patch := merge_patch(found.status, told)):
+    async def _say(self, found: VSphereHost, status: VSphereHostStatus) -> None:
+        if not (patch := merge_patch(found.status, status)):
             return
         written = await self._client.patch(
             HOSTS, found.metadata.name, {"status": patch}, subresource="status"
@@ -173,7 +173,7 @@ class Publishing(Leading[Page]):
 
 
 def has_devices(host: Host) -> bool:
-    """Whether a host has anything that a machine could ask for."""
+    """Whether a host has anything that a machine could request."""
     return bool(host.devices or host.shared_gpus or host.device_groups)
 
 

@@ -2,7 +2,7 @@
 
 A watch shows a write only after a moment, so decisions from the cache alone would reserve the same
 device twice. So what was written is entered here with the server's answer; what others
-write, such as somebody who deletes a reservation, comes from the cache.
+write, such as the deletion of a reservation, comes from the cache.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReservationCache:
                     one = RESERVATIONS.decode(raw)
                     found[key_of(one)] = one, reservation_of(one)
                 except ValueError as error:
-                    # The informer names it; nobody else's machine has to wait for it.
+                    # The informer names it; other machines do not wait for it.
                     log.error("a VSphereReservation cannot be read: %s", error)  # noqa: TRY400 - its text says it all
         self._entries = found
 

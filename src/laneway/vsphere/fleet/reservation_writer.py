@@ -58,7 +58,7 @@ class ReservationWriter:
         try:
             written = await self._client.create(RESERVATIONS, body, meta.namespace)
         except AlreadyExistsError:
-            # Somebody else's, as we know ours; it is looked at the next time.
+            # Not ours, as we know ours; it is read the next time.
             self._known.put(await self._client.get(RESERVATIONS, meta.name, meta.namespace))
             raise
         self._metrics.wrote("create")
@@ -68,14 +68,14 @@ class ReservationWriter:
         """Have it name its vCenter as that is called now. Raises KubeError."""
         await self._patch(found, {"spec": {"vCenter": vcenter}})
 
-    async def say(self, found: VSphereReservation, told: DevicesStatus, ref: str) -> None:
+    async def say(self, found: VSphereReservation, devices: DevicesStatus, ref: str) -> None:
         """Have its status say how it stands; `ref`: the VM, if it is known. Raises KubeError."""
         generation = found.metadata.generation
         condition = Condition(
             type=READY,
-            status="True" if told.ready else "False",
-            reason=told.reason,
-            message=told.message,
+            status="True" if devices.ready else "False",
+            reason=devices.reason,
+            message=devices.message,
             observed_generation=generation,
         )
         now = timestamp(self._clock())
@@ -83,7 +83,7 @@ class ReservationWriter:
             observed_generation=generation,
             conditions=set_condition(found.status.conditions, condition, now),
             vm=ref or found.status.vm,
-            devices=list(told.devices),
+            devices=list(devices.devices),
         )
         if patch := merge_patch(found.status, status):
             await self._patch(found, {"status": patch}, "status")
@@ -102,7 +102,7 @@ class ReservationWriter:
     async def _patch(
         self, found: VSphereReservation, patch: dict[str, Any], subresource: str = ""
     ) -> None:
-        """Only if nobody has changed it since."""
+        """Only if it has not changed since."""
         meta = found.metadata
         known = {"resourceVersion": meta.resource_version}
         body = patch | {"metadata": known | patch.get("metadata", {})}

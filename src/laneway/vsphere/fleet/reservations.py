@@ -2,11 +2,11 @@
 
 A reservation is a VSphereReservation, so it outlives its manager. It is written before the first
 order to vCenter, and a finalizer keeps it until vCenter says that the VM is no more: what a machine
-may still hold is reserved for nobody else, whoever is killed or whatever is deleted in between. Two
+may still hold is not reserved for another, whatever is killed or deleted in between. Two
 machines that race for the last device ask one after the other, and the second sees the first.
 
-DRS may start a machine where devices are reserved for another one. Whoever lost its place so gets
-the one that is left instead, before anybody who asks later.
+DRS may start a machine where devices are reserved for another one. The machine that lost its place
+then gets the one that is left instead, before machines that ask later.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ AGAIN_SECONDS = 30.0
 LOAD_SECONDS = 2.0
 GONE_SECONDS = 300.0
 """How long a vCenter that nothing names any more may take to be named otherwise: until then what
-was reserved there stays reserved, whether or not anybody can ask for the VMs."""
+was reserved there stays reserved, whether or not the VMs can be read."""
 
 
 class Reservations(Leading[Key]):
@@ -77,7 +77,7 @@ class Reservations(Leading[Key]):
         self._writer = ReservationWriter(client, self._known, metrics, clock)
         self._loaded = asyncio.Event()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of the vCenters that somebody decides about; whoever makes objects makes up names."""
+        """Of the vCenters that VCenter objects name; the authors of other objects choose names."""
         self._stirred: set[str] = set()
         """The vCenters in which something has changed since reservations were last looked over."""
         self._unnamed: dict[str, float] = {}
@@ -152,7 +152,7 @@ class Reservations(Leading[Key]):
             )
             if own is not None and isinstance(found, Refusal):
                 await self._write(vm, name, Reservation(machine, "", ()))
-                # What became free meanwhile has woken nobody: this machine did not wait yet.
+                # What became free meanwhile did not wake this machine: it did not wait yet.
                 hosts, given = self._hosts(name), self._given(name)
                 found = choose_host(
                     hosts, requested, given, domain=domain, excluded=excluded, machine=machine
@@ -178,7 +178,7 @@ class Reservations(Leading[Key]):
         return in_cluster(domain, cluster, self._fleet.inventory(name).values())
 
     def _hosts(self, name: str) -> Sequence[Host]:
-        """Raises VCenterError while they are not known: nobody is refused for that."""
+        """Raises VCenterError while they are not known: no machine is refused for that."""
         if not self._fleet.complete(name):
             raise UnreachableVCenterError(
                 f"vCenter {name} is not available: Laneway does not know its hosts yet"
@@ -201,7 +201,7 @@ class Reservations(Leading[Key]):
             try:
                 domain = await self._narrowed(vm, name, domain)
             except VCenterError:
-                continue  # it is told when it asks for itself
+                continue  # it gets this error when it requests devices itself
             reservation, given = self._known.reservation(key), self._given(name)
             if reservation is None:
                 continue
@@ -313,7 +313,7 @@ class Reservations(Leading[Key]):
             )
 
     async def _collect(self, found: VSphereReservation) -> bool:
-        """Whether it is gone now: its VSphereVM is, and so is its VM, or nobody can ever tell."""
+        """Whether it is gone now: its VSphereVM is, and so is its VM, or no vCenter has that."""
         meta, uid = found.metadata, owner_uid(found)
         with contextlib.suppress(NotFoundError):
             vm = await self._client.get(VSPHERE_VMS, meta.name, meta.namespace)

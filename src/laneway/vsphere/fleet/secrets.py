@@ -34,8 +34,8 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 SECRETS = Resource("", "v1", "secrets", True, Secret)
 REMEDY = "add its namespace to manager.vsphere.secretNamespaces of the chart"
 LIMIT = 1024
-"""Characters of a user or a password. vCenter takes fewer; a Secret may have a million, and whoever
-made it has us send them all."""
+"""Characters of a user or a password. vCenter takes fewer; a Secret may have a million, which
+Laneway would send."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 

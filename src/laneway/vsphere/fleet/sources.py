@@ -1,8 +1,8 @@
 """Which vCenters there are to log in to, as VCenter objects and VSphereClusters say.
 
 A server is logged in to once, however often it is named: by the first VCenter object that names
-it, or, where none does, by a VSphereCluster. Anybody may make one of these: so of several the
-oldest counts that says how to log in, and nobody who comes later takes a vCenter over. A VCenter
+it, or, where none does, by a VSphereCluster. Every tenant may make one of these: so of several the
+oldest counts that says how to log in, and no later one takes a vCenter over. A VCenter
 object that names a server again says so.
 """
 

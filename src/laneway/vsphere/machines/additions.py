@@ -1,4 +1,4 @@
-"""Devices to attach, as vCenter is to be told of them.
+"""Devices to attach, as vCenter's specifications.
 
 Keys are negative and differ within a request. The devices of a vendor device group carry the key of
 their group and their place in it, and are always attached together.
@@ -6,8 +6,8 @@ their group and their place in it, and are always attached together.
 An item without a label is attached without one, also where the device that it has reserved has one.
 To name that label would make the reservation exact, but the VM would keep it when its reservation
 moves to a host without such a device, and could not start there. So vCenter may take another
-device than the reserved one; whoever has reserved that says so when it starts, and is tried
-elsewhere.
+device than the reserved one. The machine for which that is reserved then fails to start, and is
+tried elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a guest is told when it starts: its user data and its name, as `extraConfig`.
+"""What a guest reads when it starts: its user data and its name, as `extraConfig`.
 
 cloud-init reads `guestinfo.userdata` and `guestinfo.metadata`, Ignition its own keys. User data
 holds the secrets by which a node joins its cluster: it is in no message and no log.
@@ -60,7 +60,7 @@ def user_data(secret: BootstrapSecret) -> dict[str, str]:
 
 
 def are_told_early(cards: Sequence[tuple[str, str]]) -> bool:
-    """Whether the settings of the network cards can be told before these have got addresses.
+    """Whether the settings of the network cards can be written before these have addresses.
 
     Of each card, the address and the name that it is to have. The only one is found by being the
     only one, unless it is to have a name.
@@ -77,22 +77,22 @@ def metadata(
     `macs` are the addresses that the cards have got. Without, and where they are needed, nothing is
     said of cards. Raises FaultError when a card has none.
     """
-    told: dict[str, Any] = {"instance-id": name, "local-hostname": name}
+    metadata: dict[str, Any] = {"instance-id": name, "local-hostname": name}
     written = [(one.get("macAddr") or "", one.get("deviceName") or "") for one in devices]
     if devices and (macs or are_told_early(written)):
         cards = [
             _card(at, one, _mac(at, one, macs, len(devices))) for at, one in enumerate(devices)
         ]
-        told["network"] = {
+        metadata["network"] = {
             "version": 2,
             "ethernets": {f"id{at}": card for at, card in enumerate(cards)},
         }
-        told["wait-on-network"] = {
+        metadata["wait-on-network"] = {
             "ipv4": any(one.get("dhcp4") or _has(one, ".") for one in devices),
             "ipv6": any(one.get("dhcp6") or _has(one, ":") for one in devices),
         }
     # JSON is YAML, and leaves no question of quoting.
-    text = base64.b64encode(json.dumps(told).encode()).decode()
+    text = base64.b64encode(json.dumps(metadata).encode()).decode()
     return {"guestinfo.metadata": text, "guestinfo.metadata.encoding": _BASE64}
 
 
@@ -110,24 +110,24 @@ def _mac(at: int, device: Mapping[str, Any], macs: Sequence[str], count: int) ->
 
 def _card(at: int, device: Mapping[str, Any], mac: str) -> dict[str, Any]:
     """The settings of a card, as netplan has them; the names are those that CAPV gives."""
-    told: dict[str, Any] = {"match": {"macaddress": mac} if mac else {"name": "e*"}}
+    settings: dict[str, Any] = {"match": {"macaddress": mac} if mac else {"name": "e*"}}
     if mac:
-        told |= {"set-name": device.get("deviceName") or f"eth{at}", "wakeonlan": True}
-    told |= {"dhcp4": bool(device.get("dhcp4")), "dhcp6": bool(device.get("dhcp6"))}
+        settings |= {"set-name": device.get("deviceName") or f"eth{at}", "wakeonlan": True}
+    settings |= {"dhcp4": bool(device.get("dhcp4")), "dhcp6": bool(device.get("dhcp6"))}
     for key in ("dhcp4", "dhcp6"):
         if overrides := _overrides(device.get(f"{key}Overrides") or {}):
-            told[f"{key}-overrides"] = overrides
+            settings[f"{key}-overrides"] = overrides
     if addresses := device.get("ipAddrs"):
-        told["addresses"] = list(addresses)
+        settings["addresses"] = list(addresses)
     servers = {"addresses": device.get("nameservers"), "search": device.get("searchDomains")}
     if servers := {key: value for key, value in servers.items() if value}:
-        told["nameservers"] = servers
+        settings["nameservers"] = servers
     for key in ("gateway4", "gateway6", "mtu"):
         if device.get(key):
-            told[key] = device[key]
+            settings[key] = device[key]
     if routes := device.get("routes"):
-        told["routes"] = [dict(one) for one in routes]
-    return told
+        settings["routes"] = [dict(one) for one in routes]
+    return settings
 
 
 def _overrides(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def generation_of(obj: VSphereMachine | VSphereVM) -> tuple[int, bool]:
 def needs_reconcile(
     before: VSphereMachine | VSphereVM | None, after: VSphereMachine | VSphereVM | None
 ) -> bool:
-    """Whether somebody requests something else, or something is there or gone."""
+    """Whether the spec has changed, or the object was created or deleted."""
     if before is None or after is None or generation_of(before) != generation_of(after):
         return True
     return not is_same(before, after)

@@ -115,10 +115,10 @@ class VsphereClusters(Leading[Key]):
 
     async def _provide(self, infrastructure: VSphereCluster) -> Retry | None:
         spec = infrastructure.spec
-        told = await self._client.get(
+        state = await self._client.get(
             _STATES, infrastructure.metadata.name, infrastructure.metadata.namespace
         )
-        status: dict[str, Any] = {"vCenterVersion": told.status.v_center_version}
+        status: dict[str, Any] = {"vCenterVersion": state.status.v_center_version}
         try:
             self._fleet.vcenter(spec.server)
         except VCenterError as error:
@@ -129,13 +129,13 @@ class VsphereClusters(Leading[Key]):
             status["vCenterVersion"] = self._fleet.version(self._fleet.name(spec.server))
             status["initialization"] = {"provisioned": True}
             retry = None
-        if told.status.initialization.get("provisioned"):
+        if state.status.initialization.get("provisioned"):
             status["initialization"] = {"provisioned": True}
         status["failureDomains"] = [
             {"name": zone.metadata.name, "controlPlane": zone.spec.control_plane is not False}
             for zone in self._zones(infrastructure)
         ]
-        await self._write(infrastructure, told, facts, status)
+        await self._write(infrastructure, state, facts, status)
         return retry
 
     def _zones(self, infrastructure: VSphereCluster) -> list[VSphereDeploymentZone]:
@@ -158,14 +158,14 @@ class VsphereClusters(Leading[Key]):
     async def _write(
         self,
         infrastructure: VSphereCluster,
-        told: VCenterView,
+        state: VCenterView,
         facts: list[Fact],
         status: Mapping[str, Any],
     ) -> None:
         now = timestamp(self._clock())
         generation = infrastructure.metadata.generation
-        new = conditions(told.status.conditions, with_summary(facts), generation, now)
-        before = told.status
+        new = conditions(state.status.conditions, with_summary(facts), generation, now)
+        before = state.status
         same = (
             before.failure_domains == status["failureDomains"]
             and before.initialization == status.get("initialization", {})

@@ -1,7 +1,7 @@
 """What a VSphereVM says of itself: CAPV's conditions, and the one of its devices.
 
 `Ready` is the sum of the others, devices included: a machine that lost a GPU is not ready. Faults
-are told with their type as the reason and vCenter's own text.
+are reported with their type as the reason and vCenter's own text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DETACHED = "PCIDevicesDetached"
 GUEST_OFF = "GuestSoftPowerOffSucceeded"
 
 CLONING = "WaitingForClone"
-"""Written before the clone is ordered: without a task beside it, the answer may have been lost."""
+"""Written before the clone is ordered: without a task, the answer may have been lost."""
 NOT_PROVISIONED = "NotProvisioned"
 POWERING_ON = "PoweringOn"
 WAITING_FOR_ADDRESS = "WaitingForIPAddress"
@@ -42,22 +42,22 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def with_summary(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts and what they come to; those of the guest's shutting down are beside the point."""
-    told = [*facts]
-    counted = [one for one in told if one.type not in {DETACHED, GUEST_OFF}]
+    """The facts and what they come to; that of the guest's shutdown does not count."""
+    listed = [*facts]
+    counted = [one for one in listed if one.type not in {DETACHED, GUEST_OFF}]
     wrong = [one for one in counted if not one.holds]
     if not wrong:
-        return [*told, Fact(READY, True, "Ready")]
+        return [*listed, Fact(READY, True, "Ready")]
     first = wrong[0]
     message = "; ".join(f"{one.type}: {one.message or one.reason}" for one in wrong)
-    return [*told, Fact(READY, False, first.reason, message)]
+    return [*listed, Fact(READY, False, first.reason, message)]
 
 
 def conditions(
     before: Sequence[Condition], facts: Iterable[Fact], generation: int, now: str
 ) -> list[Condition]:
     """The facts as conditions; one that is as it was keeps its time. Others are left out."""
-    told: list[Condition] = []
+    found: list[Condition] = []
     for fact in facts:
         old = [one for one in before if one.type == fact.type]
         new = Condition(
@@ -67,8 +67,8 @@ def conditions(
             message=fact.message[:_LIMIT],
             observed_generation=generation,
         )
-        told += set_condition(old, new, now)
-    return told
+        found += set_condition(old, new, now)
+    return found
 
 
 _LIMIT = 32768

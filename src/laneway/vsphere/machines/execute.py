@@ -1,4 +1,4 @@
-"""Carries out one step: the only place where a vCenter is told to change something.
+"""Carries out one step: the only place that orders changes from a vCenter.
 
 An order gives its task. Whether it was taken, when its answer was lost, the next look tells.
 """
@@ -66,8 +66,8 @@ async def order(
         case Reconfigure():
             return await vcenter.reconfigure(ref, _reconfiguration(step, observed, vm))
         case SetGuestMetadata():
-            told = metadata(vm.metadata.name, _cards(spec), observed.state.macs)
-            return await vcenter.reconfigure(ref, Reconfiguration(extra=told))
+            extra = metadata(vm.metadata.name, _cards(spec), observed.state.macs)
+            return await vcenter.reconfigure(ref, Reconfiguration(extra=extra))
         case JoinVmGroup():
             cluster = (
                 observed.host.cluster_ref if observed.host is not None else observed.place.cluster
@@ -173,7 +173,7 @@ def _memories(observed: Observed) -> Sequence[int]:
     """Memory in GiB of the whole cards that a machine may have, as far as it is known.
 
     vCenter may take another device than the reserved one, and the reservation may change hosts:
-    what is asked for counts as the largest card that it allows.
+    what is requested counts as the largest card that it allows.
     """
     cards = {device.id: device.ids for device in observed.host.devices} if observed.host else {}
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""What a fault of vCenter means for whoever ordered something.
+"""What a fault of vCenter means for the machine that caused it.
 
 Decided by the fault's type, which no language changes, and never by its text. Whatever is not named
 here may pass: it is tried again, less and less often.

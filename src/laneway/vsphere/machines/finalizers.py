@@ -1,6 +1,6 @@
 """The finalizers by which objects wait for us, which are CAPV's own.
 
-So a cluster can change from CAPV to Laneway and back, and nothing is held by somebody who is gone.
+So a cluster can change from CAPV to Laneway and back, and no finalizer is left behind.
 """
 
 from __future__ import annotations

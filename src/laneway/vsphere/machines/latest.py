@@ -1,9 +1,9 @@
 """The newest that is known of an object: what the cache shows, or the answer to our own last write.
 
 A watch shows a write only after a moment, and who decides from the cache alone does again what is
-done. So the answers to our own writes are kept until the cache has them. Whoever begins to lead
-asks the server for each object once: what the last leader wrote the cache may not show yet. So is
-the server asked for what the cache does not show at all.
+done. So the answers to our own writes are kept until the cache has them. A manager that begins to
+lead asks the server for each object once: what the last leader wrote the cache may not show yet. So
+is the server asked about what the cache does not show at all.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Latest(Generic[T]):
         self._known[key] = answer if old else None
 
     def invalidate(self, key: Key) -> None:
-        """Somebody has changed an object, and the cache need not show it yet."""
+        """An object has changed, and the cache may not show it yet."""
         self._known.pop(key, None)
 
     def forget(self) -> None:
-        """Somebody else may write from now on."""
+        """Another manager may write from now on."""
         self._known.clear()
 
     def _seen(self, before: T | None, after: T | None) -> None:

@@ -1,7 +1,7 @@
 """What of a VSphereVM its VSphereMachine says, too.
 
-The steps of a VM that is on its way are told by its own object: each would be a write, and news for
-whoever follows the machine.
+The steps of a VM in the making are reported by its own object: each would be a write, and an event
+for all that watch the machine.
 """
 
 from __future__ import annotations

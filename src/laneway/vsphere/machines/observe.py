@@ -1,7 +1,7 @@
 """Everything that one decision about a VSphereVM is made from, looked up at one moment.
 
-The task is asked for before the VM: what a task that has ended has done is seen then. The VM is
-asked for by its ref where that is known, which is one request less than to search for it.
+The task is read before the VM: so what an ended task has done is seen. The VM is read by its ref
+where that is known, which is one request less than to search for it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> VCenterView:
     if there is None or there.instance_uuid not in {"", vm.metadata.uid}:
         there = await vcenter.find(vm.metadata.uid, vm.spec.bios_uuid)
     if there is not None and not there.instance_uuid:
-        # It may run, with its devices: nothing must be concluded from what is not told.
+        # It may run, with its devices: nothing must be concluded from what is not reported.
         raise VCenterError(
             f"vCenter cannot read VM {there.name!r} ({there.ref}) now: bring back its datastore, "
             "or remove the VM from the inventory once it is off"
@@ -86,18 +86,18 @@ async def ask(vm: VSphereVM, last: str, vcenter: VCenter) -> VCenterView:
 
 def look(
     vm: VSphereVM,
-    told: VCenterView,
+    answers: VCenterView,
     *,
     caches: VsphereCaches,
     fleet: Fleet,
     reservations: Reservations,
 ) -> Observed:
     """Look up everything else."""
-    task, there = told
+    task, there = answers
     if there is not None and not _is_ours(vm, there, caches):
         there = None
     if there is not None and there.on and vm.status.ready and not there.addresses:
-        # A guest that starts anew tells none for a while, and keeps those that it had.
+        # A guest that restarts reports none for a while, and keeps those that it had.
         there = replace(there, addresses=tuple(vm.status.addresses))
     reservation = reservations.of(vm.metadata.namespace, vm.metadata.name)
     if reservation is not None and not reservation.host:
@@ -142,7 +142,7 @@ def look(
 def _is_ours(vm: VSphereVM, there: VmState, caches: VsphereCaches) -> bool:
     """Whether a VM was made for a VSphereVM.
 
-    The instance UUID is for vCenter's operators alone to change. The BIOS UUID is what somebody
+    The instance UUID is for vCenter's operators alone to change. The BIOS UUID is what a user
     wrote into the object, and is needed where the object was moved to another cluster and has
     another uid since: so it counts for a VM of the object's name only, which no other VSphereVM
     has by its instance UUID.

@@ -1,7 +1,7 @@
 """To whom objects of CAPV's belong, and whether they are to be left alone.
 
 A VSphereVM belongs to a VSphereMachine, that to a Machine, that to a Cluster. A part of the chain
-that is not there is None: whoever needs it waits for it.
+that is not there is None, and a caller that needs it waits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def owners_of(machine: VSphereMachine, caches: VsphereCaches) -> Owners:
 
 
 def is_paused(meta: ObjectMeta, cluster: Cluster | None) -> bool:
-    """Whether somebody wants an object to be left alone."""
+    """Whether the object is paused."""
     return ANNOTATION_PAUSED in meta.annotations or (cluster is not None and cluster.spec.paused)
 
 

@@ -1,7 +1,7 @@
 """One turn of a VSphereVM: steps until one is under way, or there is nothing to do but wait.
 
 What was ordered is written down after it was taken, but for a clone: that one is announced before,
-because as long as its answer is not there, nobody could tell that it may be under way.
+because until its answer is there, nothing else would show that it may be under way.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class VmReconciliation:
             self._told = VCenterView(observed.task, observed.state)
             return await self._reserve(step, observed)
         if isinstance(step, _BOUND) and observed.reservation not in (None, self._reserved):
-            # Its host may have been closed since, or somebody else may have its devices.
+            # Its host may have been closed since, or another VM may have its devices.
             done, meta = await self._reserve(step, observed), self._vm.metadata
             if self._context.reservations.of(meta.namespace, meta.name) != observed.reservation:
                 return done
@@ -332,7 +332,7 @@ class VmReconciliation:
         now, pace = time.monotonic(), self._context.pace
         wait = self._retries.failed(fault, now, pace, terminal=terminal)
         if self._retries.blocked and fault.type == faults.NOT_FOUND:
-            # A template that appears is told by nobody.
+            # No event reports a template that appears.
             self._retries.due = now + pace.longest
         return wait
 

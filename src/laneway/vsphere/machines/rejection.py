@@ -1,6 +1,6 @@
 """What speaks against making a VM of what a VSphereVM says.
 
-An admission webhook says the same to whoever writes it, but need not be there; and what CAPV would
+An admission webhook refuses the same, but need not be installed; and what CAPV would
 carry out and Laneway does not is only known here.
 """
 
@@ -21,7 +21,7 @@ INVALID = "InvalidSpec"
 
 
 class Rejection(NamedTuple):
-    """Why no VM is made until somebody writes another spec."""
+    """Why no VM is made until the spec changes."""
 
     reason: str
     words: str
@@ -30,8 +30,8 @@ class Rejection(NamedTuple):
 def rejection(vm: VSphereVM, spec: Mapping[str, Any]) -> Rejection | None:
     """What speaks against making it; what a vCenter makes something of does not."""
     wrong = validation.created(validation.VM, vm.metadata.name, spec, "spec")
-    if told := [words(one) for one in wrong if not one.works]:
-        return Rejection(INVALID, "; ".join(told))
+    if problems := [words(one) for one in wrong if not one.works]:
+        return Rejection(INVALID, "; ".join(problems))
     try:
         resource_allocations(spec.get("resources"))
     except ValueError as error:

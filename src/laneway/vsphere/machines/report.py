@@ -2,7 +2,7 @@
 
 Nothing is written that is there already, and all that a status says is one request. The uid that
 vCenter gave the VM is kept in the spec, as CAPV keeps it: by it the VM is found again, and by its
-absence that somebody has deleted it.
+absence that it was deleted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Report:
         state = observed.state
         fault = retries.fault
         devices_status = await self._standing(vm, observed)
-        told = facts(
+        found = facts(
             Outcome(
                 step=step,
                 devices_status=devices_status,
@@ -87,7 +87,7 @@ class Report:
             if devices_status is not None
             else None
         )
-        vm = await self._write(vm, told, status, devices)
+        vm = await self._write(vm, found, status, devices)
         if state is not None and not vm.spec.bios_uuid and not observed.desired.deleted:
             vm = await self._keep_uuid(vm, state.bios_uuid)
         return vm
@@ -95,21 +95,21 @@ class Report:
     async def _keep_uuid(self, vm: VSphereVM, uuid: str) -> VSphereVM:
         """That this makes another generation is no news. Raises ConflictError."""
         meta, retries = vm.metadata, self._retries
-        same = retries.wished == generation_of(vm)
+        same = retries.generation == generation_of(vm)
         body = {
             "metadata": {"resourceVersion": meta.resource_version},
             "spec": {"biosUUID": uuid},
         }
         vm = await self._context.client.patch(VSPHERE_VMS, meta.name, body, meta.namespace)
         if same:
-            retries.wished = generation_of(vm)
+            retries.generation = generation_of(vm)
         self._context.latest.wrote(vm)
         return vm
 
     async def unreachable(self, vm: VSphereVM, task: str, why: str) -> None:
         """Say that vCenter cannot be asked; what else was said of devices and task still holds."""
         deleted = vm.metadata.deletion_timestamp is not None
-        told = [
+        found = [
             one
             for one in facts(Outcome(step=None, unreachable=why, deleted=deleted))
             if one.type != PROVISIONED
@@ -117,7 +117,7 @@ class Report:
         kept = [
             Fact(one.type, one.status == "True", one.reason, one.message)
             for one in vm.status.conditions
-            if one.type not in {fact.type for fact in told}
+            if one.type not in {fact.type for fact in found}
         ]
         status = {
             "vmRef": vm.status.vm_ref,
@@ -127,7 +127,7 @@ class Report:
             "ready": vm.status.ready,
             "retryAfter": vm.status.retry_after,
         }
-        await self._write(vm, [*told, *kept], status)
+        await self._write(vm, [*found, *kept], status)
 
     async def _standing(self, vm: VSphereVM, observed: Observed) -> DevicesStatus | None:
         retries = self._retries
@@ -157,7 +157,7 @@ class Report:
         return reason_of(fault), fault_words(fault)
 
     def _retry_after(self) -> str:
-        """When the next attempt is due, for people and for whoever leads next."""
+        """When the next attempt is due, for people and for the next leader."""
         retries = self._retries
         left = retries.due - time.monotonic()
         if left <= 0 or retries.due == FOREVER:
@@ -169,23 +169,23 @@ class Report:
     async def _write(
         self,
         vm: VSphereVM,
-        told: Sequence[Fact],
+        found: Sequence[Fact],
         status: dict[str, Any],
         devices: Sequence[Any] | None = None,
     ) -> VSphereVM:
         """`devices`: how each stands; None: what was said of them still holds."""
         now, retries = timestamp(self._context.clock()), self._retries
-        new = conditions(vm.status.conditions, told, vm.metadata.generation, now)
+        new = conditions(vm.status.conditions, found, vm.metadata.generation, now)
         there = list(vm.status.pci_devices)
         if devices is None:
             devices = there
-        if _same(vm.status, status, new) and devices in (there, retries.told):
+        if _same(vm.status, status, new) and devices in (there, retries.devices):
             return vm
         written = await self._context.statuses.apply(
             VSPHERE_VMS, vm, {**status, "conditions": as_json(new)}, devices
         )
         self._context.latest.wrote(written)
-        retries.told = devices
+        retries.devices = devices
         for one in new:
             before = find_condition(vm.status.conditions, one.type)
             changed = before is None or (before.status, before.reason) != (one.status, one.reason)

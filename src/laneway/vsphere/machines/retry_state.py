@@ -31,9 +31,9 @@ class Pace(NamedTuple):
     """After the first failure; each further one doubles it."""
     longest: float = 300.0
     look: float = 5.0
-    """Between two looks at a guest that starts or stops, of which nobody tells."""
+    """Between two looks at a guest that starts or stops, of which there is no event."""
     task: float = 60.0
-    """Between two looks at a task, should its end not be told."""
+    """Between two looks at a task, in case its end is not reported."""
     rest: float = 120.0
     """Between two looks at a machine that is as it should be, or waits for something to change."""
     readmit: float = 600.0
@@ -64,7 +64,7 @@ class RetryState:
     """Why the last attempt failed; None: it did not."""
     refusal: Refusal | None = None
     """Why nothing is reserved."""
-    wished: tuple[int, bool] = (0, False)
+    generation: tuple[int, bool] = (0, False)
     """Generation of the object, and whether it is to be deleted, when that was."""
     blocked: bool = False
     """Only a change helps."""
@@ -80,14 +80,14 @@ class RetryState:
     guest_asked: bool = False
     guest_deaf: bool = False
     """The guest cannot be asked to shut down."""
-    told: Sequence[Any] | None = None
+    devices: Sequence[Any] | None = None
     """What was last written of its devices, which CAPV's own definitions do not keep."""
     excluded: dict[str, float] = field(default_factory=dict)
     """Hosts that would not take or start it, and when they are to be tried again."""
     suspected: tuple[str, int] = ("", 0)
     """The host that last failed it for what may be of others, and how often in a row."""
     tried: str = ""
-    """The host that was last told to take or start it; empty: something else was ordered since."""
+    """Where it was last to be made or started; empty: something else was ordered since."""
     changed_hosts: set[str] = field(default_factory=set)
     """Those of these hosts where something has changed since."""
 
@@ -101,7 +101,7 @@ class RetryState:
         return wait
 
     def succeeded(self) -> None:
-        """What was ordered was done: whatever comes next begins anew."""
+        """What was ordered was done: the next step starts without retries."""
         self.attempts = 0
         self.due = 0.0
         self.fault = None
@@ -152,10 +152,10 @@ class RetryState:
             self.blocked = False
             self.due = now + self._wait(pace)
 
-    def rewritten(self, wished: tuple[int, bool]) -> None:
+    def rewritten(self, generation: tuple[int, bool]) -> None:
         """The object may have been changed, and with it what is wrong."""
-        if wished != self.wished:
-            self.wished = wished
+        if generation != self.generation:
+            self.generation = generation
             self.spec = None
             self.refusal = None
             self.succeeded()

@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     step: Step | None
     """What was decided; None: nothing could be looked at."""
     devices_status: DevicesStatus | None = None
-    """Of the devices, if any are asked for."""
+    """Of the devices, if any are requested."""
     problems: Sequence[Problem] = ()
     rejection: Rejection | None = None
     """Why no VM is made of what is written."""
@@ -68,16 +68,16 @@ class Outcome(NamedTuple):
 
 def facts(it: Outcome) -> list[Fact]:
     """Everything that there is to say."""
-    told = [_vcenter(it), _provisioned(it)]
+    found = [_vcenter(it), _provisioned(it)]
     if it.problems:
-        told.append(Fact(words.DEVICES, False, INVALID, problem_words(it.problems)))
+        found.append(Fact(words.DEVICES, False, INVALID, problem_words(it.problems)))
     elif it.devices_status is not None and not it.deleted:
-        told.append(_devices(it.devices_status, it.refused))
+        found.append(_devices(it.devices_status, it.refused))
     if isinstance(it.step, DevicesLost):
-        told.append(Fact(words.DETACHED, False, "NotFound", _DETACHED_WORDS))
+        found.append(Fact(words.DETACHED, False, "NotFound", _DETACHED_WORDS))
     if it.deleted and it.power_off is not PowerOffMode.HARD and (guest := _guest(it)) is not None:
-        told.append(guest)
-    return words.with_summary(told)
+        found.append(guest)
+    return words.with_summary(found)
 
 
 def problem_words(problems: Sequence[Problem]) -> str:

@@ -1,6 +1,6 @@
 """The VSphereVM that is made for a VSphereMachine.
 
-It is a copy of what is asked for, with what the machine's failure domain says in the place of what
+It is a copy of the desired state, with what the machine's failure domain says in the place of what
 the machine says: server, datacenter, folder, resource pool, datastore and networks. Fields that
 are not known here are handed on as they are.
 """
@@ -44,19 +44,19 @@ def vm_spec(
     bootstrap: str,
 ) -> dict[str, Any]:
     """The spec of the VSphereVM, from that of the VSphereMachine."""
-    told = {name: value for name, value in spec.items() if name not in _OF_MACHINE_ONLY}
-    told.setdefault("network", {"devices": []})
-    if not told.get("server"):
-        told["server"] = cluster.spec.server
-    if not told.get("thumbprint") and cluster.spec.thumbprint:
-        told["thumbprint"] = cluster.spec.thumbprint
+    copy = {name: value for name, value in spec.items() if name not in _OF_MACHINE_ONLY}
+    copy.setdefault("network", {"devices": []})
+    if not copy.get("server"):
+        copy["server"] = cluster.spec.server
+    if not copy.get("thumbprint") and cluster.spec.thumbprint:
+        copy["thumbprint"] = cluster.spec.thumbprint
     if bootstrap:
-        told["bootstrapRef"] = {"name": bootstrap}
+        copy["bootstrapRef"] = {"name": bootstrap}
     if zone is not None and domain is not None:
-        told |= _of_zone(zone, domain)
+        copy |= _of_zone(zone, domain)
         networks = domain.spec.topology.networks
-        told["network"] = _with_networks(told["network"], networks)
-    return told
+        copy["network"] = _with_networks(copy["network"], networks)
+    return copy
 
 
 def _of_zone(zone: VSphereDeploymentZone, domain: VSphereFailureDomain) -> dict[str, str]:
@@ -81,12 +81,12 @@ def _with_networks(network: Mapping[str, Any], names: Sequence[str]) -> dict[str
     return {**network, "devices": devices}
 
 
-def changes(wished: CloneSpec, there: CloneSpec) -> dict[str, Any]:
+def changes(desired: CloneSpec, there: CloneSpec) -> dict[str, Any]:
     """What of a VSphereVM's spec may change after it was made, and has; None removes."""
     named = {
-        "powerOffMode": (wished.power_off_mode, there.power_off_mode),
+        "powerOffMode": (desired.power_off_mode, there.power_off_mode),
         "guestSoftPowerOffTimeoutSeconds": (
-            wished.guest_soft_power_off_timeout_seconds,
+            desired.guest_soft_power_off_timeout_seconds,
             there.guest_soft_power_off_timeout_seconds,
         ),
     }

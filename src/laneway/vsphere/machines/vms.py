@@ -110,7 +110,7 @@ class Vms(Leading[Key]):
         retries = self._memories.get(key_of(after))
         if retries is None or retries.uid != after.metadata.uid:
             return False
-        return retries.wished == generation_of(after) and is_same(before, after)
+        return retries.generation == generation_of(after) and is_same(before, after)
 
     def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
         if before is None or after is None or before.spec.paused == after.spec.paused:
@@ -169,14 +169,14 @@ class Vms(Leading[Key]):
         retries = self._memories.get(key)
         if retries is None or retries.uid != meta.uid:
             retries = self._memories[key] = RetryState(meta.uid)
-            retries.wished = generation_of(vm)
+            retries.generation = generation_of(vm)
             retries.due = time.monotonic() + self._still_to_wait(vm)
         retries.server = vm.spec.server
         retries.rewritten(generation_of(vm))
         return retries
 
     def _still_to_wait(self, vm: VSphereVM) -> float:
-        """Whoever leads after another waits as that one would have."""
+        """A new leader waits as the last one would have."""
         try:
             until = datetime.fromisoformat(vm.status.retry_after)
             left = (until - self._context.clock()).total_seconds()
@@ -198,7 +198,7 @@ class Vms(Leading[Key]):
         try:
             await vcenter.finished(task)
         except VCenterError as error:
-            log.info("%s: the end of %s is not told: %s", key, task, error)
+            log.info("%s: no news of the end of %s: %s", key, task, error)
             await asyncio.sleep(self._context.pace.look)
         self.queue.add(key)
 

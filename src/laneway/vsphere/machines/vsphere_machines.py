@@ -1,7 +1,7 @@
 """VSphereMachine → VSphereVM, and back: what became of the VM is what became of the machine.
 
 A VSphereVM is made once the cluster's infrastructure and the machine's bootstrap data are there. It
-has the machine's name in Cluster API, so that whoever made it before, and was killed, is found.
+has the machine's name in Cluster API, so that one that was made before a restart is found.
 """
 
 from __future__ import annotations
@@ -243,16 +243,16 @@ class VsphereMachines(Leading[Key]):
             }
             machine = await self._client.patch(VSPHERE_MACHINES, meta.name, body, meta.namespace)
             self._latest.wrote(machine)
-        told = mirrored(vm)
-        if not any(one.type == PROVISIONED for one in told):
-            told.insert(
+        facts = mirrored(vm)
+        if not any(one.type == PROVISIONED for one in facts):
+            facts.insert(
                 0, Fact(PROVISIONED, False, NOT_PROVISIONED, "Laneway reads the state of the VM")
             )
         addresses = [{"type": "ExternalIP", "address": one} for one in vm.status.addresses]
         if addresses:
             addresses.append({"type": "InternalDNS", "address": vm.metadata.name})
         await self._write(
-            machine, told, addresses, vm.status.pci_devices, zone, provisioned=provisioned
+            machine, facts, addresses, vm.status.pci_devices, zone, provisioned=provisioned
         )
 
     async def _wait(self, machine: VSphereMachine, reason: str, message: str) -> None:
@@ -261,7 +261,7 @@ class VsphereMachines(Leading[Key]):
     async def _write(
         self,
         machine: VSphereMachine,
-        told: list[Fact],
+        facts: list[Fact],
         addresses: Sequence[Mapping[str, str]] = (),
         devices: Sequence[Any] | None = None,
         zone: str = "",
@@ -271,7 +271,7 @@ class VsphereMachines(Leading[Key]):
         """`devices`: how each stands; None: what was said of them still holds, as of the zone."""
         before = machine.status.conditions
         now = timestamp(self._clock())
-        new = conditions(before, with_summary(told), machine.metadata.generation, now)
+        new = conditions(before, with_summary(facts), machine.metadata.generation, now)
         listed = machine.status.pci_devices
         devices = listed if devices is None else devices
         zone = zone or machine.status.failure_domain

@@ -81,7 +81,7 @@ class VsphereZones(Leading[str]):
         """Say how it stands with one zone."""
         try:
             zone = await self._client.get(DEPLOYMENT_ZONES, key)
-            told = await self._client.get(_STATES, key)
+            state = await self._client.get(_STATES, key)
         except NotFoundError:
             return None
         if zone.metadata.deletion_timestamp is not None or is_paused(zone.metadata, None):
@@ -90,9 +90,9 @@ class VsphereZones(Leading[str]):
         ready = all(one.holds for one in facts)
         now = timestamp(self._clock())
         generation = zone.metadata.generation
-        new = conditions(told.status.conditions, with_summary(facts), generation, now)
-        before = {one.type: one for one in told.status.conditions}
-        if told.status.ready != ready or before != {one.type: one for one in new}:
+        new = conditions(state.status.conditions, with_summary(facts), generation, now)
+        before = {one.type: one for one in state.status.conditions}
+        if state.status.ready != ready or before != {one.type: one for one in new}:
             status: dict[str, Any] = {"ready": ready, "conditions": as_json(new)}
             await apply(self._client, DEPLOYMENT_ZONES, zone, status)
         return None if ready else Retry(AGAIN_SECONDS)

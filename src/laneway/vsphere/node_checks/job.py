@@ -1,6 +1,6 @@
 """The Job that adds vectors on a node, and what became of it: objects of a workload cluster.
 
-It asks for one GPU of one node by the scheduler's rules, so it waits where all are in use. It ends
+It requests one GPU of one node by the scheduler's rules, so it waits where all are in use. It ends
 and goes by itself, and has no right that it does not need.
 """
 
@@ -17,7 +17,7 @@ from laneway.kube.resource import Resource
 SECONDS = 900
 """The Job is given up after so long: an image of some hundred megabytes comes first."""
 LINGER_SECONDS = 600
-"""It goes by itself so long after its end, should nobody have looked."""
+"""It deletes itself so long after its end, in case no manager has deleted it."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -1,12 +1,11 @@
 """Whether a machine's GPUs work where they are used: in the node that it became.
 
 Once a machine's devices are in order, its workload cluster is looked into: the node must show as
-many GPUs as were asked for, and a Job that adds vectors on one of them must succeed. `GPUNodeReady`
+many GPUs as were requested, and a Job that adds vectors on one of them must succeed. `GPUNodeReady`
 of the VSphereMachine tells how that stands, and stays True until the devices are found wanting.
 
-The Job is all that is kept while it runs, and it ends and goes by itself, should we be killed: so
-whoever looks next goes on with it. What fails is tried again, but not more often than set down
-here.
+The Job is all that is kept while it runs, and it ends and deletes itself, should we be killed: so
+the next leader goes on with it. What fails is tried again, but not more often than set down here.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Pace(NamedTuple):
     waiting: float = 15.0
     running: float = 3.0
     forbidden: float = 300.0
-    """While we may not read the kubeconfig: only whoever runs us can change that."""
+    """While we may not read the kubeconfig: only the administrator can change that."""
     failed: float = 1800.0
 
 
@@ -202,10 +201,10 @@ class NodeChecks(Leading[Key]):
             new.message,
         ):
             return
-        # Another reason starts its time anew: by that is told how long ago a failure was.
+        # Another reason restarts its time: it shows how long ago a failure was.
         kept = [before] if before is not None and before.reason == new.reason else []
-        [told] = set_condition(kept, new, timestamp(self._clock()))
-        said = {"conditions": as_json([told])}
+        [condition] = set_condition(kept, new, timestamp(self._clock()))
+        said = {"conditions": as_json([condition])}
         await apply(self._client, VSPHERE_MACHINES, machine, said, manager=FIELD_MANAGER)
         if verdict.holds or verdict.reason == _FAILED:
             self._recorder.record(

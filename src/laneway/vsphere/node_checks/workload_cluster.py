@@ -1,6 +1,6 @@
 """A workload cluster as seen from outside: how it is reached, and which of its nodes a machine is.
 
-Whoever runs it need not be whoever runs us. So its kubeconfig names no file of ours and starts no
+Its administrator need not be ours. So its kubeconfig names no file of ours and starts no
 program, and whatever it answers is small, is looked at for a limited time, and ends in a KubeError
 at worst: it may neither fill our memory nor keep the event loop from others.
 """
@@ -29,7 +29,7 @@ MOST_NODES = 10_000
 
 
 class UnreadableSecretError(KubeError):
-    """We may not read the kubeconfig; only whoever runs us can change that."""
+    """We may not read the kubeconfig; only the administrator can change that."""
 
 
 async def reach(client: Client, cluster: str, namespace: str) -> Client:
@@ -68,7 +68,7 @@ def _find(items: Sequence[msgspec.Raw], provider_id: str) -> Node | None:
         try:
             node = NODES.decode(item)
         except ValueError:
-            continue  # an odd node of somebody else's keeps nobody from this one
+            continue  # an odd node does not hide this one
         if node.spec.provider_id == provider_id:
             return node
     return None

@@ -174,11 +174,11 @@ class Connection:
             content = self._content
             target = self._places.target(content, stub, clone.place, clone.networks)
             template = self._places.template(content, stub, clone.template, clone.place.datacenter)
-            told = read(content, stub, [template], {vim.VirtualMachine: requests.TEMPLATE_PATHS})
-            if ref_of(template) not in told:
+            props = read(content, stub, [template], {vim.VirtualMachine: requests.TEMPLATE_PATHS})
+            if ref_of(template) not in props:
                 raise NotFoundInVCenterError(f"there is no template {clone.template!r} any more")
             cards = _card_backings(content, stub, target.networks)
-            spec = requests.clone_spec(clone, target, told[ref_of(template)], cards)
+            spec = requests.clone_spec(clone, target, props[ref_of(template)], cards)
             return ref_of(template), target, spec
 
         template, target, spec = await self._prepared(prepare)
@@ -234,9 +234,9 @@ class Connection:
             def prepare(stub: Stub) -> tuple[str, Any]:
                 found = self._places.cluster(self._content, stub, cluster)
                 kind = vim.ClusterComputeResource
-                told = read(self._content, stub, [found], {kind: ["name", "configurationEx"]})
+                props = read(self._content, stub, [found], {kind: ["name", "configurationEx"]})
                 spec = requests.group_spec(
-                    told.get(ref_of(found), {}), group, vim.VirtualMachine(vm, stub)
+                    props.get(ref_of(found), {}), group, vim.VirtualMachine(vm, stub)
                 )
                 return ref_of(found), spec
 
@@ -297,7 +297,7 @@ class Connection:
 
 
 def _card_backings(content: Any, stub: Stub, networks: Sequence[Any]) -> list[Any]:
-    told = read(
+    by_ref = read(
         content,
         stub,
         networks,
@@ -308,7 +308,7 @@ def _card_backings(content: Any, stub: Stub, networks: Sequence[Any]) -> list[An
         },
     )
     switches = [
-        props["config"].distributedVirtualSwitch for props in told.values() if "config" in props
+        props["config"].distributedVirtualSwitch for props in by_ref.values() if "config" in props
     ]
     of_switches = read(content, stub, switches, {vim.DistributedVirtualSwitch: ["uuid"]})
-    return [requests.card_backing(each, told[ref_of(each)], of_switches) for each in networks]
+    return [requests.card_backing(each, by_ref[ref_of(each)], of_switches) for each in networks]

@@ -42,14 +42,14 @@ class Target(msgspec.Struct, frozen=True):
 NOTHING = Target()
 
 
-def target_of(told: Any) -> Target:
+def target_of(answer: Any) -> Target:
     """From a `ConfigTarget`; what an older vCenter does not know of is empty."""
     profiles: dict[str, VCenterView] = {}
-    for one in _list(told, "vgpuProfileInfo"):
+    for one in _list(answer, "vgpuProfileInfo"):
         name = sys.intern(one.profileName)
         before = profiles[name].kinds if name in profiles else frozenset()
         profiles[name] = VCenterView(
-            int(one.fbSizeInGib),  # pyVmomi's own kind of number is for nobody else
+            int(one.fbSizeInGib),  # not pyVmomi's own kind of number
             one.profileSharing == "mig",
             one.profileClass == "compute",
             before | {_kind(one.deviceVendorId)},
@@ -58,14 +58,14 @@ def target_of(told: Any) -> Target:
         profiles,
         {
             _kind(one.deviceVendorId): int(one.maxFbSizeInGib)
-            for one in _list(told, "vgpuDeviceInfo")
+            for one in _list(answer, "vgpuDeviceInfo")
         },
-        tuple(_group(one) for one in _list(told, "vendorDeviceGroupInfo")),
+        tuple(_group(one) for one in _list(answer, "vendorDeviceGroupInfo")),
     )
 
 
-def _list(told: Any, name: str) -> Iterable[Any]:
-    return getattr(told, name, None) or ()
+def _list(answer: Any, name: str) -> Iterable[Any]:
+    return getattr(answer, name, None) or ()
 
 
 def _kind(number: int) -> Kind:

@@ -29,17 +29,17 @@ def unescaped(name: str) -> str:
 
 
 def same(desired: str, kept: str) -> bool:
-    """Whether a name that somebody wrote is that of an object."""
+    """Whether a name in a spec is that of an object."""
     return desired == kept or escaped(desired) == escaped(kept)
 
 
 def is_pattern(desired: str) -> bool:
-    """Whether somebody wrote `*` or `?` for what he leaves open, as for govc."""
+    """Whether a name has `*` or `?` for what it leaves open, as for govc."""
     return "*" in desired or "?" in desired
 
 
 def like(desired: str, kept: str) -> bool:
-    """Whether a pattern that somebody wrote fits the name of an object. Brackets are themselves."""
+    """Whether a pattern in a spec fits the name of an object. Brackets are themselves."""
     return fnmatchcase(unescaped(kept), unescaped(desired).replace("[", "[[]"))
 
 

@@ -2,7 +2,7 @@
 
 A host tells hundreds of PCI devices, as objects of fifteen fields each. What it tells is boiled
 down as it arrives, with texts and ids shared between hosts, so that a fleet takes little memory and
-one that changes is put together anew from what is kept.
+one that changes is put together again from what is kept.
 
 Numbers come in three forms: signed 16 bits here, plain in device groups, hexadecimal text nowhere
 that is read. All are masked.
@@ -215,7 +215,7 @@ _TAKE: Mapping[str, Callable[[Facts, Any], None]] = {
 }
 
 PATHS = tuple(_TAKE)
-"""The properties of a host that are asked for."""
+"""The properties of a host that are read."""
 
 
 class Around(NamedTuple):
@@ -285,13 +285,15 @@ def _shared_gpu(facts: Facts, card: Card, target: Target) -> SharedGpu:
     }
     profiles = []
     for name in facts.profiles:
-        told = target.profiles.get(name)
-        if told is None:
+        profile = target.profiles.get(name)
+        if profile is None:
             # Before 7.0.3 profiles are names only, and any GPU of the host may be meant.
             profiles.append(Profile(name, 0, migrates=name in facts.migrating))
-        elif kind in told.kinds or not told.kinds & here:
+        elif kind in profile.kinds or not profile.kinds & here:
             profiles.append(
-                Profile(name, told.memory_gib, told.mig, told.compute, name in facts.migrating)
+                Profile(
+                    name, profile.memory_gib, profile.mig, profile.compute, name in facts.migrating
+                )
             )
     largest = target.largest.get(kind, 0) if kind else 0
     return SharedGpu(card.id, card.name, max(card.memory_gib, largest), card.mode, tuple(profiles))

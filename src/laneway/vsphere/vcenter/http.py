@@ -3,7 +3,7 @@
 - A thumbprint pins the certificate by itself, as it does for govmomi: names and expiry do not count
   then. Without one the certificate must be good for the name of the server, by the authorities
   given or by the system's.
-- Answers are bounded in size, and compressed ones are refused, since they were not asked for.
+- Answers are bounded in size, and compressed ones are refused, since they were not requested.
 - `sever` may be called from another thread: it ends whatever the connection is waiting for. The
   socket is cut below TLS, so the thread that reads it sees an end and nothing else changes hands.
 - A connection that the other side closed while it was idle is not used again: an order that is

@@ -1,7 +1,7 @@
 """The inventory as the property collector tells it, and which hosts an update changes.
 
 No requests are made here. Hosts point to their cluster, clusters and folders to what they are in;
-only what an update touches is put together anew, and told only if it came out different.
+only what an update touches is put together again, and reported only if it came out different.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Box(msgspec.Struct):
 
 
 class Inventory:
-    """What was told so far."""
+    """What was reported so far."""
 
     def __init__(self) -> None:
         self._facts: dict[str, Facts] = {}
@@ -80,7 +80,7 @@ class Inventory:
             self._touched |= {ref for ref, facts in self._facts.items() if vm in facts.users()}
 
     def take_target(self, host: str, target: Target) -> None:
-        """What was asked for by `untold`."""
+        """What `unread_targets` returned."""
         facts = self._facts.get(host)
         if facts is not None:
             self._targets[host] = (facts.offers(), target)
@@ -93,8 +93,8 @@ class Inventory:
             del self._vgpus[vm]
         return found
 
-    def untold(self) -> list[tuple[str, str]]:
-        """Hosts whose configuration target is to be asked (anew), with their browsers."""
+    def unread_targets(self) -> list[tuple[str, str]]:
+        """Hosts whose configuration target is to be read (again), with their browsers."""
         request = []
         for ref in self._touched & self._facts.keys():
             facts = self._facts[ref]
@@ -110,8 +110,8 @@ class Inventory:
                 request.append((ref, box.browser))
         return sorted(request)
 
-    def told(self, *, complete: bool = False) -> Changed | None:
-        """The news since it was last asked for; None: there are none."""
+    def changes(self, *, complete: bool = False) -> Changed | None:
+        """The changes since the last call; None: there are none."""
         changed = []
         for ref in sorted(self._touched & self._facts.keys()):
             host = self._assembled(self._facts[ref])

@@ -3,7 +3,7 @@
 A name is a path from the root (`/DC0/vm/nodes`), the end of a path (`nodes`, `C0/Resources/gpu`) or
 a name with slashes in it; `*` and `?` stand for anything within a name (`*/Resources`), unless
 something is called just so. Where it fits several objects, the one nearest to the top of its
-datacenter is meant if there is just one such, as for govc; else nobody is guessed for.
+datacenter is meant if there is just one such, as for govc; else none is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from laneway.vsphere.vcenter.stub import Stub
 T = TypeVar("T")
 
 FEW = 5
-"""How many names are told of what there is."""
+"""The most names that a message lists."""
 
 _BOTH = ("name", "parent")
 _PATHS = {
@@ -40,7 +40,7 @@ class Entity(NamedTuple):
     thing: Any
     name: str
     parent: str
-    told: Properties
+    props: Properties
 
     @property
     def ref(self) -> str:
@@ -50,10 +50,10 @@ class Entity(NamedTuple):
 class Names:
     """The names of a vCenter at one moment, but those of VMs."""
 
-    def __init__(self, told: dict[str, Properties]) -> None:
+    def __init__(self, by_ref: dict[str, Properties]) -> None:
         self._entities = {
             ref: Entity(props[""], props["name"], ref_of(props.get("parent")), props)
-            for ref, props in told.items()
+            for ref, props in by_ref.items()
             if props.get("name")
         }
 

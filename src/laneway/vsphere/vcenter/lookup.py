@@ -122,7 +122,7 @@ class Places:
                 return found
         container = center.thing if center else content.rootFolder
         there = read_view(content, stub, container, {vim.VirtualMachine: ["name"]})
-        called = {ref: told.get("name", "") for ref, told in there.items()}
+        called = {ref: props.get("name", "") for ref, props in there.items()}
         fitting = [ref for ref, name in called.items() if same(desired, name)]
         where = f"template {desired!r}" + (f" in {center.name}" if center else "")
         ref = only(fitting, [f"{called[ref]} ({ref})" for ref in fitting], [], where)
@@ -140,7 +140,7 @@ def _template_paths(desired: str, center: str) -> list[str]:
 
 
 def _datacenter(names: Names, desired: str) -> Entity | None:
-    """None: there are several, and nobody said which."""
+    """None: there are several, and the spec does not say which."""
     if desired and desired != "*":
         return names.find(vim.Datacenter, desired, called="datacenter")
     try:
@@ -155,7 +155,7 @@ def _folder(names: Names, center: Entity | None, desired: str) -> Any:
         return names.find(vim.Folder, desired, called="folder", under=under).thing
     if center is None:
         center = names.only(vim.Datacenter, called="datacenter")
-    return center.told["vmFolder"]
+    return center.props["vmFolder"]
 
 
 def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
@@ -168,7 +168,7 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
         return _root_pool(names, host)
     if not place.cluster:
         cluster = names.only(vim.ComputeResource, called="cluster", under=under)
-    return cluster.told["resourcePool"]
+    return cluster.props["resourcePool"]
 
 
 def named_pool(names: Names, desired: str, under: str) -> Entity:
@@ -178,13 +178,13 @@ def named_pool(names: Names, desired: str, under: str) -> Entity:
         vim.ComputeResource, desired, under=under
     ):
         cluster = names.find(vim.ComputeResource, desired, called=what, under=under)
-        return names.get(ref_of(cluster.told.get("resourcePool")), called=what)
+        return names.get(ref_of(cluster.props.get("resourcePool")), called=what)
     return names.find(vim.ResourcePool, desired, called=what, under=under)
 
 
 def _root_pool(names: Names, host: Entity) -> Any:
     compute = names.above(host, vim.ComputeResource)
-    pool = compute and compute.told.get("resourcePool")
+    pool = compute and compute.props.get("resourcePool")
     if pool is None:
         raise NotFoundInVCenterError(f"the host {host.name} is in no cluster that has a pool")
     return pool

@@ -85,8 +85,8 @@ def retrieve(
     found: dict[str, Properties] = {}
     while page is not None:
         for item in page.objects:
-            told = found.setdefault(ref_of(item.obj), {"": item.obj})
-            told.update({each.name: each.val for each in item.propSet})
+            props = found.setdefault(ref_of(item.obj), {"": item.obj})
+            props.update({each.name: each.val for each in item.propSet})
             for missing in item.missingSet:
                 if isinstance(missing.fault, vim.fault.NotAuthenticated):
                     raise missing.fault

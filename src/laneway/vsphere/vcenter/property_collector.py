@@ -1,11 +1,12 @@
 """The inventory, followed: all of it at first, then what changes, by the property collector.
 
 The collector waits on a connection of its own; what else has to be asked (configuration targets)
-goes over the others. News are told when they are whole: all pages of an update have come, the
-vGPUs of VMs that have appeared on boards are known, changed hosts have been asked what they offer.
+goes over the others. Changes are reported when they are whole: all pages of an update have come,
+the vGPUs of VMs that have appeared on boards are known, changed hosts have been asked what they
+offer.
 
 Whatever breaks it off ends it with an error of the port. It is then called again, after a pause,
-and begins anew with everything: an interruption may have hidden anything.
+and begins again with everything: an interruption may have hidden anything.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Follower:
             if more:
                 continue
             await self._settle()
-            changed = self._inventory.told(complete=first)
+            changed = self._inventory.changes(complete=first)
             if changed is not None:
                 first = False
                 yield changed
@@ -97,9 +98,9 @@ class _Follower:
         if users != self._users:
             await self._waiter.run(partial(self._watch_in_thread, users=users), limit=LIMIT_S)
             self._users = users
-        untold = self._inventory.untold()
-        targets = await asyncio.gather(*(self._target(*each) for each in untold))
-        for (host, _), target in zip(untold, targets, strict=True):
+        unread = self._inventory.unread_targets()
+        targets = await asyncio.gather(*(self._target(*each) for each in unread))
+        for (host, _), target in zip(unread, targets, strict=True):
             self._inventory.take_target(host, target)
 
     async def _target(self, host: str, browser: str) -> Target:
@@ -127,8 +128,8 @@ class _Follower:
         self._views = [everything, users]
         hosts = [properties(kind, paths) for kind, paths in WATCHED.items()]
         devices = [properties(vim.VirtualMachine, [DEVICES])]
-        for view, told in ((everything, hosts), (users, devices)):
-            spec = Collector.FilterSpec(objectSet=[in_view(view)], propSet=told)
+        for view, paths in ((everything, hosts), (users, devices)):
+            spec = Collector.FilterSpec(objectSet=[in_view(view)], propSet=paths)
             collector.CreateFilter(spec, False)
 
     def _wait_in_thread(self, stub: Stub, *, version: str) -> tuple[str, bool]:
@@ -140,13 +141,13 @@ class _Follower:
         return update.version, bool(update.truncated)
 
     def _watch_in_thread(self, stub: Stub, *, users: frozenset[str]) -> None:
-        """Their devices are read now, and told by the collector when they change."""
+        """Their devices are read now, and reported by the collector when they change."""
         came = [vim.VirtualMachine(ref, stub) for ref in sorted(users - self._users)]
         left = [vim.VirtualMachine(ref, stub) for ref in sorted(self._users - users)]
         with contextlib.suppress(vmodl.fault.ManagedObjectNotFound):
             bound(self._views[1], stub).ModifyListView(came, left)
-        told = read(self._session.content, stub, came, {vim.VirtualMachine: [DEVICES]})
-        for ref, props in told.items():
+        by_ref = read(self._session.content, stub, came, {vim.VirtualMachine: [DEVICES]})
+        for ref, props in by_ref.items():
             self._inventory.take_devices(ref, props.get(DEVICES))
 
     def _close_in_thread(self, stub: Stub) -> None:

@@ -1,4 +1,4 @@
-"""What vCenter is told to do with VMs, as its own specifications."""
+"""What vCenter is to do with VMs, as its own specifications."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def _tree(nodes: Iterable[Any]) -> Iterable[Any]:
         left += node.childSnapshotList
 
 
-def _resource_allocation(wished: ResourceAllocation) -> Any:
-    if wished == ResourceAllocation():
+def _resource_allocation(desired: ResourceAllocation) -> Any:
+    if desired == ResourceAllocation():
         return None
-    shares = wished.shares and vim.SharesInfo(
-        level=vim.SharesInfo.Level.custom, shares=wished.shares
+    shares = desired.shares and vim.SharesInfo(
+        level=vim.SharesInfo.Level.custom, shares=desired.shares
     )
     return vim.ResourceAllocationInfo(
-        reservation=wished.reservation, limit=wished.limit, shares=shares
+        reservation=desired.reservation, limit=desired.limit, shares=shares
     )
 
 
@@ -160,19 +160,19 @@ def _cards(devices: Iterable[Any], backings: list[Any], macs: Sequence[str]) -> 
     return changes
 
 
-def card_backing(network: Any, told: Properties, switches: Mapping[str, Properties]) -> Any:
+def card_backing(network: Any, props: Properties, switches: Mapping[str, Properties]) -> Any:
     """Of a port group of a distributed switch, or of any other network, by its name."""
     card = _device.VirtualEthernetCard
     if not isinstance(network, vim.dvs.DistributedVirtualPortgroup):
         if isinstance(network, vim.OpaqueNetwork):
-            summary = told["summary"]
+            summary = props["summary"]
             return card.OpaqueNetworkBackingInfo(
                 opaqueNetworkId=summary.opaqueNetworkId, opaqueNetworkType=summary.opaqueNetworkType
             )
-        return card.NetworkBackingInfo(network=network, deviceName=told["name"])
-    switch = switches[ref_of(told["config"].distributedVirtualSwitch)]
+        return card.NetworkBackingInfo(network=network, deviceName=props["name"])
+    switch = switches[ref_of(props["config"].distributedVirtualSwitch)]
     return card.DistributedVirtualPortBackingInfo(
-        port=vim.dvs.PortConnection(portgroupKey=told["key"], switchUuid=switch["uuid"])
+        port=vim.dvs.PortConnection(portgroupKey=props["key"], switchUuid=switch["uuid"])
     )
 
 

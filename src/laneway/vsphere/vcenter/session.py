@@ -1,11 +1,11 @@
 """One session at a vCenter, shared by all connections to it.
 
 A vCenter keeps only so many sessions, so the threads share one: whichever needs it first logs in,
-the others use its cookie. When vCenter has forgotten the session, whoever notices first logs in
-anew, once; requests that only read are then repeated, orders are not: their caller has to look
+the others use its cookie. When vCenter has forgotten the session, the first to notice logs in
+again, once; requests that only read are then repeated, orders are not: their caller has to look
 first at what became of them. A refused login is final: nothing is asked again with it, so that no
-account is locked for too many failures. So is the end: whoever still asks then does not log in
-again, as nobody would be left to log out.
+account is locked for too many failures. So is the end: a request after it does not log in again, as
+that session would never be logged out.
 """
 
 from __future__ import annotations

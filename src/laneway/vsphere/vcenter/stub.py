@@ -33,7 +33,7 @@ class Stub(SoapStubAdapter):  # type: ignore[misc]  # pyVmomi has no types
         self.schemeArgs = {"trust": trust}
         self._current: Wire | None = None
         self.severed = False
-        """Whoever asked has given up: nothing more is to be sent for it."""
+        """The caller has given up: nothing more is to be sent for it."""
 
     def GetConnection(self) -> Wire:  # noqa: N802 - pyVmomi's
         """The open connection, or a new one."""

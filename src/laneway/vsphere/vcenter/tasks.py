@@ -1,10 +1,10 @@
 """Tasks of vCenter: how far they are, and a wait for any number of them on one thread.
 
-One property collector watches the states of all tasks that somebody waits for, so that a hundred
-machines in the making cost one connection and no polling. Its filters are made by whoever begins
-to wait, and taken away between two of its waits. What came of tasks that end together is read
-together, and remembered for those who ask once more. A wait that breaks off says so to everybody:
-the task goes on in vCenter, and can be asked for again.
+One property collector watches the states of all tasks that are waited for, so that a hundred
+machines in the making cost one connection and no polling. Its filters are made by the caller that
+begins to wait, and taken away between two of its waits. What came of tasks that end together is
+read together, and remembered for callers that ask once more. A wait that breaks off fails for all
+callers: the task goes on in vCenter, and can be waited for again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ENDS = (vim.TaskInfo.State.success, vim.TaskInfo.State.error)
 
 
 def state_of(info: Any) -> TaskState:
-    """A power state that is reached already is no fault: whoever asked has what he wants."""
+    """A power state that is reached already is no fault: the caller has what it wants."""
     if info.state == vim.TaskInfo.State.success:
         result = info.result
         return TaskState(done=True, result=ref_of(result))
@@ -65,8 +65,8 @@ def state_of(info: Any) -> TaskState:
 
 def look(content: Any, stub: Stub, task: str) -> TaskState | None:
     """None: vCenter has forgotten it."""
-    told = read(content, stub, [vim.Task(task, stub)], {vim.Task: ["info"]})
-    info = told.get(task, {}).get("info")
+    by_ref = read(content, stub, [vim.Task(task, stub)], {vim.Task: ["info"]})
+    info = by_ref.get(task, {}).get("info")
     return None if info is None else state_of(info)
 
 
@@ -110,7 +110,7 @@ class Watch:
         waiting = self._waiting[task]
         waiting.remove(end)
         if end.done() and not end.cancelled():
-            end.exception()  # it may be nobody's any more
+            end.exception()  # no caller may be left
         if not waiting:
             del self._waiting[task]
 
@@ -159,7 +159,7 @@ class Watch:
     def _tell(self, task: str, outcome: _Outcome) -> None:
         if isinstance(outcome, TaskState):
             if not outcome.done:
-                return  # it is told once more when it is
+                return  # it is reported once more when it is
             self._ended[task] = outcome
             if len(self._ended) > _REMEMBERED:
                 del self._ended[next(iter(self._ended))]
@@ -194,20 +194,20 @@ class Watch:
             for each in filtered.objectSet
             if each.kind == "leave" or any(change.val in _ENDS for change in each.changeSet)
         ]
-        told = read(
+        by_ref = read(
             self._session.content,
             stub,
             [vim.Task(task, stub) for task in ended],
             {vim.Task: ["info"]},
         )
-        return update.version, {task: self._outcome(task, told.get(task, {})) for task in ended}
+        return update.version, {task: self._outcome(task, by_ref.get(task, {})) for task in ended}
 
-    def _outcome(self, task: str, told: Properties) -> _Outcome:
+    def _outcome(self, task: str, props: Properties) -> _Outcome:
         """What is wrong with one task does not concern those who wait for others."""
-        if "info" not in told:
+        if "info" not in props:
             return _forgotten(task)
         try:
-            return state_of(told["info"])
+            return state_of(props["info"])
         except Nonsense as error:
             return UnreachableVCenterError(f"{self._session.server} answers nonsense: {error}")
 

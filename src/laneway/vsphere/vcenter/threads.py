@@ -114,7 +114,7 @@ class Workers:
                 continue
             try:
                 result = job.work(stub)
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
+            except Exception as error:  # noqa: BLE001 - it belongs to the caller
                 job.end(None, error)
             else:
                 job.end(result, None)

@@ -44,13 +44,13 @@ KEPT_S = 60.0
 """How long a host is taken to have the name that it had."""
 
 _GROUPS = "config.deviceGroups"
-"""Since 8.0.0.1; whoever does not know it refuses to tell anything with it."""
+"""Since 8.0.0.1; an older vCenter refuses every request that has it."""
 
 _MOST_ADDRESSES = 127
 """CAPV's definitions have room for 128, and one is the machine's name."""
 
 _EXTRA = "pciPassthru"
-"""All that is kept of `extraConfig`: the rest is long, and user data in it is nobody's business."""
+"""All that is kept of `extraConfig`: the rest is long, and may have secrets, as user data."""
 
 
 class Known:
@@ -62,22 +62,22 @@ class Known:
         self._hosts: dict[str, tuple[float, Properties]] = {}
 
     def host(self, ref: str) -> Properties | None:
-        read, told = self._hosts.get(ref, (0.0, None))
-        return told if time.monotonic() - read < KEPT_S else None
+        read, props = self._hosts.get(ref, (0.0, None))
+        return props if time.monotonic() - read < KEPT_S else None
 
-    def take(self, ref: str, told: Properties) -> None:
-        self._hosts[ref] = time.monotonic(), told
+    def take(self, ref: str, props: Properties) -> None:
+        self._hosts[ref] = time.monotonic(), props
 
 
 def look(content: Any, stub: Stub, refs: Sequence[str], known: Known) -> dict[str, VmState]:
     """VMs by their refs, in one request or two; those that are no more are left out."""
     vms = [vim.VirtualMachine(ref, stub) for ref in dict.fromkeys(refs)]
     try:
-        told = read(content, stub, vms, {vim.VirtualMachine: (*_PATHS, _GROUPS)})
+        by_ref = read(content, stub, vms, {vim.VirtualMachine: (*_PATHS, _GROUPS)})
     except vmodl.query.InvalidProperty:
-        told = read(content, stub, vms, {vim.VirtualMachine: _PATHS})
-    seen = _around(content, stub, told.values(), known)
-    return {ref: vm_state(ref, vm, seen) for ref, vm in told.items() if "name" in vm}
+        by_ref = read(content, stub, vms, {vim.VirtualMachine: _PATHS})
+    seen = _around(content, stub, by_ref.values(), known)
+    return {ref: vm_state(ref, vm, seen) for ref, vm in by_ref.items() if "name" in vm}
 
 
 def _around(
@@ -88,25 +88,25 @@ def _around(
     request: dict[str, Any] = {}
     for vm in vms:
         if (host := vm.get("runtime.host")) is not None:
-            if (told := known.host(ref_of(host))) is not None:
-                seen[ref_of(host)] = told
+            if (props := known.host(ref_of(host))) is not None:
+                seen[ref_of(host)] = props
             else:
                 request[ref_of(host)] = host
         for task in vm.get("recentTask") or ():
             if not known.has_ended(ref_of(task)):
                 request[ref_of(task)] = task
     kinds = {vim.HostSystem: ["name"], vim.Task: ["info.state"]}
-    for ref, told in read(content, stub, request.values(), kinds).items():
-        seen[ref] = told
-        if "name" in told:
-            known.take(ref, told)
+    for ref, props in read(content, stub, request.values(), kinds).items():
+        seen[ref] = props
+        if "name" in props:
+            known.take(ref, props)
     return seen
 
 
 def at_work(content: Any, stub: Stub, vm: Any) -> tuple[str, ...]:
     """Tasks that have not ended, of a VM or template."""
-    told = read(content, stub, [vm], {vim.VirtualMachine: ["recentTask"]})
-    recent = told.get(ref_of(vm), {}).get("recentTask") or ()
+    by_ref = read(content, stub, [vm], {vim.VirtualMachine: ["recentTask"]})
+    recent = by_ref.get(ref_of(vm), {}).get("recentTask") or ()
     seen = read(content, stub, recent, {vim.Task: ["info.state"]})
     return _at_work(recent, seen)
 
@@ -116,30 +116,30 @@ def _at_work(recent: Iterable[Any], seen: dict[str, Properties]) -> tuple[str, .
     return tuple(ref for ref in refs if seen.get(ref, {}).get("info.state") in _AT_WORK)
 
 
-def vm_state(ref: str, told: Properties, around: dict[str, Properties]) -> VmState:
+def vm_state(ref: str, props: Properties, around: dict[str, Properties]) -> VmState:
     """Of a VM that is being made, vCenter tells no `config` yet: it has no devices then."""
-    host = ref_of(told.get("runtime.host"))
+    host = ref_of(props.get("runtime.host"))
     return VmState(
         ref=ref,
-        name=unescaped(told["name"]),
-        instance_uuid=(told.get("config.instanceUuid") or "").lower(),
-        bios_uuid=(told.get("config.uuid") or "").lower(),
-        hardware_version=hardware_version(told.get("config.version") or ""),
-        on=told.get("runtime.powerState") == vim.VirtualMachine.PowerState.poweredOn,
+        name=unescaped(props["name"]),
+        instance_uuid=(props.get("config.instanceUuid") or "").lower(),
+        bios_uuid=(props.get("config.uuid") or "").lower(),
+        hardware_version=hardware_version(props.get("config.version") or ""),
+        on=props.get("runtime.powerState") == vim.VirtualMachine.PowerState.poweredOn,
         host=host,
         host_name=unescaped(around.get(host, {}).get("name", "")),
-        devices=attached(told.get("config.hardware.device") or (), told.get(_GROUPS)),
-        memory_locked=bool(told.get("config.memoryReservationLockedToMax")),
-        nested=bool(told.get("config.nestedHVEnabled")),
-        efi=told.get("config.firmware") == "efi",
+        devices=attached(props.get("config.hardware.device") or (), props.get(_GROUPS)),
+        memory_locked=bool(props.get("config.memoryReservationLockedToMax")),
+        nested=bool(props.get("config.nestedHVEnabled")),
+        efi=props.get("config.firmware") == "efi",
         extra={
             item.key: str(item.value)
-            for item in told.get("config.extraConfig") or ()
+            for item in props.get("config.extraConfig") or ()
             if item.key.startswith(_EXTRA)
         },
-        addresses=_addresses(told),
-        macs=_macs(told.get("config.hardware.device") or ()),
-        tasks=_at_work(told.get("recentTask") or (), around),
+        addresses=_addresses(props),
+        macs=_macs(props.get("config.hardware.device") or ()),
+        tasks=_at_work(props.get("recentTask") or (), around),
     )
 
 
@@ -152,20 +152,20 @@ def hardware_version(text: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _addresses(told: Properties) -> tuple[str, ...]:
+def _addresses(props: Properties) -> tuple[str, ...]:
     """By which others reach the guest, its main one first.
 
     A guest tells those of its bridges and services, too: only what is on a card of the VM counts.
     """
-    cards = {mac.lower() for mac in _macs(told.get("config.hardware.device") or ()) if mac}
+    cards = {mac.lower() for mac in _macs(props.get("config.hardware.device") or ()) if mac}
     found = [
         address
-        for card in told.get("guest.net") or ()
+        for card in props.get("guest.net") or ()
         if (card.macAddress or "").lower() in cards
         for address in card.ipAddress
         if _is_reached(address)
     ]
-    main = told.get("guest.ipAddress")
+    main = props.get("guest.ipAddress")
     ordered = sorted(dict.fromkeys(found), key=lambda address: address != main)
     return tuple(ordered[:_MOST_ADDRESSES])
 

@@ -319,7 +319,7 @@ def filled() -> Inventory:
 
 
 def test_pages_in_any_order_come_to_one_host() -> None:
-    first = filled().told(complete=True)
+    first = filled().changes(complete=True)
     assert first is not None
     assert first.complete
     (esx,) = first.hosts
@@ -338,30 +338,30 @@ def test_pages_in_any_order_come_to_one_host() -> None:
 )
 def test_drs_places_by_itself_unless_it_is_manual(config: object, placed: bool) -> None:
     inventory = filled()
-    inventory.told()
+    inventory.changes()
     inventory.take(update((CLUSTER, {"configurationEx": config}), kind="modify"))
-    changed = inventory.told()
+    changed = inventory.changes()
     assert [host.drs for host in changed.hosts] == [placed] if changed else placed
 
 
 def test_what_comes_out_the_same_is_no_news() -> None:
     inventory = filled()
-    assert inventory.told() is not None
+    assert inventory.changes() is not None
     inventory.take(update((ESX, {"name": "esx%2f1", "parent": CLUSTER}), kind="modify"))
     inventory.take(update((FOLDER, {"name": "renamed", "parent": DC}), kind="modify"))
-    assert inventory.told() is None
+    assert inventory.changes() is None
 
 
 def test_hosts_that_leave_are_gone_unless_they_come_back() -> None:
     inventory = filled()
-    inventory.told()
+    inventory.changes()
     inventory.take(update((ESX, {}), kind="leave"))
-    changed = inventory.told()
+    changed = inventory.changes()
     assert changed is not None
     assert (changed.hosts, changed.gone) == ((), ("host-1",))
     inventory.take(update((ESX, {}), kind="leave"))
     inventory.take(update((ESX, {"name": "esx", "parent": CLUSTER})))
-    changed = inventory.told()
+    changed = inventory.changes()
     assert changed is not None
     assert ([host.name for host in changed.hosts], changed.gone) == (["esx"], ())
 
@@ -372,15 +372,15 @@ def test_a_configuration_target_is_asked_again_only_for_a_new_configuration() ->
     inventory.take(update((CLUSTER, {"environmentBrowser": browser})))
     told_first = {"runtime.connectionState": "connected", "config.graphicsInfo": cards(card(GPU))}
     inventory.take(update((ESX, told_first), kind="modify"))
-    assert inventory.untold() == [("host-1", "browser-1")]
+    assert inventory.unread_targets() == [("host-1", "browser-1")]
     inventory.take_target("host-1", NOTHING)
-    inventory.told()
+    inventory.changes()
     inventory.take(
         update((ESX, {"config.graphicsInfo": cards(card(GPU, ["vm-1"]))}), kind="modify")
     )
-    assert inventory.untold() == []
+    assert inventory.unread_targets() == []
     assert inventory.users() == {"vm-1"}
-    inventory.told()
+    inventory.changes()
     mode = cards(card(GPU, vgpuMode="mixedSize"))
     inventory.take(update((ESX, {"config.graphicsInfo": mode}), kind="modify"))
-    assert inventory.untold() == [("host-1", "browser-1")]
+    assert inventory.unread_targets() == [("host-1", "browser-1")]

@@ -2,7 +2,7 @@
 
 Each vGPU is one, and so is each whole device that is NVIDIA's and, as far as any host tells, a
 GPU: NVIDIA makes bridges and network cards, too. What is in a vendor device group only the hosts
-know that offer it. A number that is not certain is not told, as machines would be made for it.
+know that offer it. A number that is not certain is not reported, as machines would be made for it.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ def _in_group(group: DeviceGroup, hosts: Sequence[Host]) -> int:
 def _is_gpu(ids: PciIds, hosts: Sequence[Host]) -> bool:
     if ids.vendor != _NVIDIA:
         return False
-    told = {one.display for host in hosts for one in host.devices if allows((ids,), one.ids)}
-    return told != {False}
+    kinds = {one.display for host in hosts for one in host.devices if allows((ids,), one.ids)}
+    return kinds != {False}

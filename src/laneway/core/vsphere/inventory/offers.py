@@ -1,4 +1,4 @@
-"""What can be asked for on some hosts, in the form in which it is asked for."""
+"""What can be requested on some hosts, as requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def offered_by(hosts: Iterable[Host]) -> dict[DeviceRequest, str]:
 
 
 def shown(request: DeviceRequest) -> str:
-    """What is asked for in a few words: `grid_t4-16q`, `10de:1eb8 labelled gold`."""
+    """A request in a few words: `grid_t4-16q`, `10de:1eb8 labelled gold`."""
     if isinstance(request, VgpuRequest):
         return request.profile
     if isinstance(request, GroupRequest):

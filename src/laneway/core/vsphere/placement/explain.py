@@ -1,7 +1,7 @@
 """Why a machine can be on no host: the facts of the refusals, looked for in order.
 
-What no waiting would change is told first: no such host, no such device, no host large enough.
-Only then it is a matter of who has what there is.
+What no waiting would change comes first: no such host, no such device, no host large enough. Only
+then come the devices that others hold.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def emptied(host: Host) -> Host:
 
 
 def _offers(hosts: Sequence[Host], request: DeviceRequest) -> tuple[str, ...]:
-    """What there is of the sort that is asked for; if there is none, whatever there is."""
+    """The devices of the requested kind; if there are none, all devices."""
     there = offered_by(hosts)
     alike = [shown(one) for one in there if isinstance(one, type(request))]
     return tuple(alike or map(shown, there))
@@ -115,7 +115,7 @@ def _has(host: Host, request: DeviceRequest) -> bool:
 
 
 def _nearly(hosts: Sequence[Host], request: DeviceRequest) -> list[str]:
-    """What would be what is asked for, but for its state, mode or label."""
+    """Devices that would fit, but for their state, mode or label."""
     found = []
     for host in hosts:
         if isinstance(request, VgpuRequest):
@@ -150,12 +150,12 @@ def _elsewhere(hosts: Sequence[Host], domain: Domain, request: DeviceRequest) ->
 
 def _largest(hosts: Sequence[Host], counts: Counter[DeviceRequest]) -> tuple[str, ...]:
     """What the hosts with the most of it have."""
-    told = []
+    lines = []
     for host in hosts:
         have = {}
         for request, count in counts.items():
             have[request] = min(supply(stocks([host], {}), request).total, count)
         missing = sum(counts.values()) - sum(have.values())
         parts = ", ".join(f"{have[one]} of {count} x {shown(one)}" for one, count in counts.items())
-        told.append((missing, host.name, f"{host.name} has {parts}"))
-    return tuple(text for _, _, text in sorted(told)[:_HOSTS])
+        lines.append((missing, host.name, f"{host.name} has {parts}"))
+    return tuple(text for _, _, text in sorted(lines)[:_HOSTS])

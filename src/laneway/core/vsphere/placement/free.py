@@ -1,4 +1,4 @@
-"""What is free on a host, beside what others have and have reserved.
+"""What is free on a host, less what others have and have reserved.
 
 A VM that is on has what its host tells of it, wherever that was reserved: vCenter picks the device.
 Of every other reservation the rest is kept free: the very devices that it names, or equal ones
@@ -38,7 +38,7 @@ class FreeDevices(NamedTuple):
 
     devices: tuple[Device, ...]
     waiting: tuple[PassthroughRequest, ...]
-    """Devices that are reserved and whose place somebody else took."""
+    """Devices that are reserved, and whose place another VM took."""
     shared_gpus: tuple[SharedGpu, ...]
     loads: tuple[Load, ...]
     """Of the GPUs, with what is reserved on them."""
@@ -55,7 +55,7 @@ def is_one_of(allowed: Sequence[PciIds], ids: PciIds) -> bool:
 
 
 def serves(device: Device, request: PassthroughRequest) -> bool:
-    """Whether a device is what is asked for, whoever has it."""
+    """Whether a device is what is requested, whatever its holder."""
     return request.label in ("", device.label) and is_one_of(request.allowed, device.ids)
 
 
@@ -79,7 +79,7 @@ def _unit(part: GroupPart) -> Unit | None:
 def free_on_host(
     host: Host, reservations: Iterable[Reservation], *, devices: bool = True, vgpus: bool = True
 ) -> FreeDevices:
-    """What is free on a host beside its VMs that are on and these reservations.
+    """What is free on a host, less its VMs that are on and these reservations.
 
     Only whole devices or only vGPUs are looked at where the others do not matter.
     """
@@ -127,18 +127,18 @@ def owed(host: Host, reservation: Reservation) -> list[tuple[Unit, str]]:
     )
     if not had and not vgpus:
         return units
-    wishes: dict[int, Sequence[int]] = {}
+    fits: dict[int, Sequence[int]] = {}
     for index, (unit, named) in enumerate(units):
         if isinstance(unit, PassthroughRequest):
             fit = [at for at, one in enumerate(had) if one.id == named or serves(one, unit)]
-            wishes[index] = sorted(fit, key=lambda at: had[at].id != named)
-    there = set(assign(wishes))
+            fits[index] = sorted(fit, key=lambda at: had[at].id != named)
+    there = set(assign(fits))
     for index, (unit, _) in enumerate(units):
         if isinstance(unit, VgpuRequest):
             # A vGPU of a VM that may not be read has no profile, and is one of those reserved.
-            told = unit.profile if vgpus[unit.profile] else ""
-            if vgpus[told]:
-                vgpus[told] -= 1
+            name = unit.profile if vgpus[unit.profile] else ""
+            if vgpus[name]:
+                vgpus[name] -= 1
                 there.add(index)
     return [one for index, one in enumerate(units) if index not in there]
 

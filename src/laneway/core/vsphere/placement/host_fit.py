@@ -39,7 +39,7 @@ class HostFit(NamedTuple):
 def fit_on_host(
     host: Host, requested: Requested, reservations: Sequence[Reservation]
 ) -> HostFit | None:
-    """Seats for all that a machine asks for; None: there is not room for all of it."""
+    """Seats for all that a machine requests; None: there is not room for all of it."""
     units: list[Unit] = []
     items: list[tuple[DeviceRequest, int]] = []
     for request in requested.devices:
@@ -94,7 +94,7 @@ def _devices(
             seen[one] = fit, [at for at in fit if free.devices[at].label == one.label]
         wide[index], narrow[index] = seen[one]
     before = assign({index: things for index, things in wide.items() if index < 0})
-    # Who waits in vain keeps nobody else from what he could not have either.
+    # A machine that cannot have this device does not keep others from it.
     wide = {index: things for index, things in wide.items() if index in before or index >= 0}
     asking = {index: things if index < 0 else narrow[index] for index, things in wide.items()}
     found = assign(wide, assign(asking, before))

@@ -2,7 +2,7 @@
 
 Most hosts of a fleet are alike, so what was worked out for one is kept for the next. Where there
 are too many ways to try, which takes an odd mixture of many vGPUs, a search ends without a result
-and what was asked for counts as not fitting: nobody's request may hold up everybody else's.
+and the request counts as not fitting: no request may delay the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from laneway.core.vsphere.placement.vgpu_fit import Load, Size, add_vgpu, max_vgpus
 
 _TRIES = 2_000
-"""So many times a vGPU is put on a GPU, beside once for each."""
+"""The most attempts to put a vGPU on a GPU, in addition to one for each."""
 
 
 class Place(NamedTuple):
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     limit: Load
     mode: str
     sizes: tuple[Size | None, ...]
-    """What a vGPU of each profile that is asked for takes; None: the GPU does not support it."""
+    """What a vGPU of each requested profile takes; None: the GPU does not support it."""
 
 
 class Packed(NamedTuple):
@@ -38,7 +38,7 @@ class Packed(NamedTuple):
 def pack(
     places: tuple[Place, ...], loads: tuple[Load, ...], counts: tuple[int, ...]
 ) -> Packed | None:
-    """Boards for so many vGPUs of each profile beside what the GPUs carry, or None.
+    """Boards for so many vGPUs of each profile in addition to those on the GPUs, or None.
 
     Those profiles should come first that take most, as they fit into the fewest places.
     """
@@ -84,7 +84,7 @@ def pack(
 
 
 def _alone(places: tuple[Place, ...], loads: tuple[Load, ...], profile: int) -> int:
-    """How many of one profile would fit if nothing else were asked for."""
+    """How many of one profile would fit if nothing else were requested."""
     return sum(
         max_vgpus(choose_host.limit, choose_host.mode, load, size)
         for choose_host, load in zip(places, loads, strict=True)

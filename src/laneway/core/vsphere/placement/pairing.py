@@ -1,7 +1,7 @@
-"""Giving requests things one to one, as many as can be, each request what it likes best if it may.
+"""Assigns devices to requests one to one, as many as possible, each its best fit where possible.
 
-A name that is served stays served when others are added: it may get another thing in exchange for
-its own, never none. So whoever comes first is served first, and the number that is served is the
+A request that is served stays served when others are added: it may get another device in exchange
+for its own, never none. So the first request is served first, and the number that is served is the
 largest possible.
 """
 
@@ -12,34 +12,32 @@ from collections.abc import Mapping, Sequence
 _NOTHING: Mapping[int, int] = {}
 
 
-def assign(
-    wishes: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING
-) -> dict[int, int]:
-    """The thing of every request that can be served.
+def assign(fits: Mapping[int, Sequence[int]], held: Mapping[int, int] = _NOTHING) -> dict[int, int]:
+    """The device of every request that can be served.
 
-    `requests`: what would do for each, the best first. `held`: the result of an earlier call, whose
+    `fits`: the devices that fit each, the best first. `held`: the result of an earlier call, whose
     requests are among these.
     """
-    owner = {thing: desired for desired, thing in held.items()}
-    for desired, things in wishes.items():
-        if desired in held:
+    owner = {device: request for request, device in held.items()}
+    for request, devices in fits.items():
+        if request in held:
             continue
-        free = next((thing for thing in things if thing not in owner), None)
+        free = next((device for device in devices if device not in owner), None)
         if free is not None:
-            owner[free] = desired
+            owner[free] = request
         else:
-            _exchange(desired, wishes, owner, set())
-    return {desired: thing for thing, desired in owner.items()}
+            _exchange(request, fits, owner, set())
+    return {request: device for device, request in owner.items()}
 
 
 def _exchange(
-    desired: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int], seen: set[int]
+    request: int, fits: Mapping[int, Sequence[int]], owner: dict[int, int], seen: set[int]
 ) -> bool:
-    """Serve a name by giving those who have what would do for it something else."""
-    for thing in wishes[desired]:
-        if thing not in seen:
-            seen.add(thing)
-            if thing not in owner or _exchange(owner[thing], wishes, owner, seen):
-                owner[thing] = desired
+    """Serve a request by giving those that have its devices others."""
+    for device in fits[request]:
+        if device not in seen:
+            seen.add(device)
+            if device not in owner or _exchange(owner[device], fits, owner, seen):
+                owner[device] = request
                 return True
     return False

@@ -53,7 +53,7 @@ def supply(
 ) -> Supply:
     """What there is of one thing. Of hosts that are closed it is part of the total alone.
 
-    `exactly`: devices with a label are not counted where none is asked for, nor whoever has another
+    `exactly`: devices with a label are not counted where none is requested, nor holders of another
     profile on a GPU that would do.
     """
     machines = {one.vm: one.machine for stock in there for one in stock.reservations if one.vm}
@@ -97,7 +97,7 @@ def _of(stock: Stock, request: DeviceRequest, exactly: bool) -> _Part:
 
 
 def _groups(stock: Stock, request: GroupRequest) -> _Part:
-    """A host has a group or not; what it is made of is in use by whoever it may be."""
+    """A host has a group or not; the holders of its devices do not matter."""
     if not any(one.name == request.name for one in stock.host.device_groups):
         return _Part()
     machines = [

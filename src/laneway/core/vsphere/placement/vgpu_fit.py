@@ -1,9 +1,9 @@
 """What a GPU takes: vGPUs of one size, of several sizes, or of MIG, by the mode that it is in.
 
 vCenter tells sizes in whole GiB, and none before 7.0.3; then the profile's name says the size. A
-GPU's memory is told without what the card keeps for itself, so that the largest profile can look
-too large for it: a GPU has room for each profile that it supports. Of what nobody knows the size,
-the GPU is taken to be full.
+GPU's memory is reported without what the card keeps for itself, so that the largest profile can
+look too large for it: a GPU has room for each profile that it supports. A GPU with a vGPU of
+unknown size counts as full.
 
 Where vGPUs sit on a GPU vCenter does not tell. So in mixed sizes each takes as much as the places
 that the driver has for its size leave to it. Of MIG each takes a GPU instance, or one of the places
@@ -30,7 +30,7 @@ from laneway.core.vsphere.inventory.hosts import (
 from laneway.core.vsphere.inventory.profiles import named
 
 _SLICE = 1024
-"""One slice of compute; an instance of which nobody knows how many it has takes one part of it."""
+"""One slice of compute; an instance with an unknown number takes one part."""
 
 _MOST_IN_INSTANCES = 7 * MOST_PER_INSTANCE
 
@@ -42,7 +42,7 @@ class Size(NamedTuple):
     """What one vGPU takes of its GPU, or the GPU instance that it needs."""
 
     mib: int
-    """0: nobody knows."""
+    """0: not known."""
     framebuffer: int
     """MiB; equal on a GPU in same-size mode."""
     slices: int = 0
@@ -66,9 +66,9 @@ class Load(NamedTuple):
     full: bool = False
     """It carries something that leaves no room for certain."""
     media: bool = False
-    """Its media engines are somebody's."""
+    """Its media engines are in use."""
     places: tuple[tuple[int, int, int], ...] = ()
-    """Free ones in GPU instances: slices and framebuffer of whoever may have them, and how many."""
+    """Free ones in GPU instances: their slices and framebuffer, and how many."""
 
 
 class _Table(NamedTuple):
@@ -101,14 +101,14 @@ def current_load(gpu: SharedGpu) -> Load:
 
 
 def vgpus_left(gpu: SharedGpu, load: Load, name: str) -> int:
-    """How many vGPUs of a profile a GPU takes beside what it carries."""
+    """How many vGPUs of a profile a GPU takes in addition to its load."""
     size = vgpu_size(gpu, name)
     return 0 if size is None else max_vgpus(capacity_of(gpu), gpu.mode, load, size)
 
 
 @lru_cache(maxsize=4096)
 def max_vgpus(limit: Load, mode: str, load: Load, size: Size) -> int:
-    """How many vGPUs of one size fit beside a load."""
+    """How many vGPUs of one size fit in addition to a load."""
     count = 0
     while (more := add_vgpu(limit, mode, load, size)) is not None:
         load, count = more, count + 1
@@ -186,7 +186,7 @@ _TABLES = 16384
 
 
 def _table(gpu: SharedGpu) -> _Table:
-    """Made once for as long as the very same list of profiles is told: to compare lists is slow."""
+    """Cached for as long as the list of profiles is the same object: to compare lists is slow."""
     key = (gpu.profiles, gpu.memory_gib, gpu.mode)
     known = _tables.get(id(gpu.profiles))
     if known is not None and known[0][0] is gpu.profiles and known[0][1:] == key[1:]:
@@ -247,15 +247,15 @@ def _has_media(known: catalogue.Profile | None) -> bool:
 
 
 def _compute(known: catalogue.Profile | None) -> int:
-    """What a vGPU in an instance takes of compute; next to nothing where nobody knows."""
+    """What a vGPU in an instance takes of compute; next to nothing where it is not known."""
     return known.slices * _SLICE if known is not None and known.mig_backed else 1
 
 
 def _framebuffer(profile: Profile) -> int:
-    told = profile.memory_gib * MIB_PER_GIB
+    mib = profile.memory_gib * MIB_PER_GIB
     known = named(profile.name)
-    # A size below one GiB is told as none or as one; names are exact.
-    return known.framebuffer_mib if known and told <= MIB_PER_GIB else told
+    # A size below one GiB is reported as none or as one; names are exact.
+    return known.framebuffer_mib if known and mib <= MIB_PER_GIB else mib
 
 
 def _by_name(name: str) -> Size:

@@ -1,9 +1,9 @@
 """Which attached device serves which item of the spec, one to one.
 
 Every item first looks among what has just the label that it names, or none; only items without a
-label that found nothing there take what is labelled. So two equal cards with different labels are
-told apart, and no device is missing and surplus at once. Of a group all devices are there, or it is
-not: what is left of it serves nobody.
+label that found nothing there take what is labelled. So two equal cards with different labels stay
+apart, and no device is missing and surplus at once. Of a group all devices are there, or it is
+not: a part of it is of no use.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NO_PARTS: Mapping[str, int] = {}
 
 
 class Match(msgspec.Struct, frozen=True):
-    """How what is attached compares with what is asked for."""
+    """How what is attached compares with what is requested."""
 
     allocations: tuple[Attached | None, ...]
     """What serves each item, in the order of the spec; of a group, its first device."""
     missing: tuple[DeviceRequest, ...]
     """Items that nothing serves, in the order of the spec."""
     surplus: tuple[Attached, ...]
-    """Devices that no item asks for."""
+    """Devices that no item requests."""
 
 
 def parts_of(requested: Requested, hosts: Iterable[Host]) -> Mapping[str, int]:
-    """Of how many devices the groups are that a machine asks for, by name, as hosts offer them."""
+    """Of how many devices the groups are that a machine requests, by name, as hosts offer them."""
     named = {one.name for one in requested.devices if isinstance(one, GroupRequest)}
     if not named:
         return {}
@@ -54,7 +54,7 @@ def parts_of(requested: Requested, hosts: Iterable[Host]) -> Mapping[str, int]:
 def match(
     requested: Requested, attached: Sequence[Attached], parts: Mapping[str, int] = NO_PARTS
 ) -> Match:
-    """Compare what a VM has with what its machine asks for; `parts` as above."""
+    """Compare what a VM has with what its machine requests; `parts` as above."""
     units = _units(attached)
     firsts = [unit[0] for unit in units]
     wide: dict[int, Sequence[int]] = {}
@@ -90,9 +90,9 @@ def _units(attached: Sequence[Attached]) -> list[tuple[Attached, ...]]:
 
 
 def serves(attached: Attached, request: DeviceRequest) -> bool:
-    """Whether a device is what an item asks for."""
+    """Whether a device is what an item requests."""
     if isinstance(request, GroupRequest):
-        # A vCenter that does not tell the name of a group is believed to have the one asked for.
+        # A vCenter that does not report the name of a group is believed to have the requested one.
         return attached.group != 0 and attached.group_name in ("", request.name)
     backing = attached.backing
     if attached.group:
@@ -108,7 +108,7 @@ def serves(attached: Attached, request: DeviceRequest) -> bool:
 
 
 def _kept_for_others(attached: Attached, request: DeviceRequest) -> bool:
-    """Whether a device has what an item does not ask for, and another may."""
+    """Whether a device has what an item does not request, and another may."""
     if isinstance(request, GroupRequest):
         return attached.group_name == ""
     return (

@@ -1,6 +1,6 @@
 """Settings of a VM that large cards need: address space for their memory, and leave to reach peers.
 
-The size of the address space follows a rule of thumb, as nobody publishes a better one: the memory
+The size of the address space follows a rule of thumb, as no better one is published: the memory
 of all cards, rounded up to a power of two, and then the next one. Only whole cards need it; a vGPU
 has its memory behind its manager. Whatever a user sets stands.
 """
@@ -25,7 +25,7 @@ _LARGEST_GIB = 1 << 16
 def extra_config(
     memory_gib: Sequence[int], requested: Requested, custom: Mapping[str, str]
 ) -> dict[str, str]:
-    """What is to be set beside what a user has set himself.
+    """What is to be set in addition to what a user has set.
 
     `memory_gib`: of each whole card of the machine, as far as it is known.
     """

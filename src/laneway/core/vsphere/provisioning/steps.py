@@ -1,14 +1,14 @@
 """What to do next for one machine, decided from what is desired and what vCenter shows.
 
-Nothing is remembered between two decisions but what cannot be seen: so whoever is killed, at any
-moment, goes on from what there is. Three rules keep that safe:
+Nothing is remembered between two decisions but what cannot be observed: so a manager that is killed
+at any moment goes on from what there is. Three rules keep that safe:
 
 - Nothing is ordered while a task is at work on the VM, or on its way to become one. A clone whose
   answer was lost is waited for (`AwaitClone`) before another is ordered or the machine is given up.
-- Devices are reserved before anything is ordered, and let go only once there is no VM.
-- What is to be attached or taken away is the difference between what is asked for and what the VM
-  has, and it is on only when there is none. Devices of its template that it does not ask for go;
-  a machine that asks for none keeps what its template has, as it always did.
+- Devices are reserved before anything is ordered, and released only once there is no VM.
+- What is to be attached or taken away is the difference between what is requested and what the VM
+  has, and it is on only when there is none. Devices of its template that it does not request are
+  removed; a machine that requests none keeps what its template has, as it always did.
 
 A machine that is on is never mended: passthrough devices cannot be attached to it, so one that has
 lost a device says so. One that vanished is not made again: its name and its node are gone with it.
@@ -46,15 +46,15 @@ class DesiredVm(msgspec.Struct, frozen=True):
 
     requested: Requested = Requested()
     parts: Mapping[str, int] = NO_PARTS
-    """Of how many devices the groups are that it asks for, by name."""
+    """Of how many devices the groups are that it requests, by name."""
     hardware_version: int = 0
     """At least this one; 0: whatever the template has."""
     group: str = ""
     """VM group that it must be in before it is switched on; empty: none."""
     metadata_set: bool = False
-    """Its guest can only be told its network cards when these have got their addresses."""
+    """The settings of its network cards can only be written when these have addresses."""
     placed: bool = False
-    """It is to be on the reserved host itself: nobody else places it."""
+    """It is to be on the reserved host itself: DRS does not place it."""
     power_off: PowerOffMode = PowerOffMode.HARD
     deleted: bool = False
 
@@ -71,7 +71,7 @@ class History(msgspec.Struct, frozen=True):
     one_by_one: bool = False
     """Several devices in one request were refused: one task for each."""
     metadata_set: bool = False
-    """Its guest has been told its network cards."""
+    """The settings of its network cards are written."""
     in_vm_group: bool = False
     """It is in its VM group."""
     excluded: Collection[str] = frozenset()
@@ -91,7 +91,7 @@ class AwaitTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class CancelTask(msgspec.Struct, frozen=True, tag=True):
-    """Ask vCenter to give up a task that nobody needs any more."""
+    """Have vCenter cancel a task that is not needed any more."""
 
     task: str
 
@@ -124,14 +124,14 @@ class Upgrade(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reconfigure(msgspec.Struct, frozen=True, tag=True):
-    """Bring the devices of the VM nearer to what is asked for, in one request."""
+    """Bring the devices of the VM nearer to what is requested, in one request."""
 
     add: tuple[DeviceRequest, ...] = ()
     remove: tuple[Attached, ...] = ()
 
 
 class SetGuestMetadata(msgspec.Struct, frozen=True, tag=True):
-    """Have the guest told its network cards, which have their addresses only now."""
+    """Write the settings of its network cards, which have their addresses only now."""
 
 
 class JoinVmGroup(msgspec.Struct, frozen=True, tag=True):
@@ -143,7 +143,7 @@ class PowerOn(msgspec.Struct, frozen=True, tag=True):
 
 
 class AwaitAddresses(msgspec.Struct, frozen=True, tag=True):
-    """It is on; its guest has not told an address."""
+    """It is on; its guest has not reported an address."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -157,7 +157,7 @@ class DevicesLost(msgspec.Struct, frozen=True, tag=True):
 
 
 class VmDeleted(msgspec.Struct, frozen=True, tag=True):
-    """Somebody has deleted the VM."""
+    """The VM was deleted in vCenter."""
 
 
 class ShutDownGuest(msgspec.Struct, frozen=True, tag=True):
@@ -271,7 +271,7 @@ def _preparation(
 def _difference(
     desired: DesiredVm, vm: VmState
 ) -> tuple[tuple[DeviceRequest, ...], tuple[Attached, ...]]:
-    """What a VM lacks, and what it has beside that is to go."""
+    """What a VM lacks, and what it has that is to be removed."""
     found = match(desired.requested, vm.devices, desired.parts)
     return found.missing, found.surplus if desired.requested.devices else ()
 

@@ -1,1 +1,1 @@
-"""What the spec of a VSphereMachine asks for: parsed, validated, compared."""
+"""What the spec of a VSphereMachine requests: parsed, validated, compared."""

@@ -2,7 +2,8 @@
 
 Specs are compared as they mean, not as they are written: what is not set is the same as what is
 empty, a default the same as nothing, and the proposal's spelling of devices the same as the
-released one. So whoever writes back what he read, or applies the same file twice, changes nothing.
+released one. So a client that writes back what it read, or applies the same file twice, changes
+nothing.
 """
 
 from __future__ import annotations
@@ -63,16 +64,22 @@ def _meant(kind: str, spec: Mapping[str, object]) -> Mapping[str, object]:
     network = found.get("network")
     if kind != TEMPLATE and isinstance(network, Mapping):
         found["network"] = {key: value for key, value in network.items() if key != "devices"}
-    return {key: told for key, value in found.items() if (told := _told(value)) is not None}
+    return {
+        key: clean for key, value in found.items() if (clean := _without_empty(value)) is not None
+    }
 
 
-def _told(value: object) -> object:
-    """A value without what it says nothing by; None where that is all of it."""
+def _without_empty(value: object) -> object:
+    """A value without its empty parts; None where nothing is left."""
     match value:
         case Mapping():
-            kept = {key: told for key, one in value.items() if (told := _told(one)) is not None}
+            kept = {
+                key: clean
+                for key, one in value.items()
+                if (clean := _without_empty(one)) is not None
+            }
             return kept or None
         case list() | tuple():
-            return [_told(one) for one in value] or None
+            return [_without_empty(one) for one in value] or None
         case _:
             return value or None

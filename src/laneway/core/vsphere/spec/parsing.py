@@ -1,8 +1,8 @@
-"""What a machine asks for, read from the spellings in which it can be written.
+"""What a machine requests, read from the spellings in which it can be written.
 
 `pciDevices` is the released form. The proposal's `pcidevices` (`deviceId`, `vendorId`) and
 `vgpudevices` (`profileName`) are read as well, as long as a machine is not written in both: whether
-the same device stands in two lists then, or two devices, nobody could tell. Each item says which
+the same device stands in two lists then, or two devices, would be open. Each item says which
 device it wants in exactly one way: by profile, by ids, by several pairs of ids, or by the name of a
 vendor device group.
 
@@ -32,7 +32,7 @@ ITEMS_LIMIT = 128
 NAME_LIMIT = 1024
 """Of CAPV's definitions: items of the list, characters of a profile or label."""
 EITHER = "should have either deviceId + vendorId or vGPUProfile set"
-"""CAPV's words; they begin what is said here, so that whoever looks for them finds them."""
+"""CAPV's words; they begin what is said here, as users search for them."""
 
 _OF_TEMPLATE = (
     "The vCenter template does not fill it in; to use the template's own devices, leave "
@@ -149,7 +149,7 @@ def _mixed(lists: Sequence[tuple[str, Sequence[object]]]) -> Iterator[Problem]:
 
 
 def _item(path: str, item: object) -> tuple[DeviceRequest | None, list[Problem]]:
-    """What one item asks for; None where that cannot be told."""
+    """What one item requests; None where that is not clear."""
     if not isinstance(item, Mapping):
         return None, [Problem(path, item, "should be an object")]
     said = {key: value for key, value in item.items() if value is not None and value != ""}

@@ -1,4 +1,4 @@
-"""What a machine asks for: the items of `pciDevices`, after every spelling has become one form.
+"""What a machine requests: the items of `pciDevices`, after every spelling has become one form.
 
 Numbers of vSphere come signed, as plain integers and as text; here they are plain unsigned 16 bits.
 """
@@ -44,7 +44,7 @@ DeviceRequest: TypeAlias = VgpuRequest | PassthroughRequest | GroupRequest
 
 
 class Requested(msgspec.Struct, frozen=True):
-    """All that one machine asks for, in the order of its spec; all of it is of one host."""
+    """All that one machine requests, in the order of its spec; all of it is of one host."""
 
     devices: tuple[DeviceRequest, ...] = ()
     peer_to_peer: bool = False

@@ -2,7 +2,7 @@
 
 What is named here is carried out. Whatever else a spec says is refused before a VM is made, fields
 of CAPV releases to come included: a machine without the disk, the tag or the encryption that was
-asked for would look like the one that was.
+requested would look like the one that was.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ def _not_carried_out(spec: Mapping[str, object]) -> Iterator[str]:
 
 
 def _beyond(path: str, said: Mapping[str, object], known: frozenset[str]) -> Iterator[str]:
-    """What is empty or false asks for nothing."""
+    """What is empty or false requests nothing."""
     return (f"{path}.{name}" for name, value in said.items() if value and name not in known)

@@ -1,9 +1,9 @@
 """What is wrong with the spec of a VSphereMachine, VSphereMachineTemplate or VSphereVM.
 
-CAPV's own rules are all here, because where Laneway takes CAPV's place nobody else has them; they
-begin with CAPV's words, and name the field that is really meant. Beside them stands what CAPV lets
-pass and vCenter refuses much later: ids that no device has, labels that are dropped, hardware that
-is too old, virtualisation within the guest.
+CAPV's own rules are all here, because where Laneway takes CAPV's place no other webhook has them;
+they begin with CAPV's words, and name the field that is really meant. In addition they have what
+CAPV lets pass and vCenter refuses much later: ids that no device has, labels that are dropped,
+hardware that is too old, virtualisation within the guest.
 
 All of it is pure, and takes any JSON for a spec: what is not of the type that it should be is the
 API server's to refuse, by its schemas, and is passed over.

@@ -2,7 +2,7 @@
 
 Such a template is one of Go's, of which CAPV documents `.machine.name`, `trimSuffix` and `trunc`:
 those are understood here, with pipes, parentheses and trimmed spaces. What else Go's templates can
-do is known by name, so that it can be told from what makes no sense.
+do is known by name, so that it is not taken for a mistake.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERS = re.compile(
     "and|block|break|call|continue|define|else|end|eq|ge|gt|html|if|index|js|le|len|lt|ne|not|or|"
     "print|printf|println|range|slice|template|urlquery|with"
 )
-"""What Go's templates have beside them."""
+"""What else Go's templates have."""
 
 Token = tuple[str, str]
 
