@@ -1,4 +1,4 @@
-"""In the place of CAPV: makes VSphereVMs and their VMs, as its controllers do, knowing no promises.
+"""In the place of CAPV: makes VSphereVMs and their VMs as its controllers do, whatever is reserved.
 
 It looks at everything again and again, so whatever vCenter does to it, the next look goes on.
 """

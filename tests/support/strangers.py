@@ -1,4 +1,4 @@
-"""Machines in a vCenter that Laneway knows nothing of; they take what is promised to others."""
+"""Machines in a vCenter that Laneway does not manage; they take reserved devices."""
 
 from __future__ import annotations
 

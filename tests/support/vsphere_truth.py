@@ -1,4 +1,4 @@
-"""What a simulated vCenter has given away, and what is promised of it: its own truth, counted anew.
+"""What is in use and what is reserved in a simulated vCenter, counted from its own state.
 
 Nothing here asks Laneway: what fits is decided by rules of its own, plain enough for few devices.
 """
@@ -51,7 +51,7 @@ def pair(slot: int) -> list[dict[str, Any]]:
 
 
 class Truth:
-    """What vCenter has, and what is promised of it."""
+    """What vCenter has, and what is reserved of it."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Truth:
             )
             for gpu in self.gpus
         }
-        """What is in use or promised, "" being the whole device."""
+        """What is in use or reserved, "" being the whole device."""
         on = {one["name"]: len(one["devices"]) for one in made if one["on"]}
         for one in reservations:
             seats = one.spec.get("seats") or ()

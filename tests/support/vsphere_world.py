@@ -267,7 +267,7 @@ class World:
         assert simulator.users() == {}
 
     def exact(self, simulator: Simulator) -> None:
-        """Every VM that we made is one of a VSphereVM, and every promise is one of a machine."""
+        """Every VM made here belongs to a VSphereVM, and every reservation to a machine."""
         names = {one.metadata.name for one in self.vms.all}
         assert made(simulator).keys() <= names
         assert {one.metadata.name for one in self.reservations.all} <= names

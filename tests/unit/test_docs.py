@@ -1,4 +1,4 @@
-"""The documentation: its links lead somewhere, and what it promises to name is named."""
+"""The documentation: its links lead somewhere, and it names all that it must."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_model_is_described() -> None:
 PROVEN = re.findall(r"`(test_\w+)`", (DOCS / "explanation/vsphere.md").read_text())
 
 
-def test_every_test_that_proves_a_promise_for_vsphere_is_there() -> None:
+def test_every_test_that_the_vsphere_page_names_exists() -> None:
     assert len(PROVEN) > 30
     tests = {
         name

@@ -1,4 +1,4 @@
-"""The vCenter in memory does what the port promises; `tests/vcenter/adapter` has the same tests."""
+"""The vCenter in memory does what the port says; `tests/vcenter/adapter` has the same tests."""
 
 from __future__ import annotations
 

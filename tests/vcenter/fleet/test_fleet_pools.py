@@ -1,4 +1,4 @@
-"""Promises to machines of resource pools of which only vCenter knows the cluster."""
+"""Reservations for machines of resource pools of which only vCenter knows the cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
     assert vcenter.requests(READING) == before
 
 
-async def test_a_promise_stays_though_its_pool_may_be_several_by_now(
+async def test_a_reservation_stays_though_its_pool_has_become_ambiguous(
     site: Any,
     start_vcenter: Callable[..., Simulator],
     make_pool: Callable[[Simulator, str, str], vim.ResourcePool],

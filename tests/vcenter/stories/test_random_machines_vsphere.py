@@ -6,7 +6,7 @@ vCenter is called otherwise; tasks fail, hang or are forgotten, connections brea
 and managers are killed while others wait to lead, or none does. Whenever everything has come to
 rest, vCenter's own truth says that every machine has exactly the devices that it asks for, or the
 machine says why not, and what is free is of no use to those that wait. Beside CAPV, which the test
-plays and which heeds no promise, it is as told, whatever CAPV has made of it.
+plays and which ignores reservations, it is as reported, whatever CAPV has made of it.
 
 `LANEWAY_SEED` chooses what happens, `LANEWAY_CHANGES` says how much does.
 """
@@ -199,7 +199,7 @@ class Life:
         return f"the vCenter is {self.called}, {later=}"
 
     async def intrude(self) -> str:
-        """Somebody else takes a device, whoever was promised it."""
+        """Another VM takes a device, whatever machine it is reserved for."""
         return f"a stranger {await self.others.come(self.random.choice([HERE, THERE]))}"
 
     async def leave(self) -> str:
@@ -328,8 +328,8 @@ class Life:
             # CAPV may not get on what has all of its devices.
             if not on and (self.mode == "standalone" or reason != "Attached"):
                 return [f"{name} is ready and not on"]
-            if wanted and not self.promised(name):
-                return [f"{name} is ready, and promised nothing"]
+            if wanted and not self.is_reserved(name):
+                return [f"{name} is ready, and nothing is reserved for it"]
             if asked(wanted) != given(has):
                 return [f"{name} is ready with {has} for {wanted}"]
             return []
@@ -348,7 +348,7 @@ class Life:
             return [f"{name} could be on {host}: {reason}: {message}"]
         return []
 
-    def promised(self, name: str) -> bool:
+    def is_reserved(self, name: str) -> bool:
         return any(
             one.metadata.name == name and one.spec.get("host")
             for one in self.world.reservations.all

@@ -1,4 +1,4 @@
-"""Beside CAPV, whose part the test plays: Laneway promises, watches, tells, and orders nothing."""
+"""Alongside CAPV, played by the test: Laneway reserves, watches and reports, and changes nothing."""
 
 from __future__ import annotations
 

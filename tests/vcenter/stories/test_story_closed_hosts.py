@@ -1,4 +1,4 @@
-"""What was promised cannot be kept any more: its host was closed before the machine was on."""
+"""A reservation cannot be used any more: its host was closed before the machine was on."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ async def test_a_machine_goes_elsewhere_when_its_host_enters_maintenance(
     await world.site(vcenter)
     await world.pool("workers", T4)
     await at_work(vcenter, method)
-    [promised] = await world.reservations.until(lambda all_: len(all_) == 1)
-    vcenter.change_host(promised.spec["hostName"], maintenance=True)
+    [reserved] = await world.reservations.until(lambda all_: len(all_) == 1)
+    vcenter.change_host(reserved.spec["hostName"], maintenance=True)
     vcenter.release()
     await world.ready("workers", 1)
     [vm] = see.made(vcenter).values()
-    assert vm["host"] != promised.spec["hostName"]
+    assert vm["host"] != reserved.spec["hostName"]
     world.exact(vcenter)
 
 

@@ -1,7 +1,7 @@
 """Where machines with GPUs are: failure domains, clusters without DRS, hosts in maintenance.
 
 Cases of the tables in docs/explanation/vsphere.md: a failure domain must have the devices (the
-proposal's promise), a host is chosen where nobody else does (CAPV#941, #586, #873), and machines
+proposal), a host is chosen where nobody else does (CAPV#941, #586, #873), and machines
 with passthrough devices are never moved (vm-operator#353).
 """
 

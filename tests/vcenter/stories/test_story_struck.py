@@ -40,9 +40,9 @@ async def test_what_changed_while_the_next_host_was_tried_counts(
     await world.pool("workers", T4)
     await ordered(vcenter, "RelocateVM_Task")
     [page] = [page async for page in world.client.list(RESERVATIONS)]
-    [promised] = map(RESERVATIONS.decode, page.items)  # an informer may be behind
+    [reserved] = map(RESERVATIONS.decode, page.items)  # an informer may be behind
     # One host is struck, and the machine is on its way to the other.
-    [excluded] = set(HOSTS) - {promised.spec["hostName"]}
+    [excluded] = set(HOSTS) - {reserved.spec["hostName"]}
     vcenter.change_device(excluded, CARD, label="gold")
     await world.hosts.until(labelled(excluded, "gold"))
     vcenter.release("RelocateVM_Task")

@@ -170,7 +170,7 @@ class Scene:
             },
         )
 
-    def promise(self, machine: str, host: str, vm: str = "") -> None:
+    def reserve(self, machine: str, host: str, vm: str = "") -> None:
         seat = {"type": "vGPU", "asked": SIZE, "devices": ["0000:00:00.0"]}
         self.knows(
             "vsphere_reservations",

@@ -56,7 +56,7 @@ async def test_whatever_exchanges_machines_needs_a_spare_device(
 ) -> None:
     four.refuses()
     for name, host in (("c-0", "h1"), ("c-1", "h2"), ("c-2", "h2")):
-        four.promise(name, host)
+        four.reserve(name, host)
         four.machine(name, "control", CONTROL_PLANE)
     old, new = four.control_plane(3), four.control_plane(3)
     new["spec"].update(change)
@@ -89,9 +89,9 @@ async def test_a_template_that_asks_for_what_there_is_not(four: Any) -> None:
 
 
 async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
-    """What other sets were promised is gone, what its own machines have is theirs."""
+    """Reservations of other sets count, those of its own machines do not."""
     for name, host in (("c-0", "h2"), ("w-0", "h2")):
-        four.promise(name, host)
+        four.reserve(name, host)
     four.machine("c-0", "control", CONTROL_PLANE)
     four.machine("w-0")
     old = four.control_plane(1, **NO_SURGE)
@@ -107,7 +107,7 @@ async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
 async def test_machines_that_replace_others_get_their_devices(four: Any) -> None:
     four.host("h2", ["vm-7", "vm-8"], boards=2, cluster="C1")
     for number in (7, 8):
-        four.promise(f"c-{number}", "h2", f"vm-{number}")
+        four.reserve(f"c-{number}", "h2", f"vm-{number}")
         four.machine(f"c-{number}", "control", CONTROL_PLANE)
     four.template({"pciDevices": [VGPU], "numCPUs": 8}, "larger")
     old = four.control_plane(2)
@@ -146,7 +146,7 @@ async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
     four: Any, replicas: int, rollout: Any, advice: str
 ) -> None:
     for number in range(3 - replicas):
-        four.promise(f"w-{number}", "h2")
+        four.reserve(f"w-{number}", "h2")
     four.refuses()
     said = await four.warnings(four.control_plane(replicas, **rollout))
     assert [one.startswith("A rollout of control creates a new Machine") for one in said] == (
@@ -170,7 +170,7 @@ async def test_each_failure_domain_has_its_share(four: Any) -> None:
     four.cluster({"a": True, "b": True, "without": False})
     assert await four.warnings(four.control_plane(3, **NO_SURGE)) == []
 
-    four.promise("w-0", "h1")
+    four.reserve("w-0", "h1")
     [said] = await four.warnings(four.control_plane(3, **NO_SURGE))
     assert "hosts have room for 2 of 3 Machines" in said
     assert "Failure domain a has room for 0 of its 2." in four.answer["warnings"][0]
@@ -191,13 +191,13 @@ async def test_what_machines_have_is_of_their_failure_domains_share(four: Any) -
     four.zone("a", datacenter="DC0", computeCluster="C0")
     four.zone("b", datacenter="DC0", computeCluster="C1")
     four.cluster({"a": True, "b": True})
-    four.promise("c-0", "h2")
+    four.reserve("c-0", "h2")
     four.machine("c-0", "control", CONTROL_PLANE, "b")
     old = four.control_plane(1, **NO_SURGE)
     four.refuses()
     assert await four.causes(four.control_plane(3, **NO_SURGE), old) == []
     # There is one more in b, but it takes two of four only.
-    four.promise("c-1", "h2")
+    four.reserve("c-1", "h2")
     four.machine("c-1", "control", CONTROL_PLANE, "b")
     four.host("h2", boards=9, cluster="C1")
     [(_, words)] = await four.causes(

@@ -50,15 +50,15 @@ async def test_a_machine_with_two_needs_them_on_one_host(four: Any) -> None:
     assert "room for 1 of 2 Machines that each request 2 x grid_t4-16q;" in said
 
 
-async def test_promised_devices_are_not_free(four: Any) -> None:
-    four.promise("other", "h2")
+async def test_reserved_devices_are_not_free(four: Any) -> None:
+    four.reserve("other", "h2")
     [said] = await four.warnings(four.many(3, **NO_SURGE))
     assert "room for 2 of 3" in said
 
 
 async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
     for number, host in ((0, "h2"), (1, "h2")):
-        four.promise(f"w-{number}", host)
+        four.reserve(f"w-{number}", host)
         four.machine(f"w-{number}")
     old = four.many(2, **NO_SURGE)
     assert await four.warnings(four.many(3, **NO_SURGE), old) == []
@@ -73,7 +73,7 @@ async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
     assert await four.causes(four.many(8, **NO_SURGE), too_many) == []
 
 
-async def test_without_promises_the_machines_that_there_are_count_as_served(four: Any) -> None:
+async def test_without_reservations_existing_machines_count_as_served(four: Any) -> None:
     """As in a cluster whose manager looks after no vCenter any more, or with names of its own."""
     old = four.many(5, **NO_SURGE)
     assert await four.warnings(four.many(8, **NO_SURGE), old) == []
@@ -84,7 +84,7 @@ async def test_without_promises_the_machines_that_there_are_count_as_served(four
 async def test_machines_that_replace_others_get_their_devices(four: Any) -> None:
     four.host("h2", ["vm-7", "vm-8"], boards=2, cluster="C1")
     for number in (7, 8):
-        four.promise(f"w-{number}", "h2", f"vm-{number}")
+        four.reserve(f"w-{number}", "h2", f"vm-{number}")
         four.machine(f"w-{number}")
     four.template({"pciDevices": [VGPU], "numCPUs": 8}, "larger")
     old = four.many(2, **NO_SURGE)
@@ -129,7 +129,7 @@ async def test_whatever_exchanges_machines_needs_a_spare_device(
 ) -> None:
     four.refuses()
     for name, host in (("w-0", "h1"), ("w-1", "h2"), ("w-2", "h2")):
-        four.promise(name, host)
+        four.reserve(name, host)
         four.machine(name)
     old, new, same = four.many(3), four.many(3), four.many(3)
     new["spec"]["template"]["spec"].update(change)

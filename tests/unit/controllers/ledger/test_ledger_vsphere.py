@@ -1,4 +1,4 @@
-"""Hosts and promises as objects: what is written is read back, whatever is in it."""
+"""Hosts and reservations as objects: what is written is read back, whatever is in it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_a_host_is_read_back_as_it_was(host: Host) -> None:
 
 
 @given(st.lists(st.tuples(ASKED, st.lists(TEXT, max_size=3)), max_size=5), TEXT)
-def test_a_promise_is_read_back_as_it_was(seats: list[tuple[object, list[str]]], host: str) -> None:
+def test_a_reservation_is_read_back_as_it_was(
+    seats: list[tuple[object, list[str]]], host: str
+) -> None:
     reservation = Reservation(
         "default/one",
         host,

@@ -83,7 +83,7 @@ def test_the_order_of_facts_says_nothing(facts: Facts, luck: object) -> None:
     devices, demands = list(facts.devices), list(facts.demands)
     luck.shuffle(devices)  # type: ignore[attr-defined]
     luck.shuffle(demands)  # type: ignore[attr-defined]
-    # Two demands of one name cannot be told apart by anything that Kubernetes promises.
+    # Two demands of one name have no difference that Kubernetes guarantees.
     kept = {demand.consumer: demand for demand in demands}
     shuffled = Facts(tuple(devices), tuple(kept.values()), facts.nodes)
     ordered = Facts(facts.devices, tuple(kept[consumer] for consumer in sorted(kept)), facts.nodes)

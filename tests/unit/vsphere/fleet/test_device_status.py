@@ -1,4 +1,4 @@
-"""How it stands with a machine's devices, from what was asked, promised and attached."""
+"""The status of a machine's devices, from what is requested, reserved and attached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from laneway.vsphere.fleet.device_status import DevicesStatus, devices_status
 T4 = PciIds(0x10DE, 0x1EB8)
 GOLD, PLAIN = PassthroughRequest((T4,), "gold"), PassthroughRequest((T4,))
 WANTED = Requested((GOLD, PLAIN, VgpuRequest("grid_t4-8q")))
-PROMISE = Reservation(
+RESERVED = Reservation(
     "a/b", "host-1", tuple(DeviceAllocation(one, ("x",)) for one in WANTED.devices)
 )
 REFUSAL = NoRoom("this vCenter", (Supply("grid_t4-8q", 1, 1, 0),))
@@ -52,8 +52,8 @@ def states(found: DevicesStatus) -> list[str]:
     return [one.state for one in found.devices]
 
 
-def test_what_is_promised_is_reserved() -> None:
-    found = devices_status(WANTED, PROMISE, None, host_name="esx-1")
+def test_reserved_devices_are_reported_as_reserved() -> None:
+    found = devices_status(WANTED, RESERVED, None, host_name="esx-1")
     assert (states(found), found.ready, found.reason) == (["Reserved"] * 3, False, "Reserved")
     assert {one.host for one in found.devices} == {"esx-1"}
     assert "esx-1" in found.message
@@ -61,7 +61,7 @@ def test_what_is_promised_is_reserved() -> None:
 
 
 def test_what_is_attached_is_told_with_key_and_backing() -> None:
-    found = devices_status(WANTED, PROMISE, vm(*ALL))
+    found = devices_status(WANTED, RESERVED, vm(*ALL))
     assert (found.ready, found.reason, states(found)) == (True, "Attached", ["Attached"] * 3)
     assert [one.key for one in found.devices] == [13002, 13000, 13001]
     assert [one.attached for one in found.devices] == [
@@ -72,7 +72,7 @@ def test_what_is_attached_is_told_with_key_and_backing() -> None:
 
 
 def test_a_machine_that_lost_a_device_is_not_ready() -> None:
-    found = devices_status(WANTED, PROMISE, vm(*ALL[:2], on=True), refusal=REFUSAL)
+    found = devices_status(WANTED, RESERVED, vm(*ALL[:2], on=True), refusal=REFUSAL)
     assert (found.ready, found.reason) == (False, "PCIDevicesMissing")
     assert states(found) == ["Missing", "InUse", "InUse"]
     assert "10de:1eb8 labelled 'gold'" in found.message
@@ -83,7 +83,7 @@ def test_a_refusal_and_a_fault_are_told_in_their_words() -> None:
     assert (refused.reason, states(refused)) == ("NoRoom", ["Refused"] * 3)
     assert refused.message == REFUSAL.words == refused.devices[0].message
     fault = Fault("InsufficientGraphicsResourcesFault", "zu wenig Grafik")
-    failed = devices_status(WANTED, PROMISE, vm(ALL[0]), fault=fault)
+    failed = devices_status(WANTED, RESERVED, vm(ALL[0]), fault=fault)
     assert failed.reason == fault.type
     assert failed.message == "zu wenig Grafik (InsufficientGraphicsResourcesFault)"
     assert states(failed) == ["Refused", "Attached", "Refused"]
@@ -96,7 +96,7 @@ def test_what_is_attached_and_cannot_be_had_is_not_ready() -> None:
 
 
 def test_more_than_asked_for_is_told() -> None:
-    found = devices_status(Requested((PLAIN,)), PROMISE, vm(*ALL, on=True))
+    found = devices_status(Requested((PLAIN,)), RESERVED, vm(*ALL, on=True))
     assert found.ready
     assert "2 attached that the Machine does not request" in found.message
 
@@ -111,7 +111,7 @@ def test_ready_means_that_every_item_is_served(
     requested_item: list[Any], devices: list[Any], on: bool, reserved: bool
 ) -> None:
     found = devices_status(
-        Requested(tuple(requested_item)), PROMISE if reserved else None, vm(*devices, on=on)
+        Requested(tuple(requested_item)), RESERVED if reserved else None, vm(*devices, on=on)
     )
     assert found.ready == all(one.state in ("Attached", "InUse") for one in found.devices)
     keys = [one.key for one in found.devices if one.key]

@@ -169,7 +169,7 @@ async def test_machines_without_devices_and_paused_ones_are_left_alone(
         assert not (await site.get(capv.VSPHERE_VMS, name)).status.conditions
 
 
-async def test_the_promise_follows_a_machine_that_vcenter_put_elsewhere(
+async def test_the_reservation_follows_a_machine_that_vcenter_put_elsewhere(
     site: Any, start_vcenter: Any
 ) -> None:
     ids = PciIds(0x10DE, 0x1EB8)

@@ -25,7 +25,7 @@ ITEM = {"vGPUProfile": "grid_t4-16q"}
 
 
 async def until_given_back(site: Any, found: Any) -> None:
-    """Wait until the promise of `one` is gone, and the manager has heard of it."""
+    """Wait until the reservation of `one` is gone, and the manager has seen that."""
     await site.until_gone(VSphereReservation, "one")
     async with asyncio.timeout(60):
         while found.reservations.of("default", "one") is not None:  # noqa: ASYNC110 - not announced
@@ -53,7 +53,7 @@ async def test_of_two_that_race_for_the_last_vgpu_exactly_one_gets_it(
     assert refusals == len(refused)
 
 
-async def test_a_promise_outlives_the_manager_that_made_it(site: Any, vcenter: Any) -> None:
+async def test_a_reservation_outlives_the_manager_that_made_it(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     first = await site.lead()
     await site.followed(first, vcenter)
@@ -67,7 +67,7 @@ async def test_a_promise_outlives_the_manager_that_made_it(site: Any, vcenter: A
     assert len([r for r in await site.all(VSphereReservation) if r.spec.host]) == 1
 
 
-async def test_a_promise_ends_with_its_machine_and_the_next_one_gets_it(
+async def test_a_reservation_ends_with_its_machine_and_the_next_one_gets_it(
     site: Any, vcenter: Any
 ) -> None:
     await site.vcenter(vcenter)
@@ -80,7 +80,7 @@ async def test_a_promise_ends_with_its_machine_and_the_next_one_gets_it(
     assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
-async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: Any) -> None:
+async def test_a_reservation_stays_while_the_vm_is_in_vcenter(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     found = await site.lead()
     await site.followed(found, vcenter)
@@ -100,7 +100,7 @@ async def test_while_the_vm_is_in_vcenter_its_promise_stays(site: Any, vcenter: 
     assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
-async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcenter: Any) -> None:
+async def test_a_deleted_reservation_is_made_again(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     found = await site.lead()
     await site.followed(found, vcenter)
@@ -115,7 +115,7 @@ async def test_a_promise_that_somebody_takes_away_is_made_anew(site: Any, vcente
     assert (await site.get(VSphereReservation, "one")).spec.host == reservation.host
 
 
-async def test_a_machine_made_anew_by_the_same_name_gets_its_own_promise(
+async def test_a_new_machine_of_the_same_name_gets_its_own_reservation(
     site: Any, vcenter: Any
 ) -> None:
     await site.vcenter(vcenter)
@@ -130,7 +130,7 @@ async def test_a_machine_made_anew_by_the_same_name_gets_its_own_promise(
     assert [one.uid for one in stored.metadata.owner_references] == [again.metadata.uid]
 
 
-async def test_what_was_promised_before_an_object_named_the_vcenter_stays_promised(
+async def test_reservations_from_before_an_object_named_the_vcenter_stay(
     site: Any, vcenter: Any
 ) -> None:
     await site.secret("creds")
@@ -156,7 +156,7 @@ async def test_what_was_promised_before_an_object_named_the_vcenter_stays_promis
 
 
 @pytest.mark.parametrize("followed", [True, False])
-async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
+async def test_reservations_of_a_renamed_vcenter_stay(
     site: Any, vcenter: Any, followed: bool
 ) -> None:
     await site.vcenter(vcenter)
@@ -183,7 +183,7 @@ async def test_what_is_promised_of_a_vcenter_that_is_renamed_stays_promised(
     assert isinstance(await found.reservations.keep(two, LAST, ANYWHERE), Reservation)
 
 
-async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now(
+async def test_reservations_stay_with_their_vcenter_though_another_one_has_its_name_now(
     site: Any, start_vcenter: Any
 ) -> None:
     here, there = start_vcenter(), start_vcenter()
@@ -210,7 +210,7 @@ async def test_promises_are_of_their_vcenter_though_another_one_has_its_name_now
     assert stored["elsewhere"].spec.vcenter == "here"
 
 
-async def test_promises_of_a_vcenter_that_is_gone_for_good_are_taken_away(
+async def test_reservations_of_a_vcenter_that_is_gone_for_good_are_deleted(
     site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reservations, "GONE_SECONDS", 0.0)

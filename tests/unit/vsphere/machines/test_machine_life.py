@@ -50,7 +50,7 @@ async def test_a_machine_gets_its_devices_and_becomes_ready(
     assert vm.status.addresses
 
 
-async def test_a_machine_without_devices_needs_no_promise(
+async def test_a_machine_without_devices_needs_no_reservation(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
@@ -172,7 +172,7 @@ async def test_the_guest_is_told_its_data_and_its_name(works: Any, vcenter: Memo
     assert json.loads(base64.b64decode(extra["guestinfo.metadata"]))["local-hostname"] == "one"
 
 
-async def test_without_drs_the_vm_is_made_on_the_promised_host(
+async def test_without_drs_the_vm_is_made_on_the_reserved_host(
     works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     card = {

@@ -46,7 +46,7 @@ async def test_the_pool_of_capvs_quick_start_is_that_of_the_only_cluster(
         await works.until_ready(name)
 
 
-async def test_a_pool_that_may_be_several_is_told_and_promises_nothing(
+async def test_an_ambiguous_pool_is_reported_and_nothing_is_reserved(
     works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [CARD], "DC0_C1_H0": [CARD]}, clusters=2, standalone=0)

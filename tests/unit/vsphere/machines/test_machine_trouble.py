@@ -165,7 +165,7 @@ async def test_a_short_outage_of_storage_costs_a_machine_neither_its_host_nor_it
     tries = [one.get("fault") for one in vcenter.tasks(method)]
     assert tries == ["No datastore.", "No datastore.", None]
     assert vcenter.tasks("RelocateVM_Task") == []
-    # What is promised was written once, and never since.
+    # The reservation was written once, and never since.
     kept = await works.raw(RESERVATIONS, "one")
     assert kept["metadata"]["generation"] == 1
 

@@ -192,7 +192,7 @@ def test_sub_ids_are_looked_at_and_what_is_not_told_may_be_right() -> None:
 # --------------------------------------------------------------------------------- beside whom
 
 
-def test_a_vm_that_is_on_has_what_its_host_tells_wherever_that_was_promised() -> None:
+def test_a_vm_that_is_on_has_what_its_host_reports_wherever_that_was_reserved() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"), vm="vm-1")
     elsewhere = [with_holder(cards("a", "", ""), 1, "vm-1")]
     assert placed(elsewhere, CARD, reservations=[kept]).allocations[0].devices == ("0000:00:00.0",)
@@ -210,13 +210,13 @@ def test_who_lost_his_place_to_another_still_has_one_kept_for_him() -> None:
     assert isinstance(refused([gpu], Q4, reservations=[waiting]), NoRoom)
 
 
-def test_what_a_vm_that_is_on_does_not_have_yet_stays_promised() -> None:
+def test_what_a_vm_that_is_on_does_not_have_yet_stays_reserved() -> None:
     kept = given("default/a", "host-a", (CARD, "0000:00:00.0"), (CARD, "0000:01:00.0"), vm="vm-1")
     host = with_holder(cards("a", "", ""), 0, "vm-1")
     assert isinstance(refused([host], CARD, reservations=[kept]), NoRoom)
 
 
-def test_a_vgpu_that_may_not_be_read_is_the_one_that_its_vm_was_promised() -> None:
+def test_a_vgpu_that_may_not_be_read_is_the_reserved_one() -> None:
     host = shared("b", [""], [])
     mine = given("default/b", "host-b", (Q8, "0000:80:00.0"), vm="vm-b00")
     assert placed([host], Q16, reservations=[mine]).allocations[0].devices == ("0000:81:00.0",)
@@ -224,7 +224,7 @@ def test_a_vgpu_that_may_not_be_read_is_the_one_that_its_vm_was_promised() -> No
     assert isinstance(refused([host], Q16, reservations=[two]), NoRoom)
 
 
-def test_ones_own_promise_is_not_in_ones_way() -> None:
+def test_a_reservation_does_not_block_its_own_machine() -> None:
     kept = given("default/new", "host-a", (CARD, "0000:00:00.0"))
     assert placed([cards("a", "")], CARD, reservations=[kept]).host == "host-a"
 

@@ -104,7 +104,7 @@ def would_do(device: Device, requested_item: PassthroughRequest) -> bool:
 def ways(
     host: Host, requested: Requested
 ) -> Iterator[dict[str, list[PassthroughRequest | VgpuRequest]]]:
-    """Every way of putting all of it on a host that promises nothing to others, by device."""
+    """Every way of putting all of it on a host that has no reservations of others, by device."""
     units: list[PassthroughRequest | VgpuRequest] = []
     for requested_item in requested.devices:
         found = parts(host, requested_item)
@@ -173,7 +173,7 @@ FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*map(hosts, range(cou
 
 
 def check(fleet: Sequence[Host], reservations: Sequence[Reservation]) -> None:
-    """Nothing is promised that is not there, is somebody's, or is reserved for another."""
+    """Nothing is reserved that does not exist, is in use, or is reserved for another."""
     for host in fleet:
         here = [
             allocation
@@ -203,7 +203,7 @@ def check(fleet: Sequence[Host], reservations: Sequence[Reservation]) -> None:
 
 
 def reserve_all(fleet: Sequence[Host], wishes: Sequence[Requested]) -> list[Reservation]:
-    """As much as can be promised, one machine after the other."""
+    """As much as can be reserved, one machine after the other."""
     given: list[Reservation] = []
     for number, requested in enumerate(wishes):
         found = choose_host(fleet, requested, given, machine=f"default/m{number}")
@@ -240,7 +240,7 @@ def test_vgpus_are_put_on_boards_exactly_if_there_is_a_way(host, requested) -> N
 
 
 @given(FLEETS, st.lists(WISHES, max_size=6))
-def test_nothing_is_promised_twice(fleet, wishes) -> None:
+def test_nothing_is_reserved_twice(fleet, wishes) -> None:
     given = reserve_all(fleet, wishes)
     check(fleet, given)
     for one in given:
@@ -248,7 +248,7 @@ def test_nothing_is_promised_twice(fleet, wishes) -> None:
 
 
 @given(FLEETS, st.lists(WISHES, max_size=5), WISHES, st.data())
-def test_a_promise_that_ends_is_in_nobodys_way(fleet, wishes, requested, data) -> None:
+def test_a_reservation_that_ends_blocks_no_machine(fleet, wishes, requested, data) -> None:
     given = reserve_all(fleet, wishes)
     if isinstance(choose_host(fleet, requested, given), Reservation) and given:
         gone = data.draw(st.sampled_from(given))
@@ -321,7 +321,7 @@ ACTIONS = st.tuples(st.sampled_from(["ask", "start", "stop", "delete"]), st.inte
 
 
 @given(st.integers(1, 6), st.lists(ACTIONS, max_size=25), st.randoms())
-def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions, random) -> None:
+def test_reservations_hold_whichever_equal_card_vcenter_picks(cards, actions, random) -> None:
     holders = {f"0000:0{at}:00.0": "" for at in range(cards)}
     given: dict[str, Reservation] = {}
 
@@ -338,7 +338,7 @@ def test_whichever_equal_card_vcenter_picks_promises_can_be_kept(cards, actions,
             if isinstance(found, Reservation):
                 given[machine] = replace(found, vm=f"vm-{number}")
         elif machine in given and action == "start" and given[machine].vm not in on:
-            # Of all that are free: it knows nothing of promises.
+            # Of all that are free: it knows no reservations.
             free = [at for at, vm in holders.items() if not vm]
             for at in random.sample(free, len(given[machine].allocations)):
                 holders[at] = given[machine].vm

@@ -56,7 +56,7 @@ T4 = PciIds(0x10DE, 0x1EB8)
 CARD = PassthroughRequest((T4,))
 PROFILE = VgpuRequest("grid_t4-8q")
 WISH = DesiredVm(Requested((CARD, PROFILE)))
-PROMISE = Reservation("default/one", "host-1", ())
+RESERVED = Reservation("default/one", "host-1", ())
 HAS_CARD = Attached(13000, DynamicBacking((T4,)))
 HAS_PROFILE = Attached(13001, VgpuBacking("grid_t4-8q"))
 OFF = VmState(
@@ -76,18 +76,18 @@ GONE = replace(WISH, deleted=True)
 
 
 def step(
-    vm: VmState | None, desired: DesiredVm = WISH, reservation: Any = PROMISE, **history: Any
+    vm: VmState | None, desired: DesiredVm = WISH, reservation: Any = RESERVED, **history: Any
 ) -> Step:
     return next_step(desired, vm, reservation, None, History(**history))
 
 
-def test_devices_are_promised_before_anything_is_made() -> None:
+def test_devices_are_reserved_before_anything_is_made() -> None:
     assert step(None, reservation=None) == Reserve()
     assert step(None, reservation=None, desired=DesiredVm()) == CloneTemplate("")
 
 
 @pytest.mark.parametrize(("placed", "host"), [(True, "host-1"), (False, "")])
-def test_a_clone_goes_to_the_promised_host_unless_vcenter_places(placed: bool, host: str) -> None:
+def test_a_clone_goes_to_the_reserved_host_unless_vcenter_places(placed: bool, host: str) -> None:
     assert step(None, replace(WISH, placed=placed)) == CloneTemplate(host)
 
 
@@ -101,7 +101,7 @@ def test_after_a_host_refused_the_next_is_ours_to_choose() -> None:
 @pytest.mark.parametrize("vm", [None, OFF, ON])
 @pytest.mark.parametrize("desired", [WISH, DesiredVm()])
 def test_nothing_is_ordered_while_a_task_is_at_work(vm: VmState | None, desired: DesiredVm) -> None:
-    assert next_step(desired, vm, PROMISE, RUNNING, History()) == AwaitTask("task-1")
+    assert next_step(desired, vm, RESERVED, RUNNING, History()) == AwaitTask("task-1")
 
 
 @pytest.mark.parametrize("desired", [WISH, GONE])
@@ -111,7 +111,7 @@ def test_a_task_that_only_the_vm_tells_of_is_waited_for(desired: DesiredVm) -> N
 
 def test_a_finished_task_is_no_reason_to_wait() -> None:
     done = ("task-1", TaskState(done=True))
-    assert next_step(WISH, OFF, PROMISE, done, History()) == PowerOn()
+    assert next_step(WISH, OFF, RESERVED, done, History()) == PowerOn()
 
 
 def test_a_clone_whose_answer_was_lost_is_waited_for_first() -> None:
@@ -209,9 +209,9 @@ def test_devices_are_let_go_after_the_vm_and_the_object_last() -> None:
 
 
 def test_a_clone_of_a_deleted_machine_is_given_up_or_waited_for() -> None:
-    assert next_step(GONE, None, PROMISE, RUNNING, History()) == CancelTask("task-1")
-    assert next_step(GONE, None, PROMISE, RUNNING, History(cancelled=True)) == AwaitTask("task-1")
-    assert next_step(GONE, OFF, PROMISE, RUNNING, History()) == AwaitTask("task-1")
+    assert next_step(GONE, None, RESERVED, RUNNING, History()) == CancelTask("task-1")
+    assert next_step(GONE, None, RESERVED, RUNNING, History(cancelled=True)) == AwaitTask("task-1")
+    assert next_step(GONE, OFF, RESERVED, RUNNING, History()) == AwaitTask("task-1")
     assert step(None, GONE, ordered=True) == AwaitClone()
     assert step(None, GONE, ordered=True, clone_awaited=True) == ReleaseReservation()
     assert step(None, GONE, made=True, ordered=True) == ReleaseReservation()
