@@ -149,7 +149,7 @@ async def changes(plugins: Child, counts: Counts, devices: int, count: int) -> l
 
 
 async def claimed(rounds: int) -> list[list[str]]:
-    """How soon a claimed GPU can be asked for, and is gone again."""
+    """How soon a claimed GPU can be requested, and is gone again."""
     known = scan(passthrough_server(GPUS)).functions
     gpus = [one.address for one in known if one.vendor == NVIDIA]
     resource = names.resource_name_of(next(one for one in known if one.address == gpus[0]))

@@ -4,7 +4,7 @@ The changes are written straight into the store by a process that then kills its
 includes the recovery of SQLite's log. Time is from before the process is started until `/readyz`
 has been answered over TLS. The history is full after 50,000 changes; `--changes 1000000` takes
 minutes, and shows that more of them change nothing. In the cascade, one owner is deleted and its
-dependents follow; the latencies are those of a client that asks for `/readyz` all the while.
+dependents follow; the latencies are those of a client that requests `/readyz` all the while.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Site(NamedTuple):
     health: str
     token: str
     resource: str
-    """By which Alice's device is asked for."""
+    """By which Alice's device is requested."""
     log: str
     directory: str
 
@@ -280,7 +280,7 @@ async def several(
 
 def half_open(which: str) -> Attack:
     async def attack(site: Site, seconds: float) -> str:
-        """Connections with half a header each, opened anew when the server closes them."""
+        """Connections with half a header each, opened again when the server closes them."""
         url = urlsplit(getattr(site, which))
         context = None
         if url.scheme == "https":

@@ -1,6 +1,6 @@
 """How long it takes to make the ledger of a cluster, and to ask it.
 
-Every node has so many GPUs of 16 vGPUs each, and virtual machines ask for one to three of them;
+Every node has so many GPUs of 16 vGPUs each, and virtual machines request one to three of them;
 most run, some wait, some are stopped. Questions are of every kind: a machine for which there is
 room, one that fits nowhere, pools, roll-outs, several resources at once. Memory is what the ledger
 takes beside its facts.

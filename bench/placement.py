@@ -1,4 +1,4 @@
-"""How long it takes to say what fits on one GPU, worked out anew and not remembered.
+"""How long it takes to say what fits on one GPU, worked out again and not remembered.
 
 Random desired states for mixed sizes that are one vGPU more than an empty card takes, which are the
 hardest to judge: in which order they can be made, if at all, beside some that are there

@@ -1,4 +1,4 @@
-"""A simulated server with as many PCI functions as asked for, nearly all of them VFs of GPUs."""
+"""A simulated server with as many PCI functions as requested, nearly all of them VFs of GPUs."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _once(stores: dict[str, Any]) -> Any:
 
 
 def machine(name: str, resource: str, taken: list[str]) -> dict[str, Any]:
-    """A machine that asks for these vGPUs."""
+    """A machine that requests these vGPUs."""
     gpus = [{"name": one, "deviceName": resource} for one in taken]
     domain = {
         "cpu": {"cores": 8},
@@ -169,7 +169,7 @@ async def run(directory: str, nodes: str, gpus: str, machines: str) -> None:
         task = asyncio.create_task(webhook.run())
         await webhook.ready.wait()
         places = [place for place, found in free.items() if len(found) >= 4]
-        # A part of them is enough to ask for, and fits into a line.
+        # A part of them is enough to request, and fits into a line.
         chosen = random.Random(7).sample(places, min(len(places), 100))
         lists = {place: free[place][:8] for place in chosen}
         say({"port": webhook.port, "free": lists, "bare": bare, "vgpus": len(known.vgpus)})

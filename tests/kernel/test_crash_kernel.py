@@ -92,7 +92,7 @@ class Scene:
         return self.process
 
     async def visible(self) -> object:
-        """All of the node but the numbers of groups, which the kernel gives anew each time."""
+        """All of the node but the numbers of groups, which the kernel gives again each time."""
         seen = await observe(self.node, "node", [self.gpu])
         assert seen.inventory.errors == ()
         drop = msgspec.structs.replace

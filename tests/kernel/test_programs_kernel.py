@@ -79,7 +79,7 @@ async def test_sizes_are_mixed_on_an_empty_gpu_only(
 
     await execute(node, mix, actor="test", reason="test")
     assert (await read_modes(node.executor, pf)).mixed_size is True
-    # The driver starts anew with its functions, and forgets.
+    # The driver starts again with its functions, and forgets.
     await switch(node, pf, on=False)
     await switch(node, pf)
     assert (await read_modes(node.executor, pf)).mixed_size is False

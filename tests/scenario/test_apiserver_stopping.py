@@ -93,7 +93,7 @@ def _connected(server: ApiServer) -> socket.socket:
 
 
 def _spoken(server: ApiServer, trusting: ssl.SSLContext, request: str) -> socket.socket:
-    """A connection on which something was asked for, and nothing is read."""
+    """A connection on which something was requested, and nothing is read."""
     found = trusting.wrap_socket(_connected(server), server_hostname="localhost")
     found.sendall(request.encode())
     return found

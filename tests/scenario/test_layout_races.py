@@ -1,4 +1,4 @@
-"""Layouts that change while an agent is about to answer, or to ask for, what they asked before."""
+"""Layouts that change while an agent is about to answer, or to ask, what they asked before."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ async def test_foreign_instances_are_not_destroyed_for_a_disabled_object(cluster
     gpu.mig("-cgi", "9", "-C")
     await gpu.look(agent)
     assert "MIG 3g.20gb" in await gpu.refused("UnmanagedInstances")
-    await gpu.ask({"7g.40gb": 1}, enabled=False)  # still nothing that is asked for
+    await gpu.ask({"7g.40gb": 1}, enabled=False)  # still nothing that is requested
     await gpu.refused("UnmanagedInstances")
     assert await gpu.counts() == {"3g.20gb": 1}
 

@@ -1,4 +1,4 @@
-"""Virtual functions of network cards, asked for by their objects."""
+"""Virtual functions of network cards, requested by their objects."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ MODELS = {"node1": "a2", "node2": "l40s", "node3": "a100", "node4": "rtx-pro-600
 SECONDS = 60.0
 LAYOUTS = ("one", "two")
 FUNCTIONS = 6
-"""Functions of each GPU that people ask for something of by hand."""
+"""Functions of each GPU that users change by hand."""
 
 
 class Network:
@@ -106,7 +106,7 @@ class Life:
                 await self.revive()
 
     async def revive(self) -> None:
-        """Start the agents anew that were killed in a write."""
+        """Start the agents again that were killed in a write."""
         for node in self.nodes:
             try:
                 node.gpus()

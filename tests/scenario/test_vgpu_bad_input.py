@@ -1,4 +1,4 @@
-"""VGPUDevices that ask for what cannot be: each is answered, nothing is done, nothing grows."""
+"""VGPUDevices that request what cannot be: each is answered, nothing is done, nothing grows."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Installed:
             await self.apply(_here(obj, self.port))
 
     async def apply(self, obj: Object) -> None:
-        """Make an object that goes with the test; one that is there already is made anew."""
+        """Make an object that goes with the test; one that is there already is made again."""
         kinds = await self._served(obj["apiVersion"])
         if obj["kind"] not in kinds:
             self.left_out.add(obj["kind"])
@@ -124,7 +124,7 @@ class Installed:
         return self._kinds[version]
 
     async def token(self, account: str, namespace: str = NAMESPACE) -> str:
-        """A token of an account, as the kubelet asks for it."""
+        """A token of an account, as the kubelet requests it."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         answer = await ask(self.client, "POST", path, body)

@@ -71,9 +71,9 @@ class Machine:
         self.dead = threading.Event()
         self.loop = asyncio.get_running_loop()
         self.allowed: set[str] = set()
-        """Functions where a user has asked for a change since somebody else made a vGPU."""
+        """Functions where a user has requested a change since somebody else made a vGPU."""
         self.may_disable = True
-        """Whether a user has asked for it since somebody else enabled the GPU."""
+        """Whether a user has requested it since somebody else enabled the GPU."""
         self.wrong: list[str] = []
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Layouts as people ask for them, and what has become of them on simulated nodes."""
+"""Layouts as people request them, and what has become of them on simulated nodes."""
 
 from __future__ import annotations
 

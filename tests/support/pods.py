@@ -140,7 +140,7 @@ class Pods:
             yield
 
     async def _acting(self, client: Client, account: str) -> Client:
-        """A client with a token as the kubelet asks for it."""
+        """A client with a token as the kubelet requests it."""
         path = f"{CORE}/serviceaccounts/{account}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         token = (await ask(client, "POST", path, body))["status"]["token"]

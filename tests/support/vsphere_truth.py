@@ -26,7 +26,7 @@ _THERE = ("DC0_", "ubuntu")
 """How VMs are called that were there from the beginning."""
 
 Item = Mapping[str, Any]
-"""What a machine asks for, as its spec says it."""
+"""What a machine requests, as its spec says it."""
 
 
 def card(slot: int, label: str = "", **more: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _ok(given: Counter[str]) -> bool:
 
 
 def asked(wanted: Iterable[Item]) -> list[tuple[str, str, str]]:
-    """The devices of a VM that has what was asked for: profile, label, group."""
+    """The devices of a VM that has what was requested: profile, label, group."""
     return sorted(
         found
         for item in wanted

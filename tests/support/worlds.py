@@ -312,7 +312,7 @@ class World:
         strategy: str = "Always",
         hostname: str = "",
     ) -> Vm:
-        """A VM that asks for these resources."""
+        """A VM that requests these resources."""
         devices = {
             "hostDevices": [{"name": f"d{n}", "deviceName": r} for n, r in enumerate(host_devices)],
             "gpus": [{"name": f"g{n}", "deviceName": r} for n, r in enumerate(gpus)],
@@ -353,7 +353,7 @@ class World:
         return condition.message
 
     async def not_permitted(self, name: str, resource: str) -> None:
-        """Wait until a VM asks for what KubeVirt does not permit."""
+        """Wait until a VM requests what KubeVirt does not permit."""
         words = f"HostDevice {resource} is not permitted in permittedHostDevices configuration"
 
         def holds(one: Instance | None) -> bool:

@@ -2,7 +2,7 @@
 
 Reads the unchanged copies in tests/data/crds and writes one compressed file. Left out are the older
 version v1beta1 and the descriptions of the fields. Added is what Laneway understands beyond CAPV:
-further ways to ask for a device, the proposal's spellings, what became of each device, the failure
+further ways to request a device, the proposal's spellings, what became of each device, the failure
 domain of a machine, and what the machines of a template will have. Only fields are added, so every
 object of CAPV's is taken.
 """
@@ -76,7 +76,7 @@ def definition(kind: str) -> dict[str, Any]:
 
 
 def _ask_for_more(spec: Schema) -> None:
-    """Every way to ask for devices; all lists take all of them, so nothing is dropped unseen."""
+    """Every way to request devices; all lists take all of them, so nothing is dropped unseen."""
     fields = spec["properties"]
     listed = fields["pciDevices"]
     listed["items"]["properties"] |= _ITEM

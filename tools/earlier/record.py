@@ -4,11 +4,11 @@
     python tools/earlier/record.py /tmp/that-version tests/data/earlier/NAME
 
 Starts `laneway up` of that version with the arguments in `desired states.yaml` of the folder,
-asks for what stands there, waits for each desired state to be as it says, stops, and writes
+requests what stands there, waits for each desired state to be as it says, stops, and writes
 beside it:
 
     objects.yaml.xz  all objects as the API server gave them, and all CRDs
-    data.tar.xz      the data directory, without its keys and tokens, which a start makes anew
+    data.tar.xz      the data directory, without its keys and tokens, which a start makes again
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GROUPS = {
 }
 """Where objects are looked for, and of which kinds; None for all there are."""
 SECRET = {"pki", "token", "kubeconfig"}
-"""What is left out of a data directory; a start makes it anew."""
+"""What is left out of a data directory; a start makes it again."""
 
 
 class Api:

@@ -251,7 +251,7 @@ def ready(port: int) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise CheckError(f"not ready after {SECONDS:g} s: {error}") from None
-            time.sleep(0.1)  # health is a page to be asked for; there is nothing to wait on
+            time.sleep(0.1)  # health is a page to be requested; there is nothing to wait on
 
 
 def cluster(data: Path) -> subprocess.Popen[str]:

@@ -2,7 +2,7 @@
 
 An answer is kept for some seconds, because a person who does one thing causes several reviews of
 it, and so does a program that does many. The same question is asked once, however many wait for it.
-A right that cannot be asked for counts as not granted; the answer says so, and it is not kept.
+A right that cannot be checked counts as not granted; the answer says so, and it is not kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Kept(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """Of the rights asked for, those that there are; and what to tell of those not known."""
+    """Of the rights checked, those that are granted; and what to tell of those not known."""
 
     granted: Granted = frozenset()
     warnings: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""From a question to its answer: reads the objects, asks for rights, has the rules judge.
+"""From a question to its answer: reads the objects, checks rights, has the rules judge.
 
 Every question gets an answer, whatever is wrong with it. What cannot be read or judged is refused
-where the kind is Laneway's, because nothing but Laneway reads such an object, and where it asks for
+where the kind is Laneway's, because nothing but Laneway reads such an object, and where it requests
 devices (`unjudged`). Anything else is allowed with a warning: a VM must not depend on
 what Laneway makes of it. An exception out of a rule is a defect, and treated the same way; its
 traceback goes to the log.
@@ -72,7 +72,7 @@ class Kind:
     foreign: bool = False
     """Whether it is somebody else's, and passes where Laneway cannot judge it (`unjudged`)."""
     asks_for_devices: bool = False
-    """Whether its objects ask for devices, in a number that is limited."""
+    """Whether its objects request devices, in a number that is limited."""
     reported_as: str = ""
     """A group, if refusals of this kind are told as its own controller tells them."""
 

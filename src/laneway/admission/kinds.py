@@ -1,6 +1,6 @@
 """The kinds that are judged, and by what.
 
-Our own, those of KubeVirt and for vSphere that ask for devices, and the cluster's Nodes, of which
+Our own, those of KubeVirt and for vSphere that request devices, and the cluster's Nodes, of which
 one label is ours. Nobody writes a DeviceNode but its agent, so there is nothing to judge about one.
 """
 
@@ -87,7 +87,7 @@ def _vm(question: Question, world: World) -> Change:
 
 
 def _noting(where: Sequence[str], template: Sequence[str], mutate: Mutate | None = None) -> Mutate:
-    """A mutation that also notes who asks for the devices of what `template` leads to.
+    """A mutation that also notes who requests the devices of what `template` leads to.
 
     The annotations are those of the metadata that `where` leads to, which KubeVirt copies.
     """

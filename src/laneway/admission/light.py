@@ -1,7 +1,7 @@
 """Devices as admission keeps them: the parts that rules read, and what is equal only once.
 
 A cluster of a thousand nodes has more than a hundred thousand PCIDevices. Most of what each says is
-said by its neighbours too, and some of it no rule asks for. What is left out reads as if it had
+said by its neighbours too, and some of it no rule needs. What is left out reads as if it had
 never been said; the attributes are those of the whole objects, so a rule need not know the
 difference. When a condition last changed is left out, because it makes equal conditions differ.
 """

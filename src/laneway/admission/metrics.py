@@ -85,7 +85,7 @@ class AdmissionMetrics:
         self._warnings.inc(count)
 
     def not_asked(self) -> None:
-        """A right could not be asked for."""
+        """A right could not be checked."""
         self._unasked.inc()
 
     def certificate(self, expiry: float) -> None:

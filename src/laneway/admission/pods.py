@@ -9,7 +9,7 @@ an account is granted to all of them.
 A pod that KubeVirt makes for an instance has the devices that the instance lists, which were judged
 before; that it is one says who makes it and that the instance exists, not a label.
 
-Pods that ask for nothing that Laneway knows pass unseen, and so do those while nobody answers: the
+Pods that request nothing that Laneway knows pass unseen, and so do those while nobody answers: the
 agent judges last, when the kubelet asks (`core.device_plugin.entitled`). So it is noted on the pod
 on whose behalf it was made, which nobody else may write.
 """
@@ -56,7 +56,7 @@ def judge(request: Request[Pod], world: World, granted: Granted) -> Verdict:
 
 
 def asks(request: Request[Pod], world: World) -> Iterable[Access]:
-    """The rights that matter for what a pod asks for."""
+    """The rights that matter for what a pod requests."""
     if request.operation is Operation.CREATE:
         for resource, count in _asked(request, world).items():
             askers = _askers(request, resource, count, world)
@@ -111,7 +111,7 @@ def _account(request: Request[Pod]) -> User:
 
 
 def _asked(request: Request[Pod], world: World) -> Mapping[str, int]:
-    """How many devices of Laneway's it asks for, by resource."""
+    """How many devices of Laneway's it requests, by resource."""
     return dict(_of_ours(limits_of(request.object), world))
 
 

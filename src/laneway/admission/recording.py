@@ -1,13 +1,13 @@
-"""On whose behalf devices are asked for: noted where it is known, believed where it is not.
+"""On whose behalf devices are requested: noted where it is known, believed where it is not.
 
-KubeVirt's controller makes instances and their pods in its own name, and a kubelet asks for devices
+KubeVirt's controller makes instances and their pods in its own name, and a kubelet requests devices
 in nobody's. So whoever writes a VM is noted on it (`core.requesters`); the note goes from a
 pool to its VMs, from a VM to its instance and from there to the pod, each time taken from
 the object that is known, not from what the new one says. A VM that was stored while nobody
 judged it has no note, and its instance is nobody's.
 
 Machines from before there were notes bear the mark that admission had looked at their devices. They
-count as written on behalf of those whose devices they ask for.
+count as written on behalf of those whose devices they request.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Asking(NamedTuple):
 def of_written(
     requester: Requester, asking: Asking, old: Asking | None, world: World
 ) -> tuple[User, ...]:
-    """On whose behalf something asks for devices that is written.
+    """On whose behalf something requests devices that is written.
 
-    Who adds devices asks for them; those that stay were asked for by others. Who writes the note
-    anew takes all of them over.
+    Who adds devices requests them; those that stay were requested by others. Who writes the note
+    again takes all of them over.
     """
     if not asking.devices.all:
         return ()
@@ -108,13 +108,13 @@ def marked(title: str, asking: Asking, old: Asking | None) -> Iterator[Refusal]:
 
 
 def is_taken_over(requester: Requester, annotations: _Annotations, before: _Annotations) -> bool:
-    """Whether devices are somebody's now who did not ask for all of them before."""
+    """Whether devices are somebody's now who did not request all of them before."""
     said = annotations.get(KEY)
     return said != before.get(KEY) and said == written((user(requester),))
 
 
 def known(devices: Devices, annotations: _Annotations, world: World) -> tuple[User, ...]:
-    """On whose behalf a stored object asks for its devices; nobody, where nobody judged it."""
+    """On whose behalf a stored object requests its devices; nobody, where nobody judged it."""
     if found := read(annotations):
         return found
     mark = mark_of(devices)
@@ -154,7 +154,7 @@ def _starters(request: Request[VirtualMachineInstance], world: World) -> Iterato
 
 
 def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple[User, ...]:
-    """On whose behalf an instance asks for its devices."""
+    """On whose behalf an instance requests its devices."""
     new = request.object
     if not new.spec.domain.devices.all:
         return ()

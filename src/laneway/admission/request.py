@@ -54,7 +54,7 @@ class Request(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A right that a rule asks for, on a resource of devices.harvesterhci.io."""
+    """A right that a rule needs, on a resource of devices.harvesterhci.io."""
 
     verb: str
     resource: str

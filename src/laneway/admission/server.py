@@ -5,8 +5,8 @@ known yet) has another status, so that the failure policy in the webhook's confi
 what then happens; its body is a well-formed answer nevertheless. A defect is no reason to break the
 connection or to answer 500: `judging` has an answer for that too.
 
-A server that is about to stop asks its clients to connect anew for their next question, which takes
-them to another one before this one is gone.
+A server that is about to stop asks its clients to connect again for their next question, which
+takes them to another one before this one is gone.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class TlsFiles:
             raise _BadPairError(f"{self._cert_file} expired at {expiry:%Y-%m-%d %H:%M} UTC")
         with _in_memory(pair.certificate) as certificate, _in_memory(pair.key) as key:
             try:
-                # An empty password: a key that needs one must not ask for it on the terminal.
+                # An empty password: a key that needs one must not prompt for it on the terminal.
                 _context().load_cert_chain(certificate, key, password="")
             except (ssl.SSLError, OSError, ValueError) as error:
                 why = getattr(error, "reason", None) or str(error)

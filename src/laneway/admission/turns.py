@@ -1,7 +1,7 @@
 """Who computes next: one at a time, in turn among peers and, of a peer, among its users.
 
 What is computed on the event loop holds up everybody, however short each piece of it is. Pieces
-that somebody else can cause are computed in a turn each. Who asks for many of them waits behind his
+that somebody else can cause are computed in a turn each. Who requests many of them waits behind his
 own, and costs anybody else one piece.
 """
 

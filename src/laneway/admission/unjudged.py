@@ -2,7 +2,7 @@
 
 A kind that is somebody else's must not depend on what Laneway makes of it, but a device must not
 be given away because a rule failed. So it is looked, with as little reading as can be, whether a
-write asks for devices anew, or changes what Laneway alone notes. Of pods the second is enough: one
+write requests devices again, or changes what Laneway alone notes. Of pods the second is enough: one
 that nobody has judged gets nothing that is claimed (`core.device_plugin.entitled`).
 """
 
@@ -21,7 +21,7 @@ _NOTES = (keys.ANNOTATION_REQUESTERS, ANNOTATION_ADMITTED)
 
 
 def is_guarded(new: msgspec.Raw | None, old: msgspec.Raw | None, *, devices: bool) -> bool:
-    """Whether a write must have been judged; `devices`: also one that asks for devices."""
+    """Whether a write must have been judged; `devices`: also one that requests devices."""
     if new is None:
         return False
     try:

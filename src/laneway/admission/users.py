@@ -6,7 +6,7 @@ Somebody is a user of a device when one of these says so:
 - a VM, or an instance of one, that calls one of its devices by this name. Whether it
   runs does not matter: one that never ran would wait for ever without it;
 - the allocation annotation of a VM. Of one that is stopped that is its reservation,
-  and holds for what the VM still asks for.
+  and holds for what the VM still requests.
 
 A stopped VM that is being deleted uses nothing any more. A device that a VM would
 get by the name of its resource alone belongs to nobody before it is started.

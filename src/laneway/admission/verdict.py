@@ -11,7 +11,7 @@ from laneway.admission.world import World
 from laneway.core.refusals import Refusal
 
 Granted = frozenset[Access]
-"""Of the rights that a rule asked for, those that the requester has."""
+"""Of the rights that a rule needs, those that the requester has."""
 
 
 @dataclass(frozen=True, slots=True)

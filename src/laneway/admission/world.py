@@ -44,7 +44,7 @@ FRAMEWORKS = (MEDIATED, VENDOR_VFIO, "")
 NODE = "node"
 """Index of devices by the node that they are on."""
 RESOURCE = "resource"
-"""Index of devices by the resource name that they are asked for by."""
+"""Index of devices by the resource name that they are requested by."""
 FRAMEWORK = "framework"
 """Index of VGPUDevices by resource name and framework, of those in `FRAMEWORKS`: tens of thousands
 may go by one resource, and whether they are all made alike is asked of every VM."""

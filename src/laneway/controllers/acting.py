@@ -2,7 +2,7 @@
 
 Plans about one card run one after the other; objects that must wait for their turn hold up no
 worker, so a device that blocks in the kernel delays only its own card. Before a plan begins the
-object's status says so, which tells a restarted agent that what it finds was asked for. What the
+object's status says so, which tells a restarted agent that what it finds was requested. What the
 driver did is never assumed: after every plan the host is looked at again, or the GPU where it
 reaches no further, which also tells every other object of the card what is possible now.
 
@@ -119,7 +119,7 @@ class FailedAttempt:
 
 
 class ActingController(Publisher[T], ABC, Generic[T, W]):
-    """The publisher of a family, which also carries out what its objects ask for."""
+    """The publisher of a family, which also carries out what its objects request."""
 
     workers = 4
     taken_back_seconds = math.inf
@@ -153,13 +153,13 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return str(spec.address)
 
     def asks(self, stored: T) -> bool:
-        """Whether an object asks for anything to be there."""
+        """Whether an object requests anything to be there."""
         spec: Any = _spec(stored)
         return bool(spec.enabled)
 
     @abstractmethod
     def desired(self, stored: T, shown: T) -> W:
-        """What the object asks for in view of what is."""
+        """What the object requests in view of what is."""
 
     @abstractmethod
     def card(self, desired: W) -> PciAddress:
@@ -219,7 +219,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             self.queue.add(name)
 
     def unmet(self) -> bool:
-        """Whether an object asks for what could be done and has neither been refused nor failed."""
+        """Whether an object requests what could be done and has neither been refused nor failed."""
         objects = map(self.informer.store.get, self.wanted)
         return any(one is not None and self._is_unmet(one) for one in objects)
 
@@ -268,7 +268,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             await self.context.observer.rescan()
 
     async def _reconcile(self, stored: T) -> Retry | None:
-        """Carry out what the object asks for, or answer that nothing is left to be done."""
+        """Carry out what the object requests, or answer that nothing is left to be done."""
         name = stored.metadata.name
         desired = self.desired(stored, self._shown(name))
         settled = self.settled(desired)

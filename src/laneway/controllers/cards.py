@@ -1,6 +1,6 @@
 """What carries out the desired states about cards, and so those of SRIOVNetworkDevices.
 
-Users of a device show in no inventory, so a desired state that asks for a change is judged by a
+Users of a device show in no inventory, so a desired state that requests a change is judged by a
 closer look, taken when it is the card's turn.
 """
 

@@ -4,7 +4,7 @@ A GPU's virtual functions and the vGPUs on them are desired states of different 
 piece of hardware, and each plan changes what the others may do. So the card, by the address of its
 physical function, is what one plan at a time has; a plan about an IOMMU group has all its cards or
 none. Those that must wait hold up no worker: they are called once the card is free, in the order in
-which they came, and decide anew.
+which they came, and decide again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One set of metric families serves every agent of a process (`laneway up` runs several), told apart
 by the label `node`. What is counted as it happens is counted at once; what there is of devices is
-counted when somebody asks for it, so that no change of a device waits for its own statistics. A
+counted when it is scraped, so that no change of a device waits for its own statistics. A
 profile that was once counted stays, with nothing in it: a number that goes away cannot be told from
 one that is not collected.
 """
@@ -24,7 +24,7 @@ Sample = tuple[tuple[str, ...], float]
 """Values of the labels after the node, and a number."""
 
 DesiredVgpus = Callable[[], dict[str, str]]
-"""Profiles of the vGPUs that objects ask for, by address of their function."""
+"""Profiles of the vGPUs that objects request, by address of their function."""
 
 
 class AllocationCounts(NamedTuple):
@@ -36,7 +36,7 @@ class AllocationCounts(NamedTuple):
     registrations: int = 0
     """How often the kubelet has taken the resource's plugin."""
     refused: int = 0
-    """How often it asked for devices and was told no."""
+    """How often it requested devices and was told no."""
 
 
 AllocationCountsOf = Callable[[], dict[str, AllocationCounts]]
@@ -256,7 +256,7 @@ class AgentMetrics:
         self._families.devices.put(self._node, inventory, self._desired_vgpus)
 
     def hands_out(self, allocated: AllocationCountsOf) -> None:
-        """Where what pods have is asked for."""
+        """Where to read what pods have."""
         self._families.allocated.put(self._node, allocated)
 
     def uevent(self, subsystem: str) -> None:

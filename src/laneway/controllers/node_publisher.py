@@ -1,4 +1,4 @@
-"""The publisher of the marker that an agent looks after a node."""
+"""The publisher of the marker that an agent manages a node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway.kube.informer import Informer
 
 
 class NodePublisher(Publisher[DeviceNode]):
-    """Decides anew when the cluster's node is another, whose uid the marker bears."""
+    """Decides again when the cluster's node is another, whose uid the marker bears."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class Publisher(Generic[T]):
             self.queue.add(name)
 
     def again(self) -> None:
-        """Decide anew what is wanted, as something else than the inventory has changed."""
+        """Decide again what is wanted, as something else than the inventory has changed."""
         if self._outstanding is not None:
             self.observed(self.inventory)
 
@@ -136,7 +136,7 @@ class Publisher(Generic[T]):
         """Make, correct or remove an object, whose present state is this."""
         wanted = self.wanted.get(name)
         if stored is not None and stored.metadata.deletion_timestamp:
-            return None  # Once it is gone it is made anew, as the hardware is then.
+            return None  # Once it is gone it is made again, as the hardware is then.
         if wanted is None:
             if stored is None:
                 return None

@@ -1,4 +1,4 @@
-"""When a node is again as its objects ask for it: what hands devices out waits for that.
+"""When a node is again as its objects request it: what hands devices out waits for that.
 
 After a start every object is answered once, and what a reboot has cleared is made again: a GPU's
 virtual functions, its mode, its GPU instances, its vGPUs. Which of them comes when the controllers

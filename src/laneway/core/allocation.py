@@ -66,7 +66,7 @@ def devices_of(text: str) -> list[Held]:
 
 
 class Request(NamedTuple):
-    """One device that a VM asks for."""
+    """One device that a VM requests."""
 
     name: str
     """What the VM calls it: with Harvester's own clients, the name of a device."""
@@ -74,9 +74,9 @@ class Request(NamedTuple):
 
 
 def still_asked_for(devices: Collection[Held], requests: Sequence[Request]) -> list[Held]:
-    """What is left of a reservation when a stopped VM asks for this.
+    """What is left of a reservation when a stopped VM requests this.
 
-    Of each resource as many as it asks for, those first that it calls by their names.
+    Of each resource as many as it requests, those first that it calls by their names.
     """
     left = Counter(request.resource for request in requests)
     called = {request.name for request in requests}

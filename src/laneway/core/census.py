@@ -84,7 +84,7 @@ def vgpus(inventory: Inventory) -> dict[str, int]:
 def missing(inventory: Inventory, desired: Mapping[str, str]) -> dict[str, int]:
     """How many vGPUs of each profile are desired and not there; `desired`: profiles by address.
 
-    Anybody can ask for anything: what is no profile counts as one unknown profile.
+    Anybody can request anything: what is no profile counts as one unknown profile.
     """
     there = {
         str(one.address): one.configured.type_name for one in inventory.vgpus if one.configured

@@ -1,7 +1,7 @@
-"""On whose behalf a workload asks for devices, as its annotation says.
+"""On whose behalf a workload requests devices, as its annotation says.
 
-KubeVirt makes pods and a kubelet asks for devices without saying for whom. So admission notes on
-what asks for devices who wrote it, as the API server knows them: on a VirtualMachine, whence it
+KubeVirt makes pods and a kubelet requests devices without saying for whom. So admission notes on
+what requests devices who wrote it, as the API server knows them: on a VirtualMachine, whence it
 comes to the VirtualMachineInstance and its pod, and on any other pod. Nobody else may write the
 annotation: what carries it is stored only after admission has seen it.
 """

@@ -62,7 +62,7 @@ def nobody(_uid: str) -> Workload | None:
 def read_holders(
     host: Host, addresses: Iterable[PciAddress], workloads: Workloads = nobody
 ) -> dict[PciAddress, tuple[Holder, ...]]:
-    """The users of each function asked for, its vGPU included; functions without one left out."""
+    """The users of each function requested, its vGPU included; functions without one left out."""
     devices = _devices(host, {address: f"/sys/bus/pci/devices/{address}" for address in addresses})
     for address, device in devices.items():
         device.nodes |= _nvidia_nodes(host, address)

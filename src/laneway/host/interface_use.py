@@ -1,7 +1,7 @@
 """Whether the node uses a network interface: by address, by route, or as part of another one.
 
 An address of IPv4 or IPv6 is use, but for an IPv6 address of link scope, which the kernel gives to
-every interface that is up. Where addresses cannot be asked for, as of a recorded host, the routes
+every interface that is up. Where addresses cannot be read, as of a recorded host, the routes
 to their subnets stand for them. Part of another interface (bond, bridge, team, VLAN, whatever is
 built on it, at any depth) is use whether that is up or not: a bond of the node's configuration
 takes its members up again at any time.

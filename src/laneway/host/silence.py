@@ -1,7 +1,7 @@
 """Which PCI functions answer no more, told by their configuration space.
 
 A function that fell off the bus keeps its sysfs directory with everything the kernel remembers of
-it; only its configuration space, which the kernel reads anew, has become all ones. The ids alone
+it; only its configuration space, which the kernel reads again, has become all ones. The ids alone
 prove nothing: a VF shows FFFF there in perfect health. Its revision and class never do.
 """
 

@@ -1,7 +1,7 @@
 """The one observer: everything that a plan must know of a node, read right before it is made.
 
 A scan tells what there is. Users, overrides and modes are read only for the functions that a plan
-can touch: those asked for, their PFs and VFs, and the group members of each in its IOMMU group.
+can touch: those that it names, their PFs and VFs, and the group members of each in its IOMMU group.
 What cannot be read is left out or told (`visibility_error`, `unasked`), never guessed.
 """
 
@@ -139,7 +139,7 @@ def _loadable(host: Host, drivers: Iterable[str]) -> tuple[str, ...]:
 
 
 def _gpus(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress]:
-    """The GPUs on NVIDIA's driver that were asked for, themselves or by one of their VFs."""
+    """The GPUs on NVIDIA's driver that are meant, themselves or by one of their VFs."""
     physfns = {function.physfn for function in inventory.functions if function.address in asked}
     return [
         function.address

@@ -114,7 +114,7 @@ class Client:
         field_selector: str = "",
         limit: int = PAGE,
     ) -> AsyncGenerator[Page, None]:
-        """All objects, page by page; `limit` 0 asks for one page.
+        """All objects, page by page; `limit` 0 requests one page.
 
         Raises GoneError when the server has given up the list before its end was reached.
         """

@@ -5,7 +5,7 @@ said 429 or 503 and when to come back; a GET could not connect; a 401 was answer
 that have been renewed since. Everything else is raised.
 
 Of a server that may mean harm no more than so many bytes of an answer are read. Compressed ones are
-not even asked for there, and not unpacked: a few of their bytes can stand for any number.
+not even requested there, and not unpacked: a few of their bytes can stand for any number.
 """
 
 from __future__ import annotations

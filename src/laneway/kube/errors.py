@@ -30,7 +30,7 @@ class CutOffError(UnreachableError):
 
 
 class UndecodableError(KubeError):
-    """The server answered something that is not what was asked for."""
+    """The server answered something that is not what was requested."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class AlreadyExistsError(ApiError):
 
 
 class GoneError(ApiError):
-    """410: the server no longer holds the history that was asked for."""
+    """410: the server no longer holds the history that was requested."""
 
 
 class InvalidError(ApiError):

@@ -253,7 +253,7 @@ class Informer(Generic[T]):
             if known.metadata.resource_version == meta.resource_version:
                 return
             if known.metadata.uid != meta.uid:
-                # Deleted and made anew while we were not looking: two changes, not one.
+                # Deleted and made again while we were not looking: two changes, not one.
                 self._remove(key)
         self._notify(self.store.put(obj), obj)
 

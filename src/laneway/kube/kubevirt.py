@@ -87,7 +87,7 @@ class Memory(_Part, frozen=True, kw_only=True):
 
 
 class DomainResources(_Part, frozen=True, kw_only=True):
-    """What the scheduler is asked for."""
+    """What the scheduler is asked."""
 
     requests: Mapping[str, Quantity] = {}
 
@@ -215,7 +215,7 @@ class VirtualMachineInstanceReplicaSet(_Part, frozen=True, kw_only=True):
 
 
 class PermittedHostDevices(_Part, frozen=True, kw_only=True):
-    """What VMs may ask for at all. Its entries belong to many and stay as they are."""
+    """What VMs may request at all. Its entries belong to many and stay as they are."""
 
     pci_host_devices: Sequence[Any] = ()
     mediated_devices: Sequence[Any] = ()

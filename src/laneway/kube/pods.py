@@ -13,7 +13,7 @@ from laneway.kube.resource import Resource
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a container asks for. Of extended resources the limit is the request."""
+    """What a container requests. Of extended resources the limit is the request."""
 
     limits: Mapping[str, str | int | float] = {}
     requests: Mapping[str, str | int | float] = {}
@@ -106,7 +106,7 @@ def is_ready(pod: Pod) -> bool:
 def together(
     containers: Iterable[Counter[str]], first: Iterable[tuple[Counter[str], bool]]
 ) -> Counter[str]:
-    """What a pod asks for, as the scheduler counts it.
+    """What a pod requests, as the scheduler counts it.
 
     What runs beside each other counts together, and what runs before by itself: of init containers,
     in their order, it is told whether they run on (`restartPolicy: Always`).

@@ -4,14 +4,14 @@ One task owns the plugin. It serves, registers, and stays until nothing is offer
 whoever listens was told so: that empty list is what makes a kubelet drop the capacity. Calls of
 the kubelet only read what is offered, and all run on one event loop, so nothing needs a lock.
 
-The kubelet has the plugin when it took the registration *and* asked for the list; then the stream
-is as good as a lease. Registered anew is
+The kubelet has the plugin when it took the registration *and* requested the list; then the stream
+is as good as a lease. Registered again is
 
 - when the kubelet's socket is another one (it was restarted, and remembers nothing),
 - when no stream is left (the kubelet gave the plugin up, and never comes back by itself),
 - when it was refused or not answered, after a pause that doubles,
 
-and served anew when the plugin's own file is gone, as a starting kubelet empties the folder.
+and served again when the plugin's own file is gone, as a starting kubelet empties the folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 SHORTEST, LONGEST = 0.5, 30.0
 """Seconds between two tries."""
 _SECONDS = 5.0
-"""In which a kubelet that took the registration asks for the list, and a list is sent."""
+"""In which a kubelet that took the registration requests the list, and a list is sent."""
 
 
 class PluginState(NamedTuple):

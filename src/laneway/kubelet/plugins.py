@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.5
 
 
 class Plugins:
-    """All plugins of a node, as the offers ask for them."""
+    """All plugins of a node, as the offers request them."""
 
     def __init__(self, folder: str, gate: Gate | None = None) -> None:
         """`folder`: the kubelet's, which holds that of the device plugins.
@@ -67,7 +67,7 @@ class Plugins:
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """How often a kubelet that asked for devices was told no, by resource."""
+        """How often a kubelet that requested devices was told no, by resource."""
         return self._recent.refused
 
     def confirm(self, owners: Collection[tuple[str, str]]) -> None:

@@ -53,7 +53,7 @@ class Gate(Protocol):
     async def barred(
         self, resource: str, offers: Sequence[Offer], count: int, *, patient: bool
     ) -> Mapping[str, str]:
-        """Of these devices those that whoever asks for so many may not have, by id, and why.
+        """Of these devices those that whoever requests so many may not have, by id, and why.
 
         `patient`: wait a moment where it depends on who of several is meant.
         """

@@ -46,7 +46,7 @@ class Families:
         self._device_plugin = device_plugin
 
     def publishers(self, owners: Owners) -> list[Publisher[Any]]:
-        """Those that show hardware in objects; most of them also act on what objects ask for."""
+        """Those that show hardware in objects; most of them also act on what objects request."""
         return [*self._observed(), *self._shared_gpus(owners), *self._claims()]
 
     def _observed(self) -> list[Publisher[Any]]:

@@ -1,4 +1,4 @@
-"""The hosts that `laneway up` looks after: this machine, and simulated ones as they were left."""
+"""The hosts that `laneway up` manages: this machine, and simulated ones as they were left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KUBELET = "/var/lib/kubelet"
 
 @dataclass(frozen=True)
 class NodeHost:
-    """A host that an agent looks after."""
+    """A host that an agent manages."""
 
     node: str
     hardware: Hardware

@@ -81,7 +81,7 @@ class Manager:
     ) -> None:
         """`certificates`: make and change that of the webhook in the same namespace.
 
-        `vsphere`: look after the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
+        `vsphere`: manage the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
         look at the nodes of its VMs, too, and add vectors there by `check_image`.
         """
         self.ready = asyncio.Event()

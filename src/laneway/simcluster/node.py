@@ -3,7 +3,7 @@
 It says what the node has, admits the pods that are bound to it, starts them, and says what became
 of them. A pod that is deleted ends at once, and its object goes when nothing of it runs any more.
 
-What it does follows from three things that are looked at anew for every pod: the object, what the
+What it does follows from three things that are looked at again for every pod: the object, what the
 runtime runs, and what the device manager (`sim.kubelet`) gave. So one that was killed goes on where
 it stopped: pods that run stay as they are and keep their devices, a pod that was given devices but
 not started is started, and what is left of pods that are no more is removed.

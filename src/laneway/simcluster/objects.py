@@ -60,7 +60,7 @@ def amounts(texts: Mapping[str, str | int | float]) -> Counter[str]:
 
 
 def requests(container: Container) -> Counter[str]:
-    """What a container asks for; a limit without a request is one."""
+    """What a container requests; a limit without a request is one."""
     return amounts({**container.resources.limits, **container.resources.requests})
 
 

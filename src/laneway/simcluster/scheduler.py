@@ -1,4 +1,4 @@
-"""Puts pods on nodes: by what they ask for, one after the other.
+"""Puts pods on nodes: by what they request, one after the other.
 
 One pod is placed at a time, and what was placed counts before the watch tells of it, so two pods
 never get the last device both. A pod that fits nowhere says why in Kubernetes' words, and is looked

@@ -1,4 +1,4 @@
-"""Functions given to vfio-pci and back: asked for, decided, carried out and read back."""
+"""Functions given to vfio-pci and back: requested, decided, carried out and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual functions of cards: asked for, decided, carried out and read back."""
+"""Virtual functions of cards: requested, decided, carried out and read back."""
 
 from __future__ import annotations
 

@@ -63,14 +63,14 @@ async def test_what_asks_for_no_device_goes_on_and_everything_else_waits(
         assert "failed calling webhook" in await admin.not_applied(desk)
         said = await admin.not_applied(make_claim(NIC, "0000:04:00.1"))
         assert "failed calling webhook" in said
-        # An agent that is new, and one that is asked for something, try again until it is back.
+        # An agent that is new, and one that is requested something, try again until it is back.
         coming = asyncio.create_task(world.add("node2", "a2"))
         assert OTHER not in await cluster.names(PCIDevice)
     await admin.ok("create", "-f", "-", stdin=_json(desk))
     await world.running("desk")
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     async with away(cluster.client):
-        # It goes on, and whoever changes nothing of what it asks for is not held up.
+        # It goes on, and whoever changes nothing of what it requests is not held up.
         await admin.ok("label", "vm", "desk", "floor=3")
     await coming
     await world.until(served(PCIDevice), OTHER, lambda one: one is not None)

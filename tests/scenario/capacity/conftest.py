@@ -1,4 +1,4 @@
-"""Devices, VMs and pods that nobody looks after: objects as a test writes them."""
+"""Devices, VMs and pods that nobody manages: objects as a test writes them."""
 
 from __future__ import annotations
 

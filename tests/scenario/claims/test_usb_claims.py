@@ -1,4 +1,4 @@
-"""A claimed USB device is QEMU's to open, keeps its name when plugged in anew, and comes back."""
+"""A claimed USB device is QEMU's to open, keeps its name when plugged in again, and comes back."""
 
 from __future__ import annotations
 

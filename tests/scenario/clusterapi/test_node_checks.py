@@ -52,7 +52,7 @@ async def checking(world: Any, image: str = "") -> AsyncIterator[None]:
 
 @pytest.fixture
 async def machine(world: Any) -> Plain:
-    """One that asks for two GPUs, before it is on."""
+    """One that requests two GPUs, before it is on."""
     await world.a_cluster()
     await world.make(TEMPLATES, template("t4", T4, {"vGPUProfile": "grid_t4-8q"}))
     await world.make(DEPLOYMENTS, deployment("gpu", "t4"))

@@ -1,4 +1,4 @@
-"""A claimed device goes to pods that may have it, also while nobody judges what pods ask for."""
+"""A claimed device goes to pods that may have it, also while nobody judges what pods request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECONDS = 30.0
 
 
 class Kubelet:
-    """A node whose kubelet is asked for pods, one after the other, as they come."""
+    """A node whose kubelet gets pods, one after the other, as they come."""
 
     def __init__(self, cluster: Any, node: Any, resource: str) -> None:
         self.cluster = cluster
@@ -134,7 +134,7 @@ async def test_of_two_pods_at_once_the_one_that_may_have_it_gets_it_in_the_end(
     async with asyncio.timeout(SECONDS):
         found = dict(zip(order, await asyncio.gather(*map(kims.admit, pods)), strict=True))
         assert "is claimed by 'kim'" in found["bob"]
-        if found["kim"]:  # The kubelet asked for it while bob's was still to come.
+        if found["kim"]:  # The kubelet requested it while bob's was still to come.
             assert "any of the pods default/bobs, default/kims may be meant" in found["kim"]
             assert await kims.admit(await kims.bound("kims-again", "kim")) == ""
 

@@ -118,7 +118,7 @@ async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
     assert "kubelet" in cluster.message(refused)
     assert cluster.carried(host) == {FIRST: Q4}
     await node.kubelet.start()
-    # Anything that changes about the card has it tried again; here somebody asks for the vGPU.
+    # Anything that changes about the card has it tried again; here somebody requests the vGPU.
     await cluster.ask(NAMES[FIRST], Q4)
     await node.allocatable(RESOURCE, 1)
 

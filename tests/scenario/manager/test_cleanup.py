@@ -252,7 +252,7 @@ async def test_nothing_is_left_of_a_node_that_has_come_back(furnished: Any, stuc
 
 
 async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stuck: Stuck) -> None:
-    """Somebody else counts from then on, and it counts anew when its turn comes again."""
+    """Somebody else counts from then on, and it counts again when its turn comes again."""
     manager = await furnished.manager()
 
     def reported() -> list[float | None]:
@@ -336,7 +336,7 @@ async def test_a_desired_state_for_a_node_that_never_was_is_left_alone(world: An
 async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
     furnished: Any, simulated: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An agent may look after a VM that the cluster does not have."""
+    """An agent may manage a VM that the cluster does not have."""
     await furnished.cluster.start_agent("alone", simulated("a2", "alone"))
     name = "alone-000008004"
     await furnished.cluster.ask(name, "NVIDIA A2-4Q")
@@ -349,7 +349,7 @@ async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
 
 
 async def test_an_agent_notes_whose_node_it_looks_after(world: Any, simulated: Any) -> None:
-    """Also when the node is registered, or registered anew, while the agent runs."""
+    """Also when the node is registered, or registered again, while the agent runs."""
 
     def noted(uid: str) -> Any:
         return lambda one: one is not None and one.metadata.labels.get(NODE_UID) == uid

@@ -174,7 +174,7 @@ async def give_everything_up(world: World) -> None:
     if REFUSALS:
         await none_left(world, VMS, NAMESPACE)
         await none_left(world, INSTANCES, NAMESPACE)
-    # The claims of vGPUs are nobody else's to delete where that is looked at.
+    # The claims of vGPUs are no other's to delete where that is looked at.
     await everything_deleted(world, served(PCIDeviceClaim), spared=VGPUS if REFUSALS else ())
     off = {"spec": {"enabled": False}}
     for name in VGPUS:

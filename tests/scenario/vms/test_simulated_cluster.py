@@ -161,7 +161,7 @@ async def test_guest_that_shuts_down_is_started_again_only_where_that_is_desired
 
 
 def pod_body(name: str, count: int, **spec: object) -> dict[str, object]:
-    """A pod with one container that asks for devices."""
+    """A pod with one container that requests devices."""
     limits = {"limits": {RESOURCE: str(count)}}
     container = {"name": "c", "image": "i", "resources": limits}
     return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}

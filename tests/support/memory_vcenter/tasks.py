@@ -29,7 +29,7 @@ class Task:
     result: str = ""
     fault: Fault | None = None
     fault_is_reached: bool = False
-    """It failed because the state that was asked for had been reached already."""
+    """It failed because the state that was requested had been reached already."""
     held: Callable[[], None] | None = None
     """Goes on with it once it is released."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -52,7 +52,7 @@ class Task:
 
 
 class ReachedError(RefusedError):
-    """The VM is in the power state that was asked for."""
+    """The VM is in the power state that was requested."""
 
 
 @dataclass

@@ -401,7 +401,7 @@ class MemoryVCenter:
         self._drops.clear()
 
     def expire_sessions(self) -> None:
-        """A session that has ended is made anew by whoever asks next, so nobody notices."""
+        """A session that has ended is made again by whoever asks next, so nobody notices."""
 
     def cut_connections(self) -> None:
         self.broken += 1

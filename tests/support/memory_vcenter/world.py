@@ -97,7 +97,7 @@ class Gpu:
         return mig or self.vgpu_mode == "mixedSize" or alike
 
     def serves(self, backing: DynamicBacking) -> bool:
-        """Whether it is, free or not, what a dynamic backing asks for."""
+        """Whether it is, free or not, what a dynamic backing requests."""
         own = (self.vendor, self.device, self.sub_vendor, self.sub_device)
         return (
             self.mode == PASSTHROUGH

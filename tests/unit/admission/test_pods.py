@@ -1,4 +1,4 @@
-"""Pods that ask for devices, and on whose behalf: reviewed as the API server has them reviewed."""
+"""Pods that request devices, and on whose behalf: reviewed as the API server has them reviewed."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ async def test_an_instance_without_a_vm_is_whoevers_makes_it(admission: Admissio
 
 @pytest.mark.parametrize("user", ["bob", CONTROLLER])
 async def test_an_instance_without_devices_brings_no_note(admission: Admission, user: str) -> None:
-    """KubeVirt would copy it to a pod, which its other limits may have ask for devices."""
+    """KubeVirt would copy it to a pod, which its other limits may have request devices."""
     forged = make_vm(kind="VirtualMachineInstance", annotations={KEY: FORGED})
 
     found = await admission.write(forged, user=user, mutates=False)
@@ -300,7 +300,7 @@ async def test_an_instance_without_devices_brings_no_note(admission: Admission, 
 async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
     admission: Admission,
 ) -> None:
-    """Whoever may edit a VM of alice's may have KubeVirt ask for more."""
+    """Whoever may edit a VM of alice's may have KubeVirt request more."""
     alices = make_vm(FREE, kind="VirtualMachineInstance", annotations={KEY: FORGED}, uid="i")
     admission.world.instances.put(decode(VirtualMachineInstance, alices))
     launcher = pod(FREE, NIC, ownerReferences=[{**INSTANCE, "controller": True}])

@@ -1,4 +1,4 @@
-"""Who asks for much waits behind his own."""
+"""Who requests much waits behind his own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for metrics that exist, with labels that they have."""
+"""Alerts and dashboard query metrics that exist, with labels that they have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def known() -> dict[str, set[str]]:
             if hasattr(collector, "_labelnames"):
                 found[SUFFIX.sub("", collector._name)] = set(collector._labelnames)
     found |= {name: {"node", *labels} for name, (_, labels, _) in _DEVICES.items()}
-    # These are made when they are asked for.
+    # These are made when they are requested.
     made: dict[str, set[str]] = {
         "laneway_device_plugin_devices": {"node", "resource", "state"},
         "laneway_device_plugin_registrations": {"node", "resource"},

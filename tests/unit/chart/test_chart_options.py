@@ -182,7 +182,7 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
         for webhook in one["webhooks"]
     }
 
-    # What asks for devices is never stored unseen, whatever is said of the rest.
+    # What requests devices is never stored unseen, whatever is said of the rest.
     assert found["machines.laneway.harvesterhci.io"] == "Fail"
     assert found.pop("kept-machines.laneway.harvesterhci.io") == policy
     assert found.pop("nodes.laneway.harvesterhci.io") == "Ignore"

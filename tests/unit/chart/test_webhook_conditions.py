@@ -83,5 +83,5 @@ def test_what_keeps_its_devices_or_loses_them_is_not_held_up(entries: Any) -> No
     old = machine(gpus=[DEVICE])
     assert asked(entries, machine({"a": "b"}, gpus=[DEVICE]), old) == ["Ignore"]
     assert asked(entries, machine(), old) == ["Ignore"]
-    # To start it is to ask for its devices.
+    # To start it is to request its devices.
     assert asked(entries, machine(gpus=[DEVICE], spec={"runStrategy": "Always"}), old) == ["Fail"]

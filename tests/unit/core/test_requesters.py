@@ -1,4 +1,4 @@
-"""The note on whose behalf devices are asked for: nonsense in it is nobody."""
+"""The note on whose behalf devices are requested: nonsense in it is nobody."""
 
 from __future__ import annotations
 

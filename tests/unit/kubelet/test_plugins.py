@@ -206,7 +206,7 @@ async def test_a_new_socket_of_the_kubelet_is_registered_with_at_once(
     await asyncio.wait_for(registrations.get(), 20)
     await until(lambda: "does not list the devices" in plugins.state(GPU).problem, plugins)
     monkeypatch.setattr(plugin, "_SECONDS", 20.0)
-    os.chmod(socket, 0o600)  # what else tells it from one made anew is up to the file system
+    os.chmod(socket, 0o600)  # what else tells it from one made again is up to the file system
     await asyncio.wait_for(registrations.get(), 20)
     async with called().ListAndWatch.open(timeout=20) as stream:
         await stream.send_message(Empty(), end=True)

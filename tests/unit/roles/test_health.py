@@ -1,4 +1,4 @@
-"""Health, readiness and metrics as a kubelet and Prometheus ask for them."""
+"""Health, readiness and metrics as a kubelet and Prometheus request them."""
 
 from __future__ import annotations
 

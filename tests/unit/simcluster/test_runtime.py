@@ -1,4 +1,4 @@
-"""What runs on a simulated node, across the ends of those who look after it."""
+"""What runs on a simulated node, across the ends of those who manage it."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def test_a_reservation_stays_though_its_pool_has_become_ambiguous(
     assert isinstance(await found.reservations.keep(late, WANTED, ANYWHERE), ResourcePoolUnresolved)
     assert await found.reservations.keep(one, WANTED, ANYWHERE) == reservation
 
-    # Nor does anybody ask for it who looks after others because a host has changed.
+    # Nor does a controller ask that manages others because a host has changed.
     changed = asyncio.Event()
     found.fleet.subscribe(lambda *_: changed.set())
     vcenter.change_device("DC0_C1_H0", "0000:86:00.0", label="gold")

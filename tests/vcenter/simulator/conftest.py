@@ -21,7 +21,7 @@ def client(vcenter: Simulator, log_in: LogIn) -> Client:
 
 @pytest.fixture
 def begin(start_vcenter: Callable[..., Simulator], log_in: LogIn) -> Callable[..., Any]:
-    """A simulator as asked for, and a client of it."""
+    """A simulator as requested, and a client of it."""
 
     def start(*inventory: Any, **more: Any) -> tuple[Simulator, Client]:
         simulator = start_vcenter(*inventory, **more)

@@ -4,7 +4,7 @@ Pools of machines in several clusters are scaled, machines deleted, hosts put in
 devices labelled and taken away, also by machines of others, DRS is switched on and off, and the
 vCenter is called otherwise; tasks fail, hang or are forgotten, connections break, sessions expire,
 and managers are killed while others wait to lead, or none does. Whenever everything has come to
-rest, vCenter's own truth says that every machine has exactly the devices that it asks for, or the
+rest, vCenter's own truth says that every machine has exactly the devices that it requests, or the
 machine says why not, and what is free is of no use to those that wait. Beside CAPV, which the test
 plays and which ignores reservations, it is as reported, whatever CAPV has made of it.
 

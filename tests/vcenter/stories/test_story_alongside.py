@@ -1,4 +1,4 @@
-"""Alongside CAPV, played by the test: Laneway reserves, watches and reports, and changes nothing."""
+"""Alongside CAPV, played by the test: Laneway reserves, watches, reports, and changes nothing."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Undecodable(ApiError):  # noqa: N818 - named as what it says
 
 
 class NotFound(ApiError):  # noqa: N818 - named as the reason it carries
-    """The object that was asked for does not exist."""
+    """The object that was requested does not exist."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(404, "NotFound", message, **details)

@@ -1,6 +1,6 @@
 """Fixtures for pytest: a fresh Kubernetes API for each test, within milliseconds.
 
-They cost nothing where no test asks for them. Each process of pytest-xdist has its own servers.
+They cost nothing where no test requests them. Each process of pytest-xdist has its own servers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    # What imports a server is imported where a test asks for one.
+    # What imports a server is imported where a test requests one.
     from kapilite.testing import Cluster, Clusters, Manifest
 
 

@@ -80,7 +80,7 @@ class ApiServer:
         """
         self.host = host
         self.port = port
-        """The port asked for; once started, the one it listens on."""
+        """The port requested; once started, the one it listens on."""
         self._path = path
         self._contents = contents
         self._tls = tls

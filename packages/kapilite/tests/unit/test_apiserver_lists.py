@@ -128,7 +128,7 @@ def _token(rv: int = 5, start: str = "b\0") -> str:
 
 
 async def test_a_token_of_another_store_is_expired(api: Any, widgets: str) -> None:
-    """The store was made anew between two pages, and has not come as far as the first."""
+    """The store was made again between two pages, and has not come as far as the first."""
     reply = await api("GET", widgets, **{"continue": _token(rv=999_999)})
     assert (reply.status, reply.body["reason"]) == (410, "Expired")
 

@@ -1,1 +1,1 @@
-"""Machines of Cluster API on vSphere: their specs, and whether a vCenter has what they ask for."""
+"""Machines of Cluster API on vSphere: their specs, and whether a vCenter has what they request."""

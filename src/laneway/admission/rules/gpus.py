@@ -99,7 +99,7 @@ def _loses_vgpus(
 def _mig_kept(
     case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, after: SRIOVGPUDeviceSpec
 ) -> Findings:
-    """That GPU instances are asked for on a GPU that is to leave MIG mode."""
+    """That GPU instances are requested on a GPU that is to leave MIG mode."""
     wanted, now = effective(after.mode, after.enabled, mig_desired=False), _mode(case, old)
     asked = case.world.migs.get(case.name)
     if wanted is None or wanted.has_mig or now is None or not now.has_mig or asked is None:

@@ -1,4 +1,4 @@
-"""Whom a device is kept for that nobody names: VMs ask for a resource, not a device.
+"""Whom a device is kept for that nobody names: VMs request a resource, not a device.
 
 As long as another device of the resource is free, any of them does. The last one is not refused to
 go, because it belongs to nobody yet; but whoever takes it away is told who waits for it.
@@ -14,7 +14,7 @@ from laneway.core.ledger.ledger import State
 
 
 class Offered(Protocol):
-    """The status of something that VMs can ask for."""
+    """The status of something that VMs can request."""
 
     @property
     def resource_name(self) -> str: ...

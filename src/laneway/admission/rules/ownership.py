@@ -1,6 +1,6 @@
 """Whose a claim is, and what others may do to it.
 
-A claim belongs to the user that it names, whom nobody but the API server can vouch for. So it is
+A claim belongs to the user that it names, whom no one but the API server can vouch for. So it is
 made in the name of whoever asks; anything else takes the right `administer` on the claim, which is
 asked of the cluster beforehand. What Laneway claims for vGPUs is everybody's to use, and Laneway's
 to delete.

@@ -1,7 +1,7 @@
 """For whom the devices of a resource are claimed, counted once and kept in step with the stores.
 
 A resource may have tens of thousands of claims, every request asks about some, and something always
-changes. So what was counted is kept, and only what has changed since is counted anew.
+changes. So what was counted is kept, and only what has changed since is counted again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Users = defaultdict[str, Counter[str]]
 
 
 class _Counted:
-    """The resources that were asked for, as of some number of changes of each store."""
+    """The resources that were requested, as of some number of changes of each store."""
 
     def __init__(self, world: World) -> None:
         self.users: dict[str, _Users] = {}

@@ -1,7 +1,7 @@
 """The devices that a VM means, by name or by the resource alone.
 
 An entry of a VM names a device when an object bears its name and goes by the resource that the
-entry asks for. Any other name is free text: whoever has it gets any device of the resource, which
+entry requests. Any other name is free text: whoever has it gets any device of the resource, which
 is what Rancher's VMs rely on.
 """
 
@@ -102,14 +102,14 @@ def named(world: World, request: DeviceRequest) -> Found | None:
 
 
 def resource_of(vgpu: VGPUDevice) -> str:
-    """By what VMs ask for the vGPU that is there; empty while there is none."""
+    """By what VMs request the vGPU that is there; empty while there is none."""
     status = vgpu.status
     profile = status.configure_vgpu_type_name
     return status.resource_name or (names.vgpu_resource_name(profile) if profile else "")
 
 
 def _desired(vgpu: VGPUDevice) -> str:
-    """By what VMs ask for the vGPU that is to be there."""
+    """By what VMs request the vGPU that is to be there."""
     profile = vgpu.spec.vgpu_type_name
     return names.vgpu_resource_name(profile) if profile else ""
 

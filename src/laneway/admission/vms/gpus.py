@@ -2,7 +2,7 @@
 
 virt-launcher takes devices from the variables that the device plugin has set
 (`PCI_RESOURCE_<RESOURCE>` and so on), and it does so for each list by itself: both begin with the
-first address of the same variable. A VM that asks for one resource in both lists has one
+first address of the same variable. A VM that requests one resource in both lists has one
 device twice, and libvirt refuses to start it (in KubeVirt's `virtwrap/device/hostdevice`, `generic`
 and `gpu` each make address pools of their own). So all entries of a resource go one way:
 
@@ -40,7 +40,7 @@ class Lists(NamedTuple):
 
     @property
     def resources(self) -> set[str]:
-        """What they ask for; what comes from a resource claim is not among it."""
+        """What they request; what comes from a resource claim is not among it."""
         return {*map(_resource, self.hosts), *map(_resource, self.gpus)} - {""}
 
 
@@ -85,7 +85,7 @@ def arranged(asked: Lists, stored: Lists, world: World, *, filled_in: bool = Fal
 
 
 def in_both(lists: Lists) -> tuple[str, ...]:
-    """Resources that are asked for in either list, so that one takes the devices of the other."""
+    """Resources that are requested in either list, so that one takes the devices of the other."""
     return tuple(sorted({*map(_resource, lists.hosts)} & {*map(_resource, lists.gpus)} - {""}))
 
 
@@ -154,7 +154,7 @@ def _plain(entry: Any) -> Any:
 
 
 def _may_be_vgpu(host: Mapping[str, Any], world: World) -> bool:
-    """Whether it asks for vGPUs, or for what nobody knows any more; else another must not go."""
+    """Whether it requests vGPUs, or for what nobody knows any more; else another must not go."""
     return bool(frameworks(host, world)) or not is_known(world, _resource(host))
 
 

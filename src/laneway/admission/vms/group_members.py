@@ -57,7 +57,7 @@ def _group(found: Found | None) -> tuple[str, str] | None:
 
 
 def _resource(member: Found | None) -> str:
-    """By what a group member is to be asked for; empty while nobody can have it."""
+    """By what a group member is to be requested; empty while nobody can have it."""
     if member is None or member.claim is None or member.claim.metadata.deletion_timestamp:
         return ""
     return member.resources[0] if member.resources else ""

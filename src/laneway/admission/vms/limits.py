@@ -45,7 +45,7 @@ def too_many(requests: Sequence[DeviceRequest], world: World) -> Iterator[Refusa
 
 
 def _profile(request: DeviceRequest, world: World) -> str:
-    """The profile of the vGPU that an entry asks for; empty when it asks for something else."""
+    """The profile of the vGPU that an entry requests; empty when it requests something else."""
     found = find(world, request.name)
     vgpu = found.vgpu if found is not None and request.device_name in found.resources else None
     if vgpu is None:

@@ -1,4 +1,4 @@
-"""What is made right of a VM that asks for devices, as a JSON patch.
+"""What is made right of a VM that requests devices, as a JSON patch.
 
 Works on the object as it came, of which most is not ours: what the user wrote stays, entry by entry
 and in his order. All entries of a resource go to the list where they belong, at its end, then the

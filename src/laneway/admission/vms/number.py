@@ -1,7 +1,7 @@
-"""How many devices something asks for: looked at before anything else is done about it.
+"""How many devices something requests: looked at before anything else is done about it.
 
 What is judged of devices takes a time that grows with their number, and whoever may write virtual
-VMs may ask for as many as fit into an object. Entries are counted without being read.
+VMs may request as many as fit into an object. Entries are counted without being read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _spec = msgspec.json.Decoder(_Spec | None).decode
 
 
 def refused(new: msgspec.Raw | None, old: msgspec.Raw | None) -> Refusal | None:
-    """Why an object asks for too many devices, unless it asked for the same before.
+    """Why an object requests too many devices, unless it requested the same before.
 
     What cannot be read is not judged here.
     """
@@ -74,7 +74,7 @@ def refused(new: msgspec.Raw | None, old: msgspec.Raw | None) -> Refusal | None:
 
 
 def asks_anew(new: msgspec.Raw, old: msgspec.Raw | None) -> bool:
-    """Whether a write asks for devices, or seems to, in another specification than before."""
+    """Whether a write requests devices, or seems to, in another specification than before."""
     try:
         after = _object(new)
         if old is not None and bytes(_object(old).spec) == bytes(after.spec):

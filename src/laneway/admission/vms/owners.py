@@ -4,7 +4,7 @@ A mediated device has no claim and is for everybody.
 
 Which devices of a resource a workload gets is decided on its node, among those that it may have
 (`core.device_plugin.entitled`). What can be asked before is that on some node there are as many of
-them as it asks for.
+them as it requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ASKED = 32
 
 
 class Askers(NamedTuple):
-    """On whose behalf devices are asked for. Each may have what any of them may have."""
+    """On whose behalf devices are requested. Each may have what any of them may have."""
 
     consumer: tuple[Requester, ...]
     themselves: bool = True

@@ -1,13 +1,13 @@
 """VMs that are made by the number: pools, replica sets, and single instances.
 
-A pool is judged when its devices change or it is to have more VMs. It is asked for the
+A pool is judged when its devices change or it is to have more VMs. What counts is the
 difference: VMs that stay as they are need nothing new. A pool that is paused, or whose
 VMs are not to run, is only warned about what is short.
 
 Of a VM that KubeVirt makes for a pool nobody asks again whose devices they are (`makers`): the
 pool was asked, of everything that its VMs will have.
 
-An instance that a VM starts was judged with the VM, if it asks for the same
+An instance that a VM starts was judged with the VM, if it requests the same
 devices; they may go by other names or have other displays, for that is what Laneway (`aliases`),
 Harvester and a preference change on the way. It is refused only what keeps it from starting, such
 as a device that nobody has claimed, and what those may not have who gave the devices to the

@@ -169,7 +169,7 @@ def asks_case(case: Case, requester: Requester, world: World) -> Iterable[Access
 
 
 def _askers(case: Case, requester: Requester) -> owners.Askers | None:
-    """Who must have a right to what it asks for; None where that was judged before."""
+    """Who must have a right to what it requests; None where that was judged before."""
     if case.granted or (case.starts and case.askers is None):
         return None
     return case.askers or owners.Askers((requester,))

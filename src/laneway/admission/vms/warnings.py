@@ -17,7 +17,7 @@ from laneway.kube.kubevirt import DeviceRequest, InstanceSpec, Quantity, Virtual
 
 
 def misnamed(requests: Sequence[DeviceRequest], world: World) -> Iterator[str]:
-    """Entries that bear the name of a device and ask for another resource."""
+    """Entries that bear the name of a device and request another resource."""
     for one in requests:
         found = find(world, one.name)
         if found is None or not found.resources or not one.device_name:

@@ -104,7 +104,7 @@ class VgpuClaims:
             await self._create(vgpu, device)
         elif not claim.metadata.deletion_timestamp:
             await self._correct(claim, vgpu, device)
-        return None  # One that is being deleted is made anew when it is gone.
+        return None  # One that is being deleted is made again when it is gone.
 
     def _is_there(self, vgpu: VGPUDevice) -> bool:
         """Whether a vGPU is there as it is desired, and a PCI function to VMs."""

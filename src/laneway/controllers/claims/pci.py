@@ -148,7 +148,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         if desired.claimed:
             return seen
         # What a claim that ends leaves behind shows in what the node remembers of it. A claim that
-        # lasts does not ask for that: nobody would tell it that a quarantine has been lifted.
+        # lasts does not request that: nobody would tell it that a quarantine has been lifted.
         try:
             quarantined = self.context.hardware.state.quarantined
         except StateError:

@@ -38,7 +38,7 @@ _NO_CONTROLLER = PciAddress(0, 0, 0, 0)
 
 
 class DesiredUsb(msgspec.Struct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """What a claim requests."""
 
     name: str
     claimed: bool

@@ -6,9 +6,9 @@ touched, and nobody looks into a guest.
 
 - Of a VM that runs, the record is what it has on its node. Until the agents have told of
   everything, it stays as it is, and so it does while they take back one device after the other.
-- One that runs and asks for no device has no record.
+- One that runs and requests no device has no record.
 - Of one that is stopped the record is its reservation. When its devices are edited then, what it no
-  longer asks for is taken off, and a device that it now asks for by name is added.
+  longer requests is taken off, and a device that it now requests by name is added.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Allocating(Leading[Key]):
         text = allocation.text_of(after)
         body = {
             "metadata": {
-                # What the VM asks for may be changing at this moment.
+                # What the VM requests may be changing at this moment.
                 "resourceVersion": vm.metadata.resource_version,
                 "annotations": {keys.ANNOTATION_ALLOCATION: text or None},
             }
@@ -116,7 +116,7 @@ class Allocating(Leading[Key]):
         return allocation.still_asked_for({*before, *self._named(key, requests)}, requests)
 
     def _named(self, key: Key, requests: Iterable[Request]) -> Iterator[Held]:
-        """The devices that a VM asks for by their names and that no other VM has."""
+        """The devices that a VM requests by their names and that no other VM has."""
         for request in requests:
             for informer in self._devices:
                 obj = informer.store.get(request.name)
@@ -170,6 +170,6 @@ def _held(obj: PCIDeviceClaim | USBDeviceClaim | Vgpu) -> Held:
 
 
 def _requests(devices: Devices) -> list[Request]:
-    """What is asked for by the name of a resource."""
+    """What is requested by the name of a resource."""
     asked = (*devices.host_devices, *devices.gpus)
     return [Request(one.name, one.device_name) for one in asked if one.device_name]

@@ -2,7 +2,7 @@
 
 `core.certificates.rotation` decides; this looks and writes. What is looked at is one Secret and two
 webhook configurations, by name, and only while this manager leads: one that stands by holds no key.
-Each write is on condition that nobody was quicker, and the decision is made anew after each. The
+Each write is on condition that nobody was quicker, and the decision is made again after each. The
 configurations are made by whoever installs Laneway; here only their bundles are kept right, and of
 one that cert-manager is told to keep, nothing.
 """

@@ -1,7 +1,7 @@
 """Takes away what a node leaves behind when it leaves the cluster.
 
 A node is gone when the API server, asked at that moment, has no such Node, and it once had: this
-manager saw it go, or the node's agent has noted its uid. Where an agent looks after a VM that never
+manager saw it go, or the node's agent has noted its uid. Where an agent manages a VM that never
 was a node of the cluster, nothing is touched. A desired state for a node that no agent ever wrote
 about is its user's business. A Node that is only being deleted is still there: its agent may be at
 work. Harvester holds such a Node by a finalizer until its own clean-up is over. A Node that still
@@ -10,7 +10,7 @@ node is found whenever somebody looks.
 
 What can be removed is, whatever becomes of the rest; the rest is named and tried again. Claims are
 let go without their agent, which alone could have given the device back. KubeVirt's entries follow
-from the claims. If the node comes back, its agent makes its objects anew.
+from the claims. If the node comes back, its agent makes its objects again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Cleanup(Leading[str]):
         return None
 
     def _was_there(self, node: str) -> bool:
-        """Whether the cluster has had this node; no agent looks after one without a marker."""
+        """Whether the cluster has had this node; no agent manages one without a marker."""
         marker = self._caches.device_nodes.store.get(node)
         if node in self._went or marker is None or keys.LABEL_NODE_UID in marker.metadata.labels:
             return True

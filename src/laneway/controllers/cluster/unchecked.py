@@ -2,7 +2,7 @@
 
 Where nobody answers the API server, VMs pass unseen unless an administrator wants it
 otherwise, and so do those that were there before Laneway came. Each wears the mark of the devices
-that were looked at, or says on whose behalf it asks for them; without either it is counted. Whoever
+that were looked at, or says on whose behalf it requests them; without either it is counted. Whoever
 takes over the devices of such a VM has it looked at.
 """
 

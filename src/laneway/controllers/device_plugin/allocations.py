@@ -7,7 +7,7 @@ else knows any more, or yet, it is asked again soon.
 
 When the kubelet does not answer, what it said last stays: silence never makes a device free. Nor
 does it when a kubelet that has just started tells of no pods, because it has not heard of any yet:
-what a pod had it still has until it ends, and until a pod that runs has what it asks for the
+what a pod had it still has until it ends, and until a pod that runs has what it requests the
 kubelet is asked again, and nobody knows who else has such devices.
 """
 
@@ -54,7 +54,7 @@ class Allocations:
         self.wanting: frozenset[tuple[str, str, str]] = frozenset()
         """Pods that have devices and are still to get others: namespace, name, resource."""
         self.lacking: frozenset[str] = frozenset()
-        """Resources of which a pod that runs has less than it asks for, which cannot be."""
+        """Resources of which a pod that runs has less than it requests, which cannot be."""
         self.asked = asyncio.Event()
         """Set once the kubelet has been asked, whether it answered or not."""
         self.problem = "it has not been read yet"
@@ -157,7 +157,7 @@ class Allocations:
         """The uid of the pod that surely has a device that the kubelet names, if any has.
 
         What a pod of the same name left may be named still, but not after another one runs that
-        asks for the same: for that one the kubelet names its own.
+        requests the same: for that one the kubelet names its own.
         """
         pod = self._pods.store.get(owner.pod, owner.namespace)
         runs = pod is not None and pod.status.phase == "Running" and _desired_states(pod)[device[0]]
@@ -166,7 +166,7 @@ class Allocations:
     def _still_there(
         self, device: Device, owner: Owner, has: Counter[tuple[str, str, str]]
     ) -> bool:
-        """Whether the pod that had a device is there, not over, and asks for more than is told."""
+        """Whether the pod that had a device is there, not over, and requests more than is told."""
         pod = self._pods.store.get(owner.pod, owner.namespace)
         return (
             pod is not None
@@ -216,7 +216,7 @@ def _counted(owners: Mapping[Device, Owner]) -> Counter[tuple[str, str, str]]:
 
 
 def _desired_states(pod: Pod) -> Counter[str]:
-    """How many devices a pod asks for while it runs, by resource."""
+    """How many devices a pod requests while it runs, by resource."""
     found: Counter[str] = Counter()
     sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
     for container in (*pod.spec.containers, *sidecars):

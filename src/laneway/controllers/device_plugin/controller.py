@@ -1,6 +1,6 @@
 """Hands a node's devices out: what is ready goes to the kubelet as soon as KubeVirt permits it.
 
-Everything is worked out anew from what is: inventory, objects, what the kubelet says. So there is
+Everything is worked out again from what is: inventory, objects, what the kubelet says. So there is
 nothing to restore after a restart, and no order in which changes must come. Many changes at once
 are one; what was already so is told nobody again.
 
@@ -214,7 +214,7 @@ class DevicePluginController:
         self._refresh()
 
     def poke(self) -> None:
-        """Something has changed: work everything out anew, once for all that changes now."""
+        """Something has changed: work everything out again, once for all that changes now."""
         if not self._poked:
             self._poked = True
             asyncio.get_running_loop().call_soon(self._refresh)

@@ -36,7 +36,7 @@ def is_of(claim: PCIDeviceClaim, node: str) -> bool:
 
 
 def claimed(claim: PCIDeviceClaim) -> ClaimedFunction:
-    """What a claim asks for. Raises ValueError when its address is none."""
+    """What a claim requests. Raises ValueError when its address is none."""
     annotations = claim.metadata.annotations
     return ClaimedFunction(
         address=PciAddress.parse(claim.spec.address),
@@ -62,7 +62,7 @@ class Caches(NamedTuple):
 
 
 class Asked:
-    """What the objects of one node ask for now. All caches must be complete."""
+    """What the objects of one node request now. All caches must be complete."""
 
     def __init__(self, node: str, host: Host, caches: Caches) -> None:
         self._node = node
@@ -72,7 +72,7 @@ class Asked:
         """Those of the node: a cluster has many more."""
 
     def subscribe(self, changed: Callable[[], None]) -> None:
-        """Have a call whenever something else is asked for, and now."""
+        """Have a call whenever something else is requested, and now."""
 
         def claim_changed(before: PCIDeviceClaim | None, after: PCIDeviceClaim | None) -> None:
             if after is not None and is_of(after, self._node):
@@ -91,7 +91,7 @@ class Asked:
         self._caches.pcis.subscribe(object_changed)
 
     def desired_states(self, inventory: Inventory) -> DesiredDevices:
-        """Everything that is asked for in view of what is."""
+        """Everything that is requested in view of what is."""
         caches = self._caches
         return DesiredDevices(
             functions=tuple(map(claimed, self._claims.values())),

@@ -1,4 +1,4 @@
-"""What would have to be in KubeVirt's lists for VMs to ask for a device."""
+"""What would have to be in KubeVirt's lists for VMs to request a device."""
 
 from __future__ import annotations
 

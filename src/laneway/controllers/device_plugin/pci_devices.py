@@ -1,4 +1,4 @@
-"""The publisher of PCIDevices, which also tells under which name pods ask for each.
+"""The publisher of PCIDevices, which also tells under which name pods request each.
 
 A name depends on what the function is, what its claim says, and what vGPU it carries. What a scan
 shows of hundreds of functions is therefore remembered without it, and the name is worked out when

@@ -1,4 +1,4 @@
-"""Whether KubeVirt lets VMs ask for a device by its resource.
+"""Whether KubeVirt lets VMs request a device by its resource.
 
 The manager alone writes KubeVirt's lists; here they are only read. The kind is KubeVirt's, so a
 cluster may lack it: then nothing has to be permitted, and nobody waits for it.
@@ -26,7 +26,7 @@ class Say(NamedTuple):
 
 
 class Permitted(NamedTuple):
-    """Whether a device may be asked for."""
+    """Whether a device may be requested."""
 
     allowed: bool | None
     """None: nothing has to be permitted."""
@@ -72,7 +72,7 @@ class Permission:
         await self._kubevirts.answered.wait()
 
     def of(self, entry: Entry | None) -> Permitted:
-        """Whether VMs may ask for a device that this entry would name."""
+        """Whether VMs may request a device that this entry would name."""
         informer = self._kubevirts
         if not informer.answered.is_set():
             return UNKNOWN

@@ -14,7 +14,7 @@ class DeviceStatus(NamedTuple):
     """How far a device is on its way to VMs."""
 
     resource: str
-    """The name by which pods ask for it; empty while it is not ready, or has no valid one."""
+    """The name by which pods request it; empty while it is not ready, or has no valid one."""
     permitted: bool | None
     """None: the cluster has no KubeVirt that would have to permit anything."""
     permitted_why: Say
@@ -46,7 +46,7 @@ NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 
 def misnamed(refusal: ResourceNameInvalid) -> DeviceStatus:
-    """Of a device that nobody could ask for."""
+    """Of a device that nobody could request."""
     why = Say(refusal.reason, refusal.words)
     return NOT_READY._replace(permitted_why=why, advertised_why=why)
 

@@ -79,9 +79,9 @@ def _observed(
 def desired(
     stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, mig_desired: bool, as_booted: bool = False
 ) -> DesiredMode:
-    """What the object asks for in view of what is.
+    """What the object requests in view of what is.
 
-    `mig_desired`: a MigConfiguration asks for GPU instances. It has no answer here of its own, so
+    `mig_desired`: a MigConfiguration requests GPU instances. It has no answer here of its own, so
     it counts as a new desired state as long as what was answered last is as it was then.
     """
     spec, before, now = stored.spec, stored.status, shown.status
@@ -133,7 +133,7 @@ def claimed_whole(
 def status(
     stored: SRIOVGPUDevice, shown: SRIOVGPUDevice, *, complete: bool, left: bool
 ) -> SRIOVGPUDeviceStatus:
-    """What is, where that is what the spec asks for.
+    """What is, where that is what the spec requests.
 
     Whoever waits for it goes on with its functions, or with the GPU as a whole, so it is Ready
     last. `complete`: each function has a VGPUDevice that its agent has filled in. `left`: an object

@@ -79,7 +79,7 @@ _WAITING: Mapping[Waiting, str] = {
 }
 
 
-# ------------------------------------------------------------------------------- what it asks for
+# ------------------------------------------------------------------------------- what it requests
 
 
 def selection(layout: VGPULayout) -> Selection:
@@ -240,7 +240,7 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
     """What speaks against a desired state, and whether it is applied once that has ended.
 
     One that somebody's use of the GPU speaks against is not, unless the layout says so or had been
-    applied before: who stops a VM does not expect its GPU to be divided anew.
+    applied before: who stops a VM does not expect its GPU to be divided again.
     """
     words, final = in_words(refusals), entry.final
     owned = any(isinstance(one, OWNED) for one in refusals)

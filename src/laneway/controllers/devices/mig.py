@@ -38,7 +38,7 @@ ANSWERS = Answers(
 
 
 def shown(inventory: Inventory, node: str) -> Mapping[str, MigConfiguration]:
-    """One object per GPU that can MIG, with what there is; a new one asks for just that."""
+    """One object per GPU that can MIG, with what there is; a new one requests just that."""
     found = {}
     for address, modes in inventory.modes.items():
         if modes.mig is None:
@@ -113,7 +113,7 @@ def wrong_device(stored: MigConfiguration, node: str) -> NameMismatch | None:
 
 
 def asks(stored: MigConfiguration) -> bool:
-    """Whether it asks for any GPU instance to be there."""
+    """Whether it requests any GPU instance to be there."""
     return stored.spec.enabled and any(one.requested > 0 for one in stored.spec.profile_spec)
 
 
@@ -123,7 +123,7 @@ def is_desired_state(stored: MigConfiguration) -> bool:
 
 
 def desired(stored: MigConfiguration, there: MigConfiguration) -> DesiredMig:
-    """What the object asks for in view of what is. Raises ValueError when its address is none."""
+    """What the object requests in view of what is. Raises ValueError when its address is none."""
     return DesiredMig(
         address=PciAddress.parse(stored.spec.gpu_address),
         gpu=stored.metadata.name,
@@ -144,7 +144,7 @@ def _counts(profiles: Sequence[MigProfileStatus]) -> dict[str, int]:
 
 
 def status(stored: MigConfiguration, there: MigConfiguration) -> MigConfigurationStatus:
-    """What is, where that is what the spec asks for."""
+    """What is, where that is what the spec requests."""
     if stored.spec.enabled:
         word, condition = MIG_SYNCED, ready("Synced", f"The GPU is divided into {_words(there)}.")
     else:

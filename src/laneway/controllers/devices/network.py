@@ -61,7 +61,7 @@ def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
 
 
 def desired(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> DesiredVfs:
-    """What the object asks for in view of what is."""
+    """What the object requests in view of what is."""
     return DesiredVfs(
         address=PciAddress.parse(shown.spec.address),
         count=stored.spec.num_vfs,
@@ -86,7 +86,7 @@ def _was_met(stored: SRIOVNetworkDevice) -> bool:
 
 
 def status(stored: SRIOVNetworkDevice, shown: SRIOVNetworkDevice) -> SRIOVNetworkDeviceStatus:
-    """What is, where that is what the spec asks for."""
+    """What is, where that is what the spec requests."""
     if stored.spec.num_vfs:
         condition = ready("Enabled", f"The card has {stored.spec.num_vfs} virtual functions.")
     else:

@@ -1,4 +1,4 @@
-"""Node (of the device group): the marker of a node that an agent looks after."""
+"""Node (of the device group): the marker of a node that an agent manages."""
 
 from __future__ import annotations
 

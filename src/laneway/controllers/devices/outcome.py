@@ -29,16 +29,16 @@ class Answers(msgspec.Struct, frozen=True):
     settled: Collection[str]
     """After these nothing is left to be done for the desired state."""
     absent: Collection[str]
-    """These are given only to objects that ask for nothing to be there."""
+    """These are given only to objects that request nothing to be there."""
 
 
 def explicit(
     stored: DeviceObject, answers: Answers, *, asks: bool, seen: bool, ours: bool = True
 ) -> bool:
-    """Whether the object asks for what runs to be taken away.
+    """Whether the object requests what runs to be taken away.
 
     An object that was never answered proves no desired state: it may come from a backup, written
-    while something else was here. One that asked for nothing then and asks for nothing now does not
+    while something else was here. One that requested nothing then and requests nothing now does not
     either, whatever else changed in it. Any other desired state speaks of what the last answer
     shows, or of what an attempt made that was interrupted before it could be answered.
 

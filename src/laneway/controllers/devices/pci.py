@@ -191,7 +191,7 @@ def missing(stored: PCIDevice) -> PCIDeviceStatus:
 
 
 def called(observed: PCIDeviceStatus, resource: str | ResourceNameInvalid) -> PCIDeviceStatus:
-    """The status of a device that pods ask for by another name than that of its model."""
+    """The status of a device that pods request by another name than that of its model."""
     if isinstance(resource, ResourceNameInvalid):
         text = f"{resource.words} Until then its resource name is {observed.resource_name}."
         conditions = [

@@ -1,7 +1,7 @@
 """USBDevice: every USB device of the node that is not a root hub.
 
 A claim remembers the device that it was made for. So a claimed device keeps its object and name
-when it is plugged in anew, and while it is away the object stays, as `orphaned`. Whether VMs can
+when it is plugged in again, and while it is away the object stays, as `orphaned`. Whether VMs can
 use a device is what its claim says; an object that its claim has not answered for yet, such as one
 of Harvester's, is left as it is.
 """

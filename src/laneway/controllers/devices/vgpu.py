@@ -78,7 +78,7 @@ def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFu
 
 
 def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
-    """What is, with the answer to an object that asks for just that."""
+    """What is, with the answer to an object that requests just that."""
     available = {kind.name: kind.id for kind in function.creatable}
     current = function.configured
     if current is None:
@@ -109,7 +109,7 @@ def wrong_device(stored: VGPUDevice, node: str) -> NameMismatch | None:
 
 
 def desired(stored: VGPUDevice, shown: VGPUDevice, our_uuids: Collection[str]) -> DesiredVgpu:
-    """What the object asks for in view of what is. Raises ValueError when its address is none.
+    """What the object requests in view of what is. Raises ValueError when its address is none.
 
     `our_uuids`: those of an mdev that Laneway makes here, or made before an upgrade.
     """
@@ -133,7 +133,7 @@ def _vgpu(status: VGPUDeviceStatus) -> tuple[str, str]:
 
 
 def status(_stored: VGPUDevice, shown: VGPUDevice) -> VGPUDeviceStatus:
-    """What is, where that is what the spec asks for."""
+    """What is, where that is what the spec requests."""
     observed = shown.status
     if observed.conditions:
         return observed

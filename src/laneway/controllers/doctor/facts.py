@@ -101,7 +101,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def look(client: Client, now: datetime | None = None) -> ClusterFacts:
-    """Ask for everything. Raises KubeError where not even the version can be had."""
+    """Request everything. Raises KubeError where not even the version can be had."""
     now = now or datetime.now(UTC)
     asking = Asking(client)
     version = await _version(client)
@@ -276,7 +276,7 @@ def _map(value: Any) -> Mapping[str, Any]:
 
 
 async def answering(client: Client) -> dict[str, bool]:
-    """Every node of the cluster, and whether an agent looks after it."""
+    """Every node of the cluster, and whether an agent manages it."""
     asking = Asking(client)
     agents, _, _ = await _components(asking)
     nodes = await _nodes(asking, agents, datetime.now(UTC))

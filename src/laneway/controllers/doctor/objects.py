@@ -1,4 +1,4 @@
-"""Objects of a cluster as far as its doctor reads them, and how they are asked for.
+"""Objects of a cluster as far as its doctor reads them, and how they are read.
 
 A person who asks may not be allowed everything. What may not be listed, and what cannot be read, is
 told, and never taken for what is not there (`Asking.saw`); kinds that the cluster does not have
@@ -191,7 +191,7 @@ KUBEVIRTS = Resource("kubevirt.io", "v1", "kubevirts", True, Plain, "KubeVirt")
 
 
 class Asking:
-    """Asks for objects; owns the list of what could not be seen."""
+    """Requests objects; owns the list of what could not be seen."""
 
     def __init__(self, client: Client, *, insisting: bool = False) -> None:
         """`insisting`: what may not be seen raises ForbiddenError instead."""
@@ -204,11 +204,11 @@ class Asking:
         self._forbidden: set[str] = set()
 
     def saw(self, *resources: Resource[Any]) -> bool:
-        """Whether everything that was asked for of these could be seen: the rest is not there."""
+        """Whether everything that was requested of these could be seen: the rest is not there."""
         return self._unseen.isdisjoint(map(str, resources))
 
     def may_see(self, *resources: Resource[Any]) -> bool:
-        """Whether everything that was asked for of these may be seen."""
+        """Whether everything that was requested of these may be seen."""
         return self._forbidden.isdisjoint(map(str, resources))
 
     async def all(

@@ -3,7 +3,7 @@
 Every GPU is a matter of its own: one that is refused holds up no other. As long as inventory and
 objects are as a layout asks, or only the controllers of the lower objects have something to do,
 nobody looks closer; else users are looked for when it is the card's turn, everything is judged
-anew, and the next stage is written. No hardware is ever written from here, and a layout that is
+again, and the next stage is written. No hardware is ever written from here, and a layout that is
 deleted, or means a GPU no more, changes nothing.
 """
 

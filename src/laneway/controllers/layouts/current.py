@@ -1,4 +1,4 @@
-"""Whether a layout still asks for a GPU, as the API server has it now.
+"""Whether a layout still requests a GPU, as the API server has it now.
 
 Each kind has a watch of its own, and none waits for another: who deletes a layout and then changes
 a desired state below it may be heard of in the other order. So before anything is desired for a

@@ -1,6 +1,6 @@
 """The objects below a layout: those of one GPU, its GPU instances and its functions.
 
-Their controllers carry them out. A layout only changes what they ask for, each by a merge patch
+Their controllers carry them out. A layout only changes what they request, each by a merge patch
 that holds only if nobody has changed the object since it was decided about. Admission judges it
 like the desired state of a person: a VM that does not run may name a device that would go, which
 nobody can see on the node.
@@ -70,7 +70,7 @@ class LowerObjects:
         return Stored(self.gpus.store.get(gpu), self.migs.store.get(gpu), vgpus)
 
     def desired_states(self, stored: Stored) -> Objects:
-        """What they ask for."""
+        """What they request."""
         return projection.objects(self._node, stored.gpu, stored.mig, stored.vgpus.values())
 
     def lag(self, stored: Stored) -> float:

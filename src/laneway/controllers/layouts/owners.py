@@ -32,7 +32,7 @@ class Owners:
     def words(self, gpu: str, *, single: bool, stored: str) -> str:
         """The owner of a GPU as objects show it; what is stored as long as nobody knows.
 
-        `single`: whether a VGPUDevice asks for a vGPU.
+        `single`: whether a VGPUDevice requests a vGPU.
         """
         if not self._layouts.synced.is_set():
             return stored

@@ -1,7 +1,7 @@
 """Judges a layout's desired state of one GPU by a close look, and writes its next stage.
 
 It runs while the GPU is locked. No hardware is ever written from here: a stage is what the objects
-of the GPU are to ask for next.
+of the GPU are to request next.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class StageWriter:
         return Looked(projection.refused(blank, (refusal,), layout), retry)
 
     def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
-        """Whether anything was desired anew while we looked."""
+        """Whether anything was desired again while we looked."""
         return (
             is_outdated(layout, self._layouts)
             or self._ownership.owner(key.gpu) != key.layout

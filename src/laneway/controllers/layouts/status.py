@@ -2,7 +2,7 @@
 
 Entries are written by server-side apply with a field manager of the node's, so that agents never
 write over each other and an entry that is named no more goes. The sum follows from the entries
-alone. Who writes an entry also brings the sum up to date; the others look after it later, in case
+alone. Who writes an entry also brings the sum up to date; the others manage it later, in case
 that one could not.
 """
 

@@ -1,8 +1,8 @@
-"""Who asks for devices: VMs, whether they run or not, and pods of other kinds.
+"""Who requests devices: VMs, whether they run or not, and pods of other kinds.
 
-A VM that runs has what its instance asks for; its own object may have been edited
+A VM that runs has what its instance requests; its own object may have been edited
 since, and counts again when it is stopped. The pod in which it runs is no demand of its own. What
-has ended asks for nothing any more, and neither does a stopped VM that is being deleted.
+has ended requests nothing any more, and neither does a stopped VM that is being deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def of_vms(
     instances: Iterable[VirtualMachineInstance],
     pods: Iterable[Pod],
 ) -> Iterator[Demand]:
-    """Every VM, also those that ask for nothing, and instances without one."""
+    """Every VM, also those that request nothing, and instances without one."""
     by_uid = {
         uid: pod.spec.node_name
         for pod in pods
@@ -58,7 +58,7 @@ def of_vms(
 
 
 def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
-    """A pod that asks for some of these resources and runs no VM."""
+    """A pod that requests some of these resources and runs no VM."""
     if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return None
     requests = {name: count for name, count in limits_of(pod).items() if name in resources}
@@ -89,14 +89,14 @@ def limits_of(pod: Pod) -> Mapping[str, int]:
 
 
 def limits_of_container(container: Container) -> Counter[str]:
-    """What one container asks for."""
+    """What one container requests."""
     return Counter(
         {name: _count(quantity) for name, quantity in container.resources.limits.items()}
     )
 
 
 def _count(quantity: str | float) -> int:
-    """A whole number; what is none asks for nothing."""
+    """A whole number; what is none requests nothing."""
     found = _COUNT.fullmatch(str(quantity))
     return int(found[1]) * _THOUSANDS[found[2]] if found else 0
 

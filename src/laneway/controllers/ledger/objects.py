@@ -1,6 +1,6 @@
 """Pods, decoded only as far as the ledger reads them: a cluster has many.
 
-Of a pod that asks for no device nothing is kept but that it is there.
+Of a pod that requests no device nothing is kept but that it is there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Resources(_Light, frozen=True, kw_only=True, gc=False):
 
 
 class Container(_Light, frozen=True, kw_only=True, gc=False):
-    """What it asks for."""
+    """What it requests."""
 
     resources: Resources = Resources()
     restart_policy: str = ""
@@ -34,7 +34,7 @@ class Container(_Light, frozen=True, kw_only=True, gc=False):
 
 
 class PodSpec(_Light, frozen=True, kw_only=True, gc=False):
-    """What it asks for, and where it is."""
+    """What it requests, and where it is."""
 
     containers: Sequence[Container] = ()
     init_containers: Sequence[Container] = ()

@@ -35,7 +35,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 async def look(client: Client) -> Snapshot:
-    """Ask for everything. Raises KubeError, NotFoundError when Laneway is not installed."""
+    """Request everything. Raises KubeError, NotFoundError when Laneway is not installed."""
     unknown: list[str] = []
     (claims, vgpus, usb_claims), (vms, instances, pods, found) = await asyncio.gather(
         asyncio.gather(

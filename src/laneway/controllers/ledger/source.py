@@ -1,10 +1,10 @@
 """The ledger of the cluster, kept up to date by watches.
 
 Each device is turned into its fact when its object changes, because there are many and most changes
-concern something else of an object. A moment after a change the ledger is made anew from all facts,
-beside the event loop, unless the facts are the same, as after the heartbeat of a node: making it is
-quick, and a ledger that is changed bit by bit could drift from its facts. `fresh` makes it at once,
-for whoever decides by it.
+concern something else of an object. A moment after a change the ledger is made again from all
+facts, beside the event loop, unless the facts are the same, as after the heartbeat of a node:
+making it is quick, and a ledger that is changed bit by bit could drift from its facts. `fresh`
+makes it at once, for whoever decides by it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Informers(Protocol):
 
 
 class LedgerSource:
-    """Whoever holds this can ask for the ledger. Run `run` in a task, and the caches beside it."""
+    """Gives the ledger to its callers. Run `run` in a task, and the caches beside it."""
 
     def __init__(self, caches: Informers, *, rest: float = REST_SECONDS) -> None:
         self.known = asyncio.Event()
@@ -66,7 +66,7 @@ class LedgerSource:
         self._caches = caches
         self._rest = rest
         self._asking: dict[Key, Pod] = {}
-        """Pods that may ask for devices, of all that there are."""
+        """Pods that may request devices, of all that there are."""
         self._devices: dict[tuple[str, Key], DeviceFact] = {}
         self._changed = asyncio.Event()
         self._changes = 0

@@ -48,7 +48,7 @@ from laneway.core.vsphere.spec.requests import (
 VGPU = "vGPU"
 DEVICE = "Device"
 GROUP = "Group"
-"""Types of what is asked for, as a reservation names them."""
+"""Types of what is requested, as a reservation names them."""
 
 _HTTPS = "443"
 _SERVER = re.compile(
@@ -285,7 +285,7 @@ def _ids_text(ids: PciIds) -> str:
 
 
 def request_of(seat: AllocatedItem) -> DeviceRequest:
-    """What a seat was asked for."""
+    """The request that a seat serves."""
     if seat.type == DEVICE:
         ids = (_ids_of(one) for one in seat.asked.split(_OR))
         return PassthroughRequest(tuple(one for one in ids if one is not None), seat.label)

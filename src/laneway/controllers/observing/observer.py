@@ -89,7 +89,7 @@ class Observer:
             listener(self.inventory)
 
     def want(self, gpu: PciAddress | None = None) -> None:
-        """Ask for a scan soon; of a GPU alone when only its vGPUs can have changed."""
+        """Request a scan soon; of a GPU alone when only its vGPUs can have changed."""
         if gpu is None:
             self._everything = True
         else:

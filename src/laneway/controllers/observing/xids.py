@@ -1,6 +1,6 @@
 """Keeps which GPUs of one host reported an error after which nobody may be given them.
 
-The kernel's log of this boot is read from its beginning, so an agent that starts anew knows what
+The kernel's log of this boot is read from its beginning, so an agent that starts again knows what
 its predecessor knew. What was reported is over when the card has been reset, when its driver says
 so, or with the boot. A card that is passed through reports to the guest's driver and not to this
 one.

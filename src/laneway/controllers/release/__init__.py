@@ -1,1 +1,1 @@
-"""Gives back what objects ask for, by asking the agents through them."""
+"""Gives back what objects request, by asking the agents through them."""

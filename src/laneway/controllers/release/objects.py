@@ -1,4 +1,4 @@
-"""Everything that objects ask for on some nodes, from one look at the API."""
+"""Everything that objects request on some nodes, from one look at the API."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ KINDS: dict[str, Resource[Any]] = {
 _FOREIGN = frozenset(
     ("UnmanagedVgpu", "UnmanagedVfs", "UnmanagedMode", "UnmanagedInstances", "CardReplaced")
 )
-"""Answers to objects that asked for nothing: what is there is somebody else's."""
+"""Answers to objects that requested nothing: what is there is somebody else's."""
 
 
 async def look(client: Client, nodes: Collection[str]) -> list[Thing]:
-    """All that is asked for; `nodes` empty: on all nodes. Raises KubeError."""
+    """All that is requested; `nodes` empty: on all nodes. Raises KubeError."""
     layouts, claims, sticks, vgpus, (migs, gpus, cards) = await asyncio.gather(
         _all(client, served(VGPULayout)),
         _all(client, served(PCIDeviceClaim)),
@@ -213,7 +213,7 @@ def _of_card(
 
 
 def _answered(one: Any) -> bool:
-    """Whether the Ready condition speaks of what is asked for now."""
+    """Whether the Ready condition speaks of what is requested now."""
     ready = find_condition(one.status.conditions, "Ready")
     return ready is not None and ready.observed_generation >= one.metadata.generation
 
@@ -231,5 +231,5 @@ def _words(conditions: Sequence[Condition]) -> str:
 
 
 def disabled(kind: str) -> dict[str, Any]:
-    """The spec by which an object asks for nothing any more."""
+    """The spec by which an object requests nothing any more."""
     return {"numVFs": 0} if kind == "SRIOVNetworkDevice" else {"enabled": False}

@@ -54,7 +54,7 @@ def _tell(left: Look, refused: dict[str, str], tell: Tell) -> None:
 
 
 def _remaining(left: Look, refused: dict[str, str]) -> Iterable[Obstacle]:
-    """What is not back yet, with what was refused; what was only just asked for comes in turn."""
+    """What is not back yet, with what was refused; what was only just requested comes in turn."""
     yield from left.obstacles
     for action in left.actions:
         why = refused.get(action.thing.title, "")
@@ -62,7 +62,7 @@ def _remaining(left: Look, refused: dict[str, str]) -> Iterable[Obstacle]:
 
 
 async def _act(client: Client, action: Action) -> str:
-    """Ask for it; why that was refused, or nothing."""
+    """Request it; why that was refused, or nothing."""
     thing = action.thing
     resource = KINDS[thing.kind]
     try:

@@ -1,7 +1,7 @@
 """Carries out the specs of SRIOVGPUDevices: the virtual functions and the mode of each GPU.
 
 A GPU keeps its virtual functions and its mode as long as a vGPU is desired on it, whether or not
-there is room for it now. A MigConfiguration that asks for GPU instances speaks for the mode where
+there is room for it now. A MigConfiguration that requests GPU instances speaks for the mode where
 the GPU's own object leaves it open. A GPU that is claimed as a whole PCI device is not shared:
 whoever came first has it, and what is there decides who that was.
 """
@@ -106,7 +106,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         answered = {key for key, one in vgpus.items() if one.status.observed_generation}
         card = self._pcis.store.get(name)
         claimable = find_condition(card.status.conditions, "Claimable") if card else None
-        # A VGPUDevice that asks for a vGPU outlives its function.
+        # A VGPUDevice that requests a vGPU outlives its function.
         left = (
             any(not one.spec.enabled for one in vgpus.values())
             or any(_parent(one) == name for one in self._pcis.store)
@@ -125,7 +125,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
             status = replace(status, gpu_uuid=self.context.identity.card(stored), owner=owner)
         return await super().write_status(stored, status, unchanged=unchanged)
 
-    # ------------------------------------------------------------------------- what is asked for
+    # ------------------------------------------------------------------------- what is requested
 
     async def reconcile(self, name: str) -> Retry | None:
         """A GPU that is claimed as a whole is not offered, unless it was before."""
@@ -312,5 +312,5 @@ def _counts(vgpu: VGPUDevice | None) -> tuple[bool, bool] | None:
 
 
 def _desired_states(configuration: MigConfiguration, address: str) -> bool:
-    """Whether a MigConfiguration asks for GPU instances on this GPU."""
+    """Whether a MigConfiguration requests GPU instances on this GPU."""
     return mig.asks(configuration) and configuration.spec.gpu_address == address

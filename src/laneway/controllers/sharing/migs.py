@@ -4,7 +4,7 @@ MIG mode itself belongs to the GPU's own object, and so does the switch of its f
 destroys instances; so instances are made only once that object's desired state is met, and vGPUs,
 which live in them, only after that. An object exists for every GPU that is in MIG mode, is to be in
 it, or has a desired state for instances. It goes with the GPU's own object; one that is lost is
-made anew, and asks for what there is.
+made again, and requests what there is.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     def pending(self, address: PciAddress) -> str:
         """What is still to be done about the GPU instances of a GPU, in words; empty when nothing.
 
-        Instances that nobody asked for are no reason to wait once those are there that somebody
-        did ask for.
+        Instances that nobody requested are no reason to wait once those are there that somebody
+        did request.
         """
         stored = self.informer.store.get(names.pci_object_name(self.node, address))
         if stored is None or self.wrong_device(stored):
@@ -130,7 +130,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     async def write_labels(
         self, stored: MigConfiguration, wanted: MigConfiguration
     ) -> MigConfiguration:
-        """Also the owner: the GPU's object may have been made anew."""
+        """Also the owner: the GPU's object may have been made again."""
         stored = await super().write_labels(stored, wanted)
         gpu = self._gpus.store.get(stored.metadata.name)
         if gpu is None or mig.is_owned(stored, mig.owned(gpu)):

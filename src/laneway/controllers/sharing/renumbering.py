@@ -159,7 +159,7 @@ class Renumberer:
             self._tell(move, renumbering)
 
     async def _put(self, desired: DesiredState) -> None:
-        """Make an object that asks for this, or change the one that is there."""
+        """Make an object that requests this, or change the one that is there."""
         resource, name = served(_TYPES[desired.kind]), self._name(desired.address)
         spec = desired.spec | self._place(desired)
         try:

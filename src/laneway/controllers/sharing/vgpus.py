@@ -2,7 +2,7 @@
 
 All vGPUs of a GPU share its room, so each desired state is judged with all functions of the GPU,
 and plans of one GPU, its own switch included, take turns. The GPU comes first: nothing is made on
-it before it is as its own objects ask for it. Then desired vGPUs are made in an order in which all
+it before it is as its own objects request it. Then desired vGPUs are made in an order in which all
 fit, if there is one; who cannot be made now has no place in it and holds up nobody.
 
 A vGPU is taken away, also for another profile, only when nobody new can get it from the kubelet, no
@@ -184,7 +184,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         return decision if isinstance(decision, Plan) else self._explained(desired, decision)
 
     async def look(self, _desired: DesiredVgpu) -> Situation:
-        """The inventory tells enough, but for the holders of what changes: `plan` asks for them."""
+        """The inventory tells enough, but for the holders of what changes: `plan` reads them."""
         return Situation(node=self.node, inventory=self.inventory)
 
     async def plan(self, desired: DesiredVgpu) -> Decision:

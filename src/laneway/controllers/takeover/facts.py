@@ -26,7 +26,7 @@ from laneway.kube.resource import served
 
 
 async def look(client: Client) -> TakeoverFacts:
-    """Ask for everything. Raises KubeError."""
+    """Request everything. Raises KubeError."""
     asking = Asking(client)
     cluster, claims, vms, kubevirts, vgpus = await asyncio.gather(
         look_at_cluster(client),
@@ -86,7 +86,7 @@ def _vm(vm: VirtualMachine) -> VmFact | None:
     try:
         held = allocation.devices_of(meta.annotations.get(keys.ANNOTATION_ALLOCATION, ""))
     except ValueError:
-        held = []  # Spoilt by a hand; what the VM asks for still tells something.
+        held = []  # Spoilt by a hand; what the VM requests still tells something.
     names = [one.name for one in held] or [
         one.device_name for one in (*desired.host_devices, *desired.gpus) if one.device_name
     ]

@@ -2,9 +2,9 @@
 
 There: save, mark the VMs, park the DaemonSet, wait for its pods, remove its webhook
 configurations, adopt KubeVirt's entries. The configurations come late, because its controller makes
-them anew whenever one of its pods starts. Back: disown the entries, let the DaemonSet run, make the
-configurations again, remove the record. No device, claim or list of KubeVirt's is touched on either
-way, and of VMs only an annotation.
+them again whenever one of its pods starts. Back: disown the entries, let the DaemonSet run, make
+the configurations again, remove the record. No device, claim or list of KubeVirt's is touched on
+either way, and of VMs only an annotation.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ time and so is known to work. It has three steps, and waits after each:
 3. Once they have had `DROP` for that, the old authority goes.
 
 What was made is told by the Secret alone, so whoever goes on needs to remember nothing; how long it
-has been so is counted anew by each, and waiting longer does no harm. A pair that is damaged or lost
-is replaced in the same steps, because servers may still hold a good copy of it; only where clients
-refuse what there is, or trust nobody, is there nothing to wait for.
+has been so is counted again by each, and waiting longer does no harm. A pair that is damaged or
+lost is replaced in the same steps, because servers may still hold a good copy of it; only where
+clients refuse what there is, or trust nobody, is there nothing to wait for.
 """
 
 from __future__ import annotations

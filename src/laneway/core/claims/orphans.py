@@ -16,7 +16,7 @@ from laneway.core.pci import PciAddress
 
 
 class Orphans(NamedTuple):
-    """Devices that no claim asks for."""
+    """Devices that no claim requests."""
 
     ours: tuple[PciAddress, ...]
     """Taken for a claim, one of each IOMMU group: these are to be given back."""
@@ -29,7 +29,7 @@ class Orphans(NamedTuple):
 def orphans(
     inventory: Inventory, noted: Collection[str], claimed: Collection[PciAddress]
 ) -> Orphans:
-    """`noted`: what was taken for claims. `claimed`: what claims ask for now."""
+    """`noted`: what was taken for claims. `claimed`: what claims request now."""
     asked = {
         function.iommu_group
         for function in inventory.functions

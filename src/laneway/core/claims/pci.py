@@ -46,7 +46,7 @@ class DeviceIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DesiredClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """What a claim requests."""
 
     address: PciAddress
     claimed: bool

@@ -1,7 +1,7 @@
 """Which USB device bears which name, while claims remember devices by more than their name.
 
 A USBDevice is named for the number that its device got when it was plugged in, and a claim has the
-same name. Plugged in anew, a device has another number; a VM that names it would lose it. So a
+same name. Plugged in again, a device has another number; a VM that names it would lose it. So a
 claim remembers its device, and where that is clearly found again it keeps its name: by ids and
 serial number wherever it is plugged in, without a serial number by ids and port. No device has two
 names, and none gets a name that is claimed for another one.

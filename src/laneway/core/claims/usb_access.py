@@ -1,9 +1,9 @@
 """Claims of USB devices: QEMU may open the device's node, and afterwards nobody but the node may.
 
-A claim that lasts is about the device that somebody saw at a port. Plugged in anew, a device has
+A claim that lasts is about the device that somebody saw at a port. Plugged in again, a device has
 another number and its port may hold something else altogether, so such a claim is refused rather
 than given whatever is there now. Giving back needs no such care: the device node of a device that
-was plugged in anew is new too, and nobody has given it away.
+was plugged in again is new too, and nobody has given it away.
 """
 
 from __future__ import annotations

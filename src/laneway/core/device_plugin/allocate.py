@@ -2,7 +2,7 @@
 
 The names of the variables and nodes are those that virt-launcher reads; they are part of the
 contract. Two laws hold for any offers and any request, because a VM that starts with
-less than it asked for, or with what another one has, is worse than one that does not start:
+less than it requested, or with what another one has, is worse than one that does not start:
 
 - all or nothing: an id that is not offered, or not healthy, refuses the whole request;
 - no device is told to two containers, and none twice to one.
@@ -61,7 +61,7 @@ def answer(
     """What each container is told, given the offers of the resource by id.
 
     `given` are ids that were handed out a moment ago and that the kubelet does not yet say who
-    has. The kubelet may ask for these again, when the pod was not admitted after all; but what
+    has. The kubelet may request these again, when the pod was not admitted after all; but what
     shares a group with one is not for anybody else.
     """
     asked = [one for request in requests for one in request]

@@ -28,7 +28,7 @@ class ClaimedFunction(msgspec.Struct, frozen=True, kw_only=True):
 
     address: PciAddress
     override: str = ""
-    """The resource name that the claim asks for."""
+    """The resource name that the claim requests."""
     pinned: bool = False
     """The function has a resource name of its own."""
     skip_binding: bool = False
@@ -46,13 +46,13 @@ class ClaimedUsb(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     port: str
     path: str
-    """Device node; another one whenever the device was plugged in anew."""
+    """Device node; another one whenever the device was plugged in again."""
     leaving: bool = False
     """The claim is being deleted."""
 
 
 class DesiredDevices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the objects of a node ask for."""
+    """What the objects of a node request."""
 
     functions: tuple[ClaimedFunction, ...] = ()
     usb: tuple[ClaimedUsb, ...] = ()

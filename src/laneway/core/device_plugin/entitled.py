@@ -1,7 +1,7 @@
 """For which pod a kubelet may be asking, and whether that pod may have what others have claimed.
 
-A kubelet that asks for devices does not say for which pod, and chooses among all that are healthy.
-So whoever could be meant has to be entitled: every pod on the node that has not all it asks for. A
+A kubelet that requests devices does not say for which pod, and chooses among all that are healthy.
+So whoever could be meant has to be entitled: every pod on the node that has not all it requests. A
 pod may have a device that is claimed for a user on whose behalf it was made (`core.requesters`), or
 for the account as which it runs, or whose claim one of them may `use`.
 
@@ -31,7 +31,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, int]
     """Devices, by resource, as the scheduler counts them."""
     sizes: Collection[tuple[str, int]]
-    """What single containers ask for: resource and count."""
+    """What single containers request: resource and count."""
     users: tuple[User, ...] = ()
     """On whose behalf it was made."""
     account: str = ""
@@ -53,7 +53,7 @@ def candidates(
     count: int,
     owners: Mapping[tuple[str, str], Owner],
 ) -> tuple[Pod, ...]:
-    """The pods for one of whose containers a kubelet may ask for so many devices."""
+    """The pods for one of whose containers a kubelet may request so many devices."""
     had: dict[tuple[str, str], int] = {}
     for (of, _), owner in owners.items():
         if of == resource:

@@ -2,9 +2,9 @@
 
 An IOMMU group can be used by one process only. As soon as one of its functions is with a pod, the
 others are for nobody else. They may still be for that pod: it gets a group's functions one resource
-after the other, and the kubelet asks for healthy ones only. So a group member under another name
+after the other, and the kubelet requests healthy ones only. So a group member under another name
 stays healthy until it is known whose the first is, and then as long as that pod is still to get
-what it asks for.
+what it requests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One device as a kubelet may hand it to a container.
 
-An offer says what hardware is, not what Laneway did to it: it is made anew from every look at the
+An offer says what hardware is, not what Laneway did to it: it is made again from every look at the
 node, so a plugin that was killed offers after its restart exactly what is there then.
 """
 
@@ -25,7 +25,7 @@ class Form(StrEnum):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A device under the name by which pods ask for it."""
+    """A device under the name by which pods request it."""
 
     resource: str
     """`nvidia.com/NVIDIA_A2-2Q`"""

@@ -2,12 +2,12 @@
 
 Any free device would do, but what is left over should be of use to the next one. So devices are
 packed: onto one NUMA node, there onto one card, there into whole IOMMU groups. Where several
-places hold all that is asked for, the fullest is taken, so that empty cards stay whole for those
+places hold all that is requested, the fullest is taken, so that empty cards stay whole for those
 who want many vGPUs of one, or the card as it is. Where none does, the one with most room is taken,
 so that few are needed. Places of devices that must be taken anyway come first.
 
 Total for any input: what is not said to be free is never chosen, and an odd request gets as much
-of what it asks for as there is. The same input always gives the same choice.
+of what it requests as there is. The same input always gives the same choice.
 """
 
 from __future__ import annotations

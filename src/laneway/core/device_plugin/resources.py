@@ -1,10 +1,10 @@
-"""Under which name pods ask for a PCI function now.
+"""Under which name pods request a PCI function now.
 
 A function has the name of its model, so that any of a kind will do. Something more particular
 replaces that, the most particular first: the profile of the vGPU that it carries, what its claim
 says in an annotation, a name of its own where its claim says not to pool it, and what an annotation
 on its PCIDevice says. A name that somebody wrote is used as it is or not at all: VMs
-ask for exactly what is written, so a corrected name would be nobody's.
+request exactly what is written, so a corrected name would be nobody's.
 
 The annotation on the PCIDevice is Harvester's: its agent wrote names of vGPUs and of functions that
 are not pooled there, and so does this one. What it would never have written is a person's, and
@@ -41,7 +41,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resource_of(function: PciFunction, named: Named) -> str | ResourceNameInvalid:
-    """The name by which pods ask for a function."""
+    """The name by which pods request a function."""
     if named.profile:
         return names.vgpu_resource_name(named.profile)
     if named.claimed_as:

@@ -99,7 +99,7 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     gpus: bool = False
     agent: bool = False
-    """Whether an agent of Laneway's looks after it."""
+    """Whether an agent of Laneway's manages it."""
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):

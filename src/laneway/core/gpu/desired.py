@@ -1,8 +1,8 @@
-"""What a GPU's object asks for as a whole, functions and mode, and the way there as one plan.
+"""What a GPU's object requests as a whole, functions and mode, and the way there as one plan.
 
 Two fields make the desired state: whether the GPU has virtual functions, and its mode, which may be
 left open. A mode left open leaves MIG mode and mixed sizes as they are found; a MigConfiguration
-that asks for GPU instances fills it. What is lost with a boot, functions and mixed sizes, comes
+that requests GPU instances fills it. What is lost with a boot, functions and mixed sizes, comes
 back by itself; where functions or GPU instances that exist would have to go for a mode, only an
 explicit desired state does it, and nothing does while the GPU carries a vGPU or anybody uses a part
 of it.
@@ -37,7 +37,7 @@ from laneway.core.sriov.vfs import obstacles, vf_count, vgpu_card, without_insta
 
 
 class DesiredMode(msgspec.Struct, frozen=True):
-    """What the object's spec asks for."""
+    """What the object's spec requests."""
 
     address: PciAddress
     enabled: bool
@@ -45,7 +45,7 @@ class DesiredMode(msgspec.Struct, frozen=True):
     mode: str
     """As the spec has it; empty: left open."""
     mig_desired: bool = False
-    """Whether a MigConfiguration asks for GPU instances on it."""
+    """Whether a MigConfiguration requests GPU instances on it."""
     explicit: bool = False
     """Whether functions and GPU instances that exist may be taken away for it."""
     as_booted: bool = False
@@ -54,7 +54,7 @@ class DesiredMode(msgspec.Struct, frozen=True):
 
 
 def effective(mode: str, enabled: bool, mig_desired: bool) -> Mode | None:
-    """The mode to bring about; None where none is asked for now, or there is none of that name.
+    """The mode to bring about; None where none is requested now, or there is none of that name.
 
     A mode that is about virtual functions waits until the GPU is to have them.
     """
@@ -79,7 +79,7 @@ def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
 
 
 def decide(desired: DesiredMode, situation: Situation) -> Decision:
-    """What is to be done to bring a GPU where its object asks for it, in one plan."""
+    """What is to be done to bring a GPU where its object requests it, in one plan."""
     if not situation.at_a_glance:
         return _plan(desired, situation)
     gpu = situation.inventory.function(desired.address)

@@ -1,4 +1,4 @@
-"""What a layout asks of one GPU: whether it means the GPU, and which mode and vGPUs it asks for.
+"""What a layout asks of one GPU: whether it means the GPU, and which mode and vGPUs it requests.
 
 A GPU's vGPUs are configured by one owner: one layout, or the GPU's single VGPUDevices. Two would
 undo each other for ever. A layout owns a GPU from the moment at which it is first applied to it;
@@ -93,14 +93,14 @@ SINGLE = "VGPUDevices"
 def owner_words(layout: str, *, single: bool) -> str:
     """The owner as objects show it.
 
-    `layout`: empty where none owns the GPU. `single`: a VGPUDevice of the GPU asks for a vGPU.
+    `layout`: empty where none owns the GPU. `single`: a VGPUDevice of the GPU requests a vGPU.
     """
     if layout:
         return f"VGPULayout {layout}"
     return SINGLE if single else ""
 
 
-# ---------------------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------------------- what is requested
 
 
 class DesiredLayout(msgspec.Struct, frozen=True):
@@ -157,7 +157,7 @@ def desired_of(
 
 
 def replaces(desired: DesiredLayout, asked: Mapping[str, int]) -> bool:
-    """Whether a layout asks for others than the vGPUs that single VGPUDevices ask for.
+    """Whether a layout requests others than the vGPUs that single VGPUDevices request.
 
     `asked`: by these, how many by profile.
     """

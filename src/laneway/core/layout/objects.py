@@ -1,6 +1,6 @@
 """One GPU as a layout finds it: its hardware, and what the objects below the layout ask of it.
 
-The objects belong to the API; here stands only what a decision needs of each: what it asks for, and
+The objects belong to the API; here stands only what a decision needs of each: what it requests, and
 what its controller has to say against that.
 """
 
@@ -14,7 +14,7 @@ from laneway.core.pci import PciAddress, PciFunction
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Why the controller of an object does not do what it asks for now."""
+    """Why the controller of an object does not do what it requests now."""
 
     reason: str
     message: str

@@ -9,7 +9,7 @@ Two things are not known before `sriov-manage` and a change of MIG mode are done
 the driver will serve the functions, and which GPU instances and types it will list. So a desired
 state that needs either is reached in stages: the first plan ends with the functions on, and
 `Plan.then` says in words what is left, which is judged by the catalogue until then. Whoever carries
-a plan with `then` out observes anew and calls `plan_layout` again with the same desired state,
+a plan with `then` out observes again and calls `plan_layout` again with the same desired state,
 until a plan comes without, or Satisfied. It takes `MOST_STAGES` at the most; more means that
 somebody else is changing the card too.
 """
@@ -110,7 +110,7 @@ def plan_whole(address: PciAddress, situation: Situation, *, mig: bool) -> Decis
 
 
 def _wants_mig(view: View) -> bool:
-    """The mode that is asked for or that the profiles imply; a spec for none leaves it as it is."""
+    """The mode that is requested or that the profiles imply; a spec for none leaves it as it is."""
     if view.desired.mig is not None:
         return view.desired.mig
     sliced, backed = by_sharing(view.wanted)

@@ -98,7 +98,7 @@ def _settled(view: View) -> tuple[Choice, _Order | None]:
 
 
 def _changed_mode(view: View) -> tuple[tuple[Refusal, ...], list[Step]]:
-    """The mode changes only on a card without vGPUs, so all are made anew."""
+    """The mode changes only on a card without vGPUs, so all are made again."""
     removed = tuple(function for function, _ in view.carried)
     against = (*losses(view, removed), *unfitting(view))
     order = _place(view, (), view.wanted)

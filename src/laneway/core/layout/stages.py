@@ -63,7 +63,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_asked(desired: DesiredLayout, found: Found, objects: Objects) -> bool:
-    """Whether the objects ask for exactly what the layout does, and hardware has nothing else."""
+    """Whether the objects request exactly what the layout does, and hardware has nothing else."""
     asks = {one.address: one.asks for one in objects.vgpus if one.asks is not None}
     return (
         objects.gpu is not None
@@ -156,7 +156,7 @@ def _starts_anew(
 ) -> bool:
     """Whether no vGPU may be desired yet, because the GPU must change its mode first.
 
-    Where the GPU is asked for that mode already, as after a reboot, it is its own affair.
+    Where the GPU's object has that mode already, as after a reboot, its controller sets it.
     """
     if not any(_is_about_mode(step, coming=False) for step in steps) or objects.gpu is None:
         return False
@@ -168,7 +168,7 @@ def _starts_anew(
 def _coming(
     steps: tuple[Step, ...], pending: Counter[str], found: Found, objects: Objects
 ) -> tuple[tuple[str, str | None], ...]:
-    """What to ask for, in the order in which it must be made, on the first functions free."""
+    """What to request, in the order in which it must be made, on the first functions free."""
     asked = {one.address: one for one in objects.vgpus}
     free = [
         asked[one.address]
@@ -190,7 +190,7 @@ def _coming(
 
 
 def _desired_gpu(desired: DesiredLayout, found: Found, gpu: GpuObject) -> tuple[bool, str] | None:
-    """What the SRIOVGPUDevice must ask for; None where it does."""
+    """What the SRIOVGPUDevice must request; None where it does."""
     mode = _desired_mode(desired, found, gpu.mode)
     return None if (gpu.enabled, gpu.mode) == (desired.shared, mode) else (desired.shared, mode)
 
@@ -206,7 +206,7 @@ def _desired_mode(desired: DesiredLayout, found: Found, stored: str) -> str:
 
 
 def _must_leave_mig(desired: DesiredLayout, objects: Objects) -> bool:
-    """Whether GPU instances are asked for on a card that is to be out of MIG mode."""
+    """Whether GPU instances are requested on a card that is to be out of MIG mode."""
     leaves = desired.mode is not None and not desired.mode.has_mig
     return leaves and objects.mig is not None and objects.mig.enabled
 
@@ -214,7 +214,7 @@ def _must_leave_mig(desired: DesiredLayout, objects: Objects) -> bool:
 def _desired_mig(
     desired: DesiredLayout, steps: tuple[Step, ...], found: Found, mig: MigObject | None
 ) -> tuple[bool, dict[str, int]] | None:
-    """What the MigConfiguration must ask for; None where it does, or is not there yet."""
+    """What the MigConfiguration must request; None where it does, or is not there yet."""
     needed = _needed(desired, found)
     if desired.mode is not Mode.MIG_BACKED or not desired.wanted or mig is None or needed is None:
         return None

@@ -98,7 +98,7 @@ def shown_names(view: View) -> frozenset[str]:
 
 
 def offered_names(view: View) -> tuple[str, ...]:
-    """What to tell somebody who asked for a profile that there is not."""
+    """What to tell somebody who requested a profile that there is not."""
     shown = {kind.name for one in view.functions for kind in one.creatable} or shown_names(view)
     return tuple(sorted(shown or {row.name for row in catalogued(view)}))
 

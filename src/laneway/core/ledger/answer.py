@@ -59,7 +59,7 @@ def can_start(ledger: Ledger, request: Request) -> Answer:
 
 
 def _allowed(ledger: Ledger, request: Request) -> tuple[frozenset[str] | None, tuple[Refusal, ...]]:
-    """The nodes that may be used, None for all; why there is none of those asked for."""
+    """The nodes that may be used, None for all; why there is none of those requested."""
     allowed = frozenset(request.nodes) if request.nodes else None
     if allowed is not None and (unknown := sorted(allowed - ledger.nodes.keys())):
         homes = sorted({node for node, _ in ledger.stocks})
@@ -75,7 +75,7 @@ def _allowed(ledger: Ledger, request: Request) -> tuple[frozenset[str] | None, t
 def _stays(
     ledger: Ledger, old: Demand, resources: Mapping[str, int], allowed: frozenset[str] | None
 ) -> bool:
-    """Whether a VM that exists is one of those that are asked for already."""
+    """Whether a VM that exists is one of those that are requested already."""
     if {name: count for name, count in old.requests.items() if count > 0} != resources:
         return False
     shares = [one for one in ledger.shares.get(old.consumer, ()) if serves(one, old, ledger.nodes)]
@@ -130,7 +130,7 @@ def _stuck(
 def _change(
     existing: Sequence[Demand], resources: Mapping[str, int], vms: int
 ) -> tuple[tuple[str, int], ...]:
-    """How many devices more or less are asked for, of each resource where it differs."""
+    """How many devices more or less are requested, of each resource where it differs."""
     change: Counter[str] = Counter()
     for resource, count in resources.items():
         change[resource] += count * vms

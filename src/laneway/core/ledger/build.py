@@ -8,7 +8,7 @@ younger; so of two that race for the last device the younger one is short.
 Where nobody has been placed yet, the ledger places him as a whole: on the node of the devices that
 he had last if everything fits there, otherwise on the node where the least would be left over, so
 that what stays free stays in large pieces. Who fits nowhere takes nothing and is short. What he
-still has on a node where he cannot be is nobody else's, and of no use to him either.
+still has on a node where he cannot be is no other's, and of no use to him either.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the ledger is made from: devices, those who ask for devices, and nodes.
+"""What the ledger is made from: devices, those who request devices, and nodes.
 
 Facts are taken as they come. Objects are written by others and read at slightly different moments,
 so they may contradict each other: two facts about one device, an owner that nobody knows, a
-VM that asks for -1 of something. The ledger is to hold for all of that.
+VM that requests -1 of something. The ledger is to hold for all of that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Phase(StrEnum):
 
 
 class DeviceFact(msgspec.Struct, frozen=True, gc=False):
-    """A device that VMs can ask for. There may be a hundred thousand of them."""
+    """A device that VMs can request. There may be a hundred thousand of them."""
 
     node: str
     resource: str
@@ -59,7 +59,7 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A VM, or another pod, that asks for devices."""
+    """A VM, or another pod, that requests devices."""
 
     consumer: Consumer
     phase: Phase

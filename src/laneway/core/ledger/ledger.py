@@ -2,7 +2,7 @@
 
 Devices of one resource on one node form a stock. Of each stock, what is held, reserved, wanted,
 unhealthy and free adds up to all its devices, whatever the facts were: a device has one state, and
-the numbers are counts of devices. What somebody asks for beyond the devices that there are is no
+the numbers are counts of devices. What somebody requests beyond the devices that there are is no
 negative number anywhere but an entry of its own, a shortage.
 """
 
@@ -116,7 +116,7 @@ def serves(share: Share, demand: Demand, nodes: Mapping[str, NodeFact]) -> bool:
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """Devices that somebody asks for and that are nowhere to be had together."""
+    """Devices that somebody requests and that are nowhere to be had together."""
 
     consumer: Consumer
     phase: Phase

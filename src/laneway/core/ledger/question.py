@@ -20,7 +20,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """VMs that are to start."""
 
     resources: Mapping[str, int]
-    """What each of them asks for, all on one node."""
+    """What each of them requests, all on one node."""
     vms: int = 1
     """How many there are to be in the end, those included that stay as they are."""
     nodes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     room: tuple[tuple[str, int], ...] = ()
     """How many could start on each node, those that can be replaced there being gone."""
     change: tuple[tuple[str, int], ...] = ()
-    """How many devices more, or less, are asked for than by what is replaced."""
+    """How many devices more, or less, are requested than by what is replaced."""
     refusals: tuple[Refusal, ...] = ()
     """Why not all of them can start; empty when they can."""
 

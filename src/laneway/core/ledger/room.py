@@ -18,7 +18,7 @@ class Room:
     def __init__(
         self, ledger: Ledger, resources: Mapping[str, int], allowed: frozenset[str] | None
     ) -> None:
-        """`resources` is what one VM asks for; `allowed` None allows every node."""
+        """`resources` is what one VM requests; `allowed` None allows every node."""
         self.resources = resources
         self.allowed = allowed
         self.gone: set[Consumer] = set()
@@ -53,7 +53,7 @@ class Room:
             self.total += now - before
 
     def alone(self, resource: str) -> int:
-        """For how many VMs there would be room if they asked for this resource only."""
+        """For how many VMs there would be room if they requested this resource only."""
         count = self.resources[resource]
         return sum([free // count for free in self.free[resource].values()])
 

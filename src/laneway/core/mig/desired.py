@@ -2,7 +2,7 @@
 
 A spec names all instances that there are to be, so whatever is there, made by half or by somebody
 else, is a start from which as few as possible are destroyed. What runs is adopted all the same: an
-instance that nobody asked for goes only on an explicit spec, one that carries a vGPU never, and
+instance that nobody requested goes only on an explicit spec, one that carries a vGPU never, and
 none at all while somebody computes on the card, for on which instance nobody tells. Missing ones
 need no proof, so they come back after a reboot. MIG mode itself is never switched from here.
 """
@@ -51,7 +51,7 @@ _LONGEST = 64
 
 
 class DesiredMig(msgspec.Struct, frozen=True):
-    """What the object's spec asks for."""
+    """What the object's spec requests."""
 
     address: PciAddress
     gpu: str

@@ -91,7 +91,7 @@ def arrange_instances(
 ) -> InstanceSet | Obstacle:
     """At least these GPU instances, with as few as possible of those that there are destroyed.
 
-    Instances that nobody asked for stay unless they are in the way, or (`exact`) go as well.
+    Instances that nobody requested stay unless they are in the way, or (`exact`) go as well.
     `pinned`: placements of instances in use; `carrying`: of those with vGPUs, which are destroyed
     last.
     """

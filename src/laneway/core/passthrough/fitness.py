@@ -4,7 +4,7 @@ It is there, it answers, its last reset worked, and the kernel does not wait for
 
 Every decision about a function asks here first. Something that left the bus, that reads as all ones
 (a card that fell off the bus keeps its sysfs directory, and every access to it fails or hangs), or
-that failed its reset is refused in the same words whatever was asked for.
+that failed its reset is refused in the same words whatever was requested.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A function goes to a VM only if every other function of its IOMMU group leaves its driver with it,
 apart from bridges. The group is one piece for the hardware: its members can reach each other's
 memory. `usability` judges a device by this rule, `binding` binds and releases whole groups by it,
-and admission adds the other members to a VM that asks for one of them.
+and admission adds the other members to a VM that requests one of them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class List(StrEnum):
 
 
 class Entry(NamedTuple):
-    """One of our entries: whoever asks for the resource may get devices that the selector fits."""
+    """One of our entries: whoever requests the resource may get devices that the selector fits."""
 
     list: List
     resource: str

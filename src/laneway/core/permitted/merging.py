@@ -43,7 +43,7 @@ class Way(NamedTuple):
 
 
 def needed(way: Way) -> bool:
-    """Whether VMs have to be able to ask for a device.
+    """Whether VMs have to be able to request a device.
 
     On its way back only as long as somebody could still be given it.
     """

@@ -1,4 +1,4 @@
-"""Why VMs that ask for devices cannot all start."""
+"""Why VMs that request devices cannot all start."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class NoNodeHasResource(Refusal, frozen=True, tag="ResourceNotFound"):
 
 
 class NodeNotFound(Refusal, frozen=True):
-    """A node is asked for that is not in the cluster."""
+    """A node is requested that is not in the cluster."""
 
     node: str
     known: tuple[str, ...]
@@ -94,7 +94,7 @@ class NodeNotFound(Refusal, frozen=True):
 
 
 class NoNodeMatches(Refusal, frozen=True, tag="NodeSelectorMismatch"):
-    """No node has the labels that are asked for."""
+    """No node has the labels that are requested."""
 
     labels: tuple[tuple[str, str], ...]
 
@@ -105,11 +105,11 @@ class NoNodeMatches(Refusal, frozen=True, tag="NodeSelectorMismatch"):
 
 
 class InsufficientDevices(Refusal, frozen=True):
-    """Of one resource there is not enough, whatever else is asked for."""
+    """Of one resource there is not enough, whatever else is requested."""
 
     resource: str
     count: int
-    """What one machine asks for, all on one node."""
+    """What one machine requests, all on one node."""
     vms: int
     """How many VMs are still to start."""
     possible: int
@@ -147,7 +147,7 @@ class NoNodeFits(Refusal, frozen=True):
     vms: int
     possible: int
     lacks: tuple[tuple[str, str, int, int], ...]
-    """A node with some of it, what is missing there, how much is asked for, and what is free."""
+    """A node with some of it, what is missing there, how much is requested, and what is free."""
     others: int
     """How many more nodes have some of it."""
 
@@ -174,7 +174,7 @@ class RolloutBlocked(Refusal, frozen=True):
     """Old VMs that may not end before a new one runs."""
     surge: int
     resources: tuple[tuple[str, int], ...]
-    """What one new machine asks for."""
+    """What one new machine requests."""
 
     @property
     def words(self) -> str:

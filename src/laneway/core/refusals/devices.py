@@ -68,7 +68,7 @@ class CardReplaced(Refusal, frozen=True):
 
 
 class UsbDeviceReplaced(Refusal, frozen=True, tag="DeviceReplaced"):
-    """At the USB port is not the device that was there when this was asked for."""
+    """At the USB port is not the device that was there when this was requested."""
 
     port: str
     seen: str

@@ -92,7 +92,7 @@ class MigOnly(Refusal, frozen=True):
 
 
 class MigConfigurationEnabled(Refusal, frozen=True):
-    """A MigConfiguration asks for GPU instances on a card that is to leave MIG mode."""
+    """A MigConfiguration requests GPU instances on a card that is to leave MIG mode."""
 
     device: str
 

@@ -7,7 +7,7 @@ from laneway.core.refusals.base import Refusal
 
 
 class MigModeDisabled(Refusal, frozen=True):
-    """GPU instances are asked for on a card that is not in MIG mode."""
+    """GPU instances are requested on a card that is not in MIG mode."""
 
     device: str
     gpu: str
@@ -23,7 +23,7 @@ class MigModeDisabled(Refusal, frozen=True):
 
 
 class InstanceCountInvalid(Refusal, frozen=True, tag="CountInvalid"):
-    """Less than none of a GPU instance is asked for."""
+    """Less than none of a GPU instance is requested."""
 
     profile: str
     count: int
@@ -36,7 +36,7 @@ class InstanceCountInvalid(Refusal, frozen=True, tag="CountInvalid"):
 
 
 class DuplicateProfile(Refusal, frozen=True):
-    """One profile of GPU instances is asked for in two places."""
+    """One profile of GPU instances is requested in two places."""
 
     profile: str
 
@@ -46,7 +46,7 @@ class DuplicateProfile(Refusal, frozen=True):
 
 
 class InstancesDoNotFit(Refusal, frozen=True):
-    """The GPU instances asked for do not fit on the card together."""
+    """The GPU instances requested do not fit on the card together."""
 
     device: str
     asked: tuple[str, ...]

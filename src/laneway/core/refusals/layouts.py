@@ -29,12 +29,12 @@ class GpuOwnedByLayout(Refusal, frozen=True, tag="OwnedByLayout"):
 
 
 class OwnedByVgpuDevices(Refusal, frozen=True):
-    """A layout would replace what single VGPUDevices ask for, and its spec does not say so."""
+    """A layout would replace what single VGPUDevices request, and its spec does not say so."""
 
     gpu: str
     """Name of the SRIOVGPUDevice."""
     asked: tuple[tuple[str, int], ...]
-    """Profiles and counts that they ask for, sorted."""
+    """Profiles and counts that they request, sorted."""
     vgpus: tuple[str, ...]
     """Names of the VGPUDevices."""
 
@@ -79,7 +79,7 @@ class ApprovalRequired(Refusal, frozen=True):
 
 
 class CountInvalid(Refusal, frozen=True):
-    """None, or less than none, of something is asked for."""
+    """None, or less than none, of something is requested."""
 
     profile: str
     count: int
@@ -93,7 +93,7 @@ class CountInvalid(Refusal, frozen=True):
 
 
 class TooFewVfs(Refusal, frozen=True, tag="LayoutDoesNotFit"):
-    """More vGPUs are asked for than the card has virtual functions to carry them."""
+    """More vGPUs are requested than the card has virtual functions to carry them."""
 
     device: str
     count: int
@@ -108,7 +108,7 @@ class TooFewVfs(Refusal, frozen=True, tag="LayoutDoesNotFit"):
 
 
 class SizesMixed(Refusal, frozen=True):
-    """vGPUs of several sizes are asked for where all must have one."""
+    """vGPUs of several sizes are requested where all must have one."""
 
     device: str
     profiles: tuple[str, ...]
@@ -122,7 +122,7 @@ class SizesMixed(Refusal, frozen=True):
 
 
 class ProfilesConflict(Refusal, frozen=True, tag="ModeConflict"):
-    """Time-sliced and MIG-backed vGPUs are asked for on one card."""
+    """Time-sliced and MIG-backed vGPUs are requested on one card."""
 
     device: str
     sliced: tuple[str, ...]
@@ -137,7 +137,7 @@ class ProfilesConflict(Refusal, frozen=True, tag="ModeConflict"):
 
 
 class ModeConflict(Refusal, frozen=True):
-    """A mode and vGPUs are asked for that cannot be on one card."""
+    """A mode and vGPUs are requested that cannot be on one card."""
 
     mode: str
     profiles: tuple[str, ...]
@@ -152,14 +152,14 @@ class ModeConflict(Refusal, frozen=True):
 
 
 class LayoutDoesNotFit(Refusal, frozen=True):
-    """The vGPUs asked for do not fit on the card together."""
+    """The vGPUs requested do not fit on the card together."""
 
     device: str
     profile: str
     count: int
     possible: int
     others: bool
-    """Whether vGPUs of other profiles are asked for as well."""
+    """Whether vGPUs of other profiles are requested as well."""
 
     @property
     def words(self) -> str:

@@ -12,7 +12,7 @@ from laneway.core.refusals.base import Refusal
 
 
 class VfsClaimed(Refusal, frozen=True):
-    """Virtual functions are to go, or to be made anew, of which some are claimed."""
+    """Virtual functions are to go, or to be made again, of which some are claimed."""
 
     name: str
     claims: tuple[str, ...]
@@ -84,7 +84,7 @@ class ProfileMissingInWrite(Refusal, frozen=True, tag="ProfileMissing"):
 
 
 class ProfileNotOffered(Refusal, frozen=True):
-    """A vGPU is asked for that the driver would not make there now."""
+    """A vGPU is requested that the driver would not make there now."""
 
     field: ClassVar[str] = "spec.vGPUTypeName"
     name: str

@@ -1,4 +1,4 @@
-"""Why a VM cannot have the devices that it asks for.
+"""Why a VM cannot have the devices that it requests.
 
 Of what there is not enough, `capacity` tells. The key words are those of Harvester's webhook, which
 people search for.
@@ -31,7 +31,7 @@ class ResourceNotFound(Refusal, frozen=True):
 
 
 class TooManyDevices(Refusal, frozen=True):
-    """A VM asks for more devices than are looked at."""
+    """A VM requests more devices than are looked at."""
 
     count: int
     limit: int
@@ -66,7 +66,7 @@ class DevicesOnMultipleNodes(Refusal, frozen=True):
 
 
 class NodeSelectorMismatch(Refusal, frozen=True):
-    """The node of a named device has not the labels that the VM asks for."""
+    """The node of a named device has not the labels that the VM requests."""
 
     device: str
     node: str
@@ -191,7 +191,7 @@ class ResourceClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
 
 
 class PodClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
-    """A pod asks for devices of a resource that others have claimed; by whom is not said."""
+    """A pod requests devices of a resource that others have claimed; by whom is not said."""
 
     pod: str
     resource: str
@@ -268,7 +268,7 @@ class MultipleDisplays(Refusal, frozen=True):
 
 
 class ResourceInTwoLists(Refusal, frozen=True):
-    """A VM asks for one resource in `hostDevices` and in `gpus`."""
+    """A VM requests one resource in `hostDevices` and in `gpus`."""
 
     resource: str
     hosts: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""What releases devices to their nodes: one device, or everything that objects ask for."""
+"""What releases devices to their nodes: one device, or everything that objects request."""

@@ -1,9 +1,9 @@
-"""How everything that objects ask for is taken back, so that nodes have their devices again.
+"""How everything that objects request is taken back, so that nodes have their devices again.
 
-What depends on something else goes before it: layouts, which would ask anew; claims and vGPUs; the
-GPU instances of MIG; virtual functions of GPUs and network cards. Each look decides anew from what
+What depends on something else goes before it: layouts, which would ask again; claims and vGPUs; the
+GPU instances of MIG; virtual functions of GPUs and network cards. Each look decides again from what
 there is, so nothing is remembered, and whoever is interrupted begins again. What somebody has stays
-with him and is not even asked back: he is told of instead. What was never asked for through its
+with him and is not even asked back: he is told of instead. What was never requested through its
 object stays, too: it is not Laneway's.
 """
 
@@ -33,7 +33,7 @@ class Stage(IntEnum):
 
 
 class Thing(msgspec.Struct, frozen=True, kw_only=True):
-    """One object that asks for something of the hardware, or shows that it is there."""
+    """One object that requests something of the hardware, or shows that it is there."""
 
     kind: str
     name: str
@@ -42,11 +42,11 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     way: Way
     desired: bool
-    """It asks for something. What can only be deleted asks as long as nobody has deleted it."""
+    """It requests something. What can only be deleted asks as long as nobody has deleted it."""
     present: bool
     """Something of it is there still."""
     answered: bool = True
-    """What it shows is its agent's answer to what it asks for now."""
+    """What it shows is its agent's answer to what it requests now."""
     holder: str = ""
     """Who has the device."""
     words: str = ""

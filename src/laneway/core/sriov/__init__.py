@@ -1,1 +1,1 @@
-"""Virtual functions of cards: how many an object asks for, and the steps to that number."""
+"""Virtual functions of cards: how many an object requests, and the steps to that number."""

@@ -25,7 +25,7 @@ from laneway.core.sriov.vfs import in_use, set_vfs, vf_count
 
 
 class DesiredVfs(msgspec.Struct, frozen=True):
-    """What the object's spec asks for."""
+    """What the object's spec requests."""
 
     address: PciAddress
     count: int

@@ -38,7 +38,7 @@ _UUID_NAMESPACE = uuid.UUID("0b5a7a3e-6f0c-5d0e-9d53-6c616e657761")
 
 
 class DesiredVgpu(msgspec.Struct, frozen=True):
-    """What the object's spec asks for."""
+    """What the object's spec requests."""
 
     address: PciAddress
     enabled: bool

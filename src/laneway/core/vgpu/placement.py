@@ -1,7 +1,7 @@
 """Which vGPUs a time-sliced card takes together, and in which order they must be made.
 
 In same-size mode all vGPUs have one framebuffer size and their number alone counts. In mixed-size
-mode the driver takes the lowest free place of a profile, and nobody can ask for another, so what
+mode the driver takes the lowest free place of a profile, and nobody can request another, so what
 fits depends on the order. An answer here is therefore an order in which the driver itself ends with
 everything placed; "does not fit" means that no order does.
 """

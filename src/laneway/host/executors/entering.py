@@ -9,7 +9,7 @@ of /proc, which stands for this process and no other; namespaces and root are op
 only then is it asked once more which container it is in. What `nsenter` gets are those descriptors.
 
 The program runs as root of the node, with all that the agent may do, from files of the container.
-So only a container that has as much itself may be entered: the caller asks for a privileged one,
+So only a container that has as much itself may be entered: the caller requests a privileged one,
 and one with users of its own is refused here.
 """
 

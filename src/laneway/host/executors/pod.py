@@ -11,7 +11,7 @@ namespace could label one of their own, and name any owner; so the container mus
 which it takes as many rights to make as can be gained by it.
 
 Ready means that the driver is usable only where the container has a readiness probe, and the
-toolkit's has none. There the toolkit's own marker is asked for too: its start script takes the
+toolkit's has none. There the toolkit's own marker is checked too: its start script takes the
 marker away first, and puts it back when the driver is installed and its services run.
 
 Errors tell apart what matters to whoever might try again: with ENOENT, EACCES and EHOSTUNREACH

@@ -144,7 +144,7 @@ def parse_mixed(text: str) -> bool | None:
 
 
 def parse_instance_mixed(text: str) -> bool | None:
-    """The same of one GPU instance, which is asked for this alone."""
+    """The same of one GPU instance, which is asked this alone."""
     if _MIXED not in text:
         raise UnreadableError(text)
     return _mixed(text, iter(text.splitlines()))

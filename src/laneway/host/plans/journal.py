@@ -1,4 +1,4 @@
-"""The journal of one plan: what a process that is started anew needs to end what another began.
+"""The journal of one plan: what a process that is started again needs to end what another began.
 
 The whole plan is on the disk before its first write. What follows is written before the step that
 it is about, but not waited for on its way to the disk: a process that is started later in the same

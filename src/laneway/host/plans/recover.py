@@ -35,7 +35,7 @@ class Recovery(NamedTuple):
     outcome: Literal["finished", "undone", "left"]
     """`left`: hardware is as it was found."""
     refusal: Refusal | None
-    """Why it is not finished; None also when the node was booted anew since."""
+    """Why it is not finished; None also when the node was booted again since."""
 
 
 async def recover(

@@ -262,7 +262,7 @@ class Run:
             self._journal.end()
         except (OSError, StateError) as problem:
             log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400 - its text is all
-            if self._behind:  # To recover it would do anew what has been undone.
+            if self._behind:  # To recover it would do again what has been undone.
                 self._drop()
 
     def _drop(self) -> None:

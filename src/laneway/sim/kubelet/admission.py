@@ -18,7 +18,7 @@ REASON = "UnexpectedAdmissionError"
 
 
 class UnavailableError(Exception):
-    """A container does not get what it asks for; the text is the kubelet's reason."""
+    """A container does not get what it requests; the text is the kubelet's reason."""
 
 
 def failed(cause: object) -> AdmissionError:

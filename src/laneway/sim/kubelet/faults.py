@@ -22,7 +22,7 @@ class Faults:
     unreported_pods: int = 0
     """So many of the next answers name no pod, as after a start while it has not heard of any."""
     die_before_allocate: bool = False
-    """The kubelet ends once, when it has chosen devices but has not yet asked for them."""
+    """The kubelet ends once, when it has chosen devices but has not yet requested them."""
 
 
 async def behave(behaviour: Behaviour, disconnect: Callable[[], None]) -> None:

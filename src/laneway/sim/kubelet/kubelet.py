@@ -102,7 +102,7 @@ class Kubelet:
     # ----------------------------------------------------------------------- starting, ending
 
     async def start(self) -> None:
-        """Begin anew from the checkpoint: plugins' sockets are gone, and what they offered."""
+        """Begin again from the checkpoint: plugins' sockets are gone, and what they offered."""
         self._begin()
         for folder in (self._plugins_folder, self._pods_folder):
             os.makedirs(folder, exist_ok=True)
@@ -192,7 +192,7 @@ class Kubelet:
     # ----------------------------------------------------------------------------------- pods
 
     async def admit(self, pod: PodRequest) -> dict[str, Grant]:
-        """Give a pod all that it asks for, by container, or nothing; one pod at a time.
+        """Give a pod all that it requests, by container, or nothing; one pod at a time.
 
         Raises AdmissionError, and KubeletDiedError when the kubelet ends meanwhile.
         """

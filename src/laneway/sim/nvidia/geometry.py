@@ -1,7 +1,7 @@
 """Where GPU instances fit on a chip in MIG mode.
 
 A chip is a row of memory units. A profile takes some of them, from one of a few fixed starts, and
-some of the media engines, of which the profile of the whole chip has all. Asked for no particular
+some of the media engines, of which the profile of the whole chip has all. Requested no particular
 start, the driver takes the one that spoils the fewest other placements, then the lowest; this rule
 gives the instance ids of every listing that we have seen. Ids number the halves, quarters and
 eighths of a chip: 0 is the whole, 1 and 2 the halves, 3 to 6 the quarters.
@@ -46,7 +46,7 @@ class Profile(msgspec.Struct, frozen=True):
     copy_engines: int
     engines: Engines
     flags: str
-    """As in the catalogue: what a vGPU type must ask for to land here. Empty: no type does."""
+    """As in the catalogue: what a vGPU type must request to land here. Empty: no type does."""
 
     @property
     def slices(self) -> int:

@@ -1,7 +1,7 @@
 """Jobs, and the pods on the nodes of Cluster API's machines.
 
 Nothing really runs there: the pod of a Job ends at once and well, any other runs until it is
-deleted. What a pod asks for is taken of its node as long as it has not ended, so a Job that asks
+deleted. What a pod requests is taken of its node as long as it has not ended, so a Job that asks
 for more GPUs than its node has is never done.
 """
 

@@ -1,6 +1,6 @@
 """VirtualMachines: an instance for each that is to run, none for the others, and what to show.
 
-An instance that ended is deleted and made anew where the desired state says so; one that failed
+An instance that ended is deleted and made again where the desired state says so; one that failed
 before it ran waits longer every time. One that the API server refuses stands in the condition
 `Failure`, and is tried again with the pauses of client-go's queues.
 """

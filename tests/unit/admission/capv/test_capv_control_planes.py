@@ -22,7 +22,7 @@ NO_SURGE = surge(0)
 
 @pytest.fixture
 async def four(scene: Any) -> Any:
-    """A vCenter with four T4s on two hosts, one of them in use; a template asks for one."""
+    """A vCenter with four T4s on two hosts, one of them in use; a template requests one."""
     scene.vcenter()
     scene.host("h1", ["vm-1"], boards=2)
     scene.host("h2", boards=2, cluster="C1")

@@ -1,4 +1,4 @@
-"""Whether a vCenter has the devices that a template asks for."""
+"""Whether a vCenter has the devices that a template requests."""
 
 from __future__ import annotations
 

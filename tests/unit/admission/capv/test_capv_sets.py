@@ -18,7 +18,7 @@ REPLICAS = "spec.replicas"
 
 @pytest.fixture
 async def four(scene: Any) -> Any:
-    """A vCenter with four T4s on two hosts, one of them in use; a template asks for one."""
+    """A vCenter with four T4s on two hosts, one of them in use; a template requests one."""
     scene.vcenter()
     scene.host("h1", ["vm-1"], boards=2)
     scene.host("h2", boards=2, cluster="C1", hostGroups=["rack-2"])
@@ -74,7 +74,7 @@ async def test_only_what_comes_on_top_needs_room(four: Any) -> None:
 
 
 async def test_without_reservations_existing_machines_count_as_served(four: Any) -> None:
-    """As in a cluster whose manager looks after no vCenter any more, or with names of its own."""
+    """As in a cluster whose manager manages no vCenter any more, or with names of its own."""
     old = four.many(5, **NO_SURGE)
     assert await four.warnings(four.many(8, **NO_SURGE), old) == []
     [said] = await four.warnings(four.many(9, **NO_SURGE), old)

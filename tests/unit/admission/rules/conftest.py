@@ -135,7 +135,7 @@ class Scene:
         user: str = "alice",
         rights: tuple[Access, ...] = (),
     ) -> Verdict:
-        """What the rules say, given just those of the rights that they ask for."""
+        """What the rules say, given just those of the rights that they request."""
         subject = new if new is not None else old
         request: Request[Any] = Request(
             Operation(operation), subject.metadata.name, "", Requester(user), old=old, new=new

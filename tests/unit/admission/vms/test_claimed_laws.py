@@ -1,4 +1,4 @@
-"""What was counted of claims and kept in step says the same as counting all of them anew."""
+"""What was counted of claims and kept in step says the same as counting all of them again."""
 
 from __future__ import annotations
 

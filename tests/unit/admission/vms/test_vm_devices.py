@@ -1,4 +1,4 @@
-"""By which names VMs ask for devices."""
+"""By which names VMs request devices."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def rest_of(raw: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-# The fixture is only read; what an example does not change need not be made anew for each.
+# The fixture is only read; what an example does not change need not be made again for each.
 examined = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 features = st.sampled_from([Features(), Features(reserved_overhead=True)])
 

@@ -101,7 +101,7 @@ def test_a_device_that_its_group_member_brings_back_is_told_of(cluster: Any) -> 
         assert len(warning) <= 256
     assert cluster.devices(cluster.mutated(cluster.vm(), stored)) == []
     assert cluster.mutate(cluster.vm(), stored).warnings == ()
-    # A group member that is new is what was asked for.
+    # A group member that is new is what was requested.
     assert cluster.mutate(cluster.vm(gpu), cluster.vm()).warnings == ()
 
 

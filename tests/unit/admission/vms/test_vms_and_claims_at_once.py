@@ -30,7 +30,7 @@ ANNA = "anna"
 
 
 class Late:
-    """The webhook, and events that come once it has looked in vain."""
+    """The webhook, and events that come once it has looked without effect."""
 
     def __init__(self, cluster: Any) -> None:
         metrics = AdmissionMetrics(CollectorRegistry())

@@ -1,4 +1,4 @@
-"""`laneway manifests`: definitions first, then all else, in the namespace and image asked for."""
+"""`laneway manifests`: definitions first, then all else, in the namespace and image requested."""
 
 from __future__ import annotations
 

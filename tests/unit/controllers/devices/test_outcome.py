@@ -62,7 +62,7 @@ ABSENT = [
     (mig.ANSWERS, ["InstancesElsewhere"]),
     (network.ANSWERS, ["VfsElsewhere"]),
 ]
-"""What they answered to objects that ask for nothing to be there."""
+"""What they answered to objects that request nothing to be there."""
 
 
 @pytest.mark.parametrize(("answers", "former"), SETTLED)

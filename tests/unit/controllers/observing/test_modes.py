@@ -1,4 +1,4 @@
-"""When GPUs are asked for what no file tells, and what is told meanwhile."""
+"""When GPUs are asked what no file says, and what is reported meanwhile."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ async def test_what_a_plan_has_asked_is_not_asked_once_more(node):
             node.enable_mig(FIRST)
             await node.observer.rescan(FIRST)
         node.asked.clear()
-        # By the time another GPU has been asked for a change that came later, so had this one.
+        # By the time another GPU has been asked, a change that came later, so had this one.
         node.enable_mig(SECOND)
         await node.until(lambda one: one.modes[SECOND].mig is True)
 

@@ -1,4 +1,4 @@
-"""What is offered of a node follows from what is there and is asked for, and from nothing else."""
+"""What is offered of a node follows from what is there and is requested, and from nothing else."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ OFFERS = st.lists(
 
 
 def overlap(one: Offer, other: Offer) -> bool:
-    """Said anew from hardware: a group goes to one pod; a card is whole or in parts."""
+    """Said again from hardware: a group goes to one pod; a card is whole or in parts."""
     if one.group is not None and one.group == other.group:
         return True
     wholes = [it for it in (one, other) if it.form is Form.PCI and it.address == it.card]

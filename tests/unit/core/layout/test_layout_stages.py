@@ -1,4 +1,4 @@
-"""Stages of specs: written only when the one before is met, until hardware is as asked for.
+"""Stages of specs: written only when the one before is met, until hardware is as requested.
 
 The lower controllers are played by the decisions that they really take, on the small kernel of
 `support.effects`, which refuses what a driver would refuse, hang at or destroy silently.

@@ -26,7 +26,7 @@ NODES = ["n1", "n2", "n3"]
 RESOURCES = ["r/a", "r/b"]
 LABELS = st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]), max_size=2)
 CONSUMER = st.builds(Consumer, st.sampled_from(ConsumerKind), st.just("d"), st.sampled_from("abc"))
-"""Few, so that many of those who have devices ask for some, too."""
+"""Few, so that many of those who have devices request some, too."""
 NAMES = st.sampled_from([f"dev-{number}" for number in range(5)])
 DEVICES = st.builds(
     DeviceFact,

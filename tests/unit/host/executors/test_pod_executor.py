@@ -240,7 +240,7 @@ async def test_nothing_is_entered_but_that_container_of_that_pod(
 async def test_of_a_containers_processes_the_first_shows_the_way(
     api: DriverPods, node: Containers, executor: PodExecutor
 ) -> None:
-    """Later ones may have left for somewhere else, and numbers begin anew."""
+    """Later ones may have left for somewhere else, and numbers begin again."""
     api.pods = [pod()]
     root = node.add(1, nvidia_smi=SMI)
     elsewhere = node.add(2, nvidia_smi="echo wrong")

@@ -107,7 +107,7 @@ def report(mode: str = "N/A", mig: str = "N/A") -> str:
 
 
 class Program:
-    """An executor whose nvidia-smi answers by what is asked for."""
+    """An executor whose nvidia-smi answers by what is requested."""
 
     def __init__(self, **answers: Completed | Exception) -> None:
         self.answers = answers

@@ -1,4 +1,4 @@
-"""Who is asked for right before a step, whatever a plan was made from."""
+"""Who is asked right before a step, whatever a plan was made from."""
 
 from __future__ import annotations
 

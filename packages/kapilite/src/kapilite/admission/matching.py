@@ -1,7 +1,7 @@
 """Which webhooks a write concerns: rules first, then selectors. Pure functions.
 
 Whether a rule matches depends only on what kind of write it is, so `Admission` keeps the answer of
-`plan`; what depends on the object, its labels and those of its namespace, is asked for each write.
+`plan`; what depends on the object, its labels and those of its namespace, is checked at each write.
 """
 
 from __future__ import annotations

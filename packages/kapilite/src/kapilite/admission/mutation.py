@@ -1,7 +1,7 @@
 """What a mutating webhook's patch makes of an object.
 
 A patch that does not apply, or leaves what cannot be read as an object, ends the request as the
-server's failure, whatever the webhook's failure policy says. A webhook may name a new object anew;
+server's failure, whatever the webhook's failure policy says. A webhook may name a new object again;
 an object that exists keeps its name and uid, and neither leaves its kind or its namespace. What
 the server decides about a new object, its uid for one, is not for a webhook to change, and neither
 is status but by its own subresource. All of that is as in Kubernetes, texts included.

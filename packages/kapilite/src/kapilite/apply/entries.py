@@ -65,7 +65,7 @@ def updater(name: str, api_version: str, subresource: str) -> Manager:
 
 
 def decode(entries: Any, *, stored: bool = True) -> Managed:
-    """Raises MalformedEntries. What a client sent is not `stored`, hence written anew."""
+    """Raises MalformedEntries. What a client sent is not `stored`, hence written again."""
     if entries is None:
         return {}
     if not isinstance(entries, list):

@@ -2,7 +2,7 @@
 
 A token names the service account, with its uid, and may be bound to a Pod or a Secret. The
 signature says that we issued it; it counts only as long as all of these still exist. So deleting
-the service account, or what the token is bound to, takes it back at once, and an account made anew
+the service account, or what the token is bound to, takes it back at once, and an account made again
 under the same name does not inherit it.
 
 Tokens of the older kind, which live in a Secret and do not expire, count as long as that Secret
@@ -78,7 +78,7 @@ class _LegacyPayload(msgspec.Struct):
 
 
 class Verified(NamedTuple):
-    """Whom a token tells, and for which of the audiences asked for."""
+    """Whom a token tells, and for which of the audiences requested."""
 
     user: User
     audiences: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of those who ask for devices by `resource.k8s.io/v1`: classes, claims."""
+"""What Kubernetes refuses of those who request devices by `resource.k8s.io/v1`: classes, claims."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def device_class(obj: Object, _: Object | None) -> Iterator[Problem]:
 
 
 def resource_claim(obj: Object, old: Object | None) -> Iterator[Problem]:
-    """Devices that somebody asks for. What is asked for stays."""
+    """Devices that somebody requests. What is requested stays."""
     spec = obj.get("spec") or {}
     if old is not None:
         yield from rules.immutable("spec", spec, old.get("spec") or {})

@@ -98,7 +98,7 @@ def _endures(toleration: Object) -> bool:
 
 
 def _qos(spec: Object) -> str:
-    """How hard the pod is to displace, from what its containers ask for."""
+    """How hard the pod is to displace, from what its containers request."""
     asked = guaranteed = 0
     everyone = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for container in everyone:

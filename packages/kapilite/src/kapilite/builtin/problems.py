@@ -179,7 +179,7 @@ def _service_ports(ports: list[Object]) -> Iterator[Problem]:
 
 
 def _no_node_ports(ports: list[Object], before: Object) -> Iterator[Problem]:
-    """Those of the type that the service had before are not asked for: they are dropped."""
+    """Those of the type that the service had before are not requested: they are dropped."""
     held = {port.get("nodePort") for port in before.get("ports") or ()}
     for index, port in enumerate(ports):
         if port.get("nodePort") and port["nodePort"] not in held:

@@ -2,7 +2,7 @@
 
 A definition that passes `problems` can be served in every version it names: its schemas are
 structural and hold nothing this server cannot honour. Objects are kept in one form for all
-versions, so there is no conversion but that of apiVersion; a definition that asks for a conversion
+versions, so there is no conversion but that of apiVersion; a definition that requests a conversion
 webhook is refused. Whether it is served, and under which names, `crd_status` decides.
 """
 

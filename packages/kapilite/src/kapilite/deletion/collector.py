@@ -95,7 +95,7 @@ class Collector:
         try:
             with self._store.transaction():
                 rests = [self._look_at(key) for key in keys]
-        except Exception as error:  # noqa: BLE001 - told by whoever asked for the look
+        except Exception as error:  # noqa: BLE001 - told by whoever requested the look
             if len(keys) == 1:
                 error.add_note(f"while the collector looked at {keys[0]}")
                 return error

@@ -1,4 +1,4 @@
-"""What a client asks for when it deletes, and the rules for that."""
+"""What a client requests when it deletes, and the rules for that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = range(-(2**63), 2**63)
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client asked for."""
+    """What a client requested."""
 
     dry_run: bool = False
     policy: str = ""

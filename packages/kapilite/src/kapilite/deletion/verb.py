@@ -1,7 +1,7 @@
 """Delete one object: remove it, or mark it and wait for what holds it.
 
 Finalizers hold an object until the last is taken away; the propagation policy is kept on the
-object as one of two finalizers, so what a client asked for outlives a crash. A pod that is bound
+object as one of two finalizers, so what a client requested outlives a crash. A pod that is bound
 to a node is marked, and goes when its kubelet deletes it with a grace of 0. Namespaces and
 CustomResourceDefinitions are only marked here: their content goes first.
 

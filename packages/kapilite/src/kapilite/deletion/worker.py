@@ -2,7 +2,7 @@
 
 The task exists only while there is work. After each slice everybody else has a turn, so a cascade
 of thousands of objects delays no request by more than one slice. Work that fails stays in the
-store and is tried again; work that was asked for again while it was done is done again.
+store and is tried again; work that was requested again while it was done is done again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers: an object, a list or a Status, in the form the client asked for."""
+"""Answers: an object, a list or a Status, in the form the client requested."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Pages:
         self._signing_key = signing_key
 
     async def index(self, request: web.Request) -> web.Response:
-        """The paths that can be asked for, as `kubectl get --raw /` shows them."""
+        """The paths that can be requested, as `kubectl get --raw /` shows them."""
         fixed = (r.canonical for r in request.app.router.resources())
         paths = {path for path in fixed if path != "/" and "{" not in path}
         for kind in self._registry.kinds:

@@ -1,4 +1,4 @@
-"""What a request asks for besides its address: its query parameters and its body.
+"""What a request has besides its address: its query parameters and its body.
 
 Whatever cannot be understood is a 400 that names the parameter, never a guess.
 """

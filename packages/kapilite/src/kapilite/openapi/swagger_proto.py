@@ -1,4 +1,4 @@
-"""The Swagger 2.0 document as protobuf, which is all that Helm, and kubectl before 1.27, ask for.
+"""The Swagger 2.0 document as protobuf, which is all that Helm, and kubectl before 1.27, request.
 
 The messages are those of gnostic's `openapi.v2`, whose numbers are a contract with every client.
 Of them the table below has what a Kubernetes cluster says, less what no client reads (the answers

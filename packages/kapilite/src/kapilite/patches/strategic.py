@@ -103,7 +103,7 @@ def _without(old: Any, values: Any) -> list[Any]:
 
 
 def _ordered(schema: Schema, result: Object, name: str, patch: Any, order: Any) -> None:
-    """Merge one list, then put it in the order that the patch asks for."""
+    """Merge one list, then put it in the order that the patch requests."""
     if not isinstance(order, list):
         raise _bad("invalid patch format of setElementOrder list")
     old = result.get(name)
@@ -118,7 +118,7 @@ def _ordered(schema: Schema, result: Object, name: str, patch: Any, order: Any) 
 
 
 def _require_order(schema: Schema, patch: list[Any], order: list[Any]) -> None:
-    """What the patch adds or changes must come in the order that it asks for."""
+    """What the patch adds or changes must come in the order that it requests."""
     if not patch or not order:
         return
     key = _key_of(schema)

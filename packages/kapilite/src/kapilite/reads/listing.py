@@ -85,7 +85,7 @@ _TOO_OLD = (
 
 
 def page(store: Store, kind: Kind, query: Query) -> Page:
-    """The objects that the query asks for, up to its limit."""
+    """The objects that the query requests, up to its limit."""
     after, at = ("", ""), query.at
     if query.token:
         at, after = _decode(query.token, query.namespace)

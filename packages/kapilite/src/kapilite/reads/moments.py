@@ -33,7 +33,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def span(query: Mapping[str, str], latest: int) -> Span:
-    """What a list asks for. Raises ApiError for what cannot be shown."""
+    """What a list requests. Raises ApiError for what cannot be shown."""
     check(query, watch=False)
     limit = max(0, number(query, "limit"))
     token = query.get("continue", "")
@@ -55,7 +55,7 @@ def span(query: Mapping[str, str], latest: int) -> Span:
 
 
 def version(query: Mapping[str, str]) -> int:
-    """The resourceVersion that was asked for; 0 for none."""
+    """The resourceVersion that was requested; 0 for none."""
     text = query.get("resourceVersion") or "0"
     if not (text.isascii() and text.isdigit()):
         raise ApiError(400, "BadRequest", _bad_version(text, "invalid syntax"))

@@ -1,4 +1,4 @@
-"""Label and field selectors: parsed once per request, then asked for every object.
+"""Label and field selectors: parsed once per request, then applied to every object.
 
 The label grammar and its error texts are those of Kubernetes: clients build selectors by program
 and people read the errors. A parsed selector is a pure function of an object and never raises,

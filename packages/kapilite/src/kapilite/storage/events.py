@@ -58,7 +58,7 @@ class Event:
         return None if self.previous is None else as_object(self.previous)
 
     def line(self, change: str, kind: Kind) -> bytes:
-        """The event as the watch protocol writes it, in the form the client asked for."""
+        """The event as the watch protocol writes it, in the form the client requested."""
         key = (change, kind.api_version)
         line = self._lines.get(key)
         if line is None:

@@ -367,7 +367,7 @@ class Store:
         return [Work(row[0], Key(*row[1:4]), row[4]) for row in rows]
 
     def finish(self, work: Work) -> None:
-        """It is done, unless it was asked for again in the meantime."""
+        """It is done, unless it was requested again in the meantime."""
         self._db.execute("DELETE FROM work WHERE number=?", (work.number,))
 
     # Upkeep.

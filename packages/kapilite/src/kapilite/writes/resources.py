@@ -3,7 +3,7 @@
 A write takes the object in, fills in what the server decides, lets webhooks change it, checks it
 and commits it. A write that changes nothing commits nothing, so it wakes nobody. An update sees
 the object it replaces and is refused when the client had seen another (`Conflict`); one that did
-not say what it had seen is done anew on an object that changed meanwhile. A dry run does all of it
+not say what it had seen is done again on an object that changed meanwhile. A dry run does all of it
 and stores nothing.
 
 Only webhooks are waited for. Where none is concerned, everything from the reading of the object to

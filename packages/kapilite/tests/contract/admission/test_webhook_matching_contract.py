@@ -201,7 +201,7 @@ async def test_a_configuration_that_is_changed(kube: Any, hooks: Any) -> None:
 
 
 async def test_the_old_form_of_reviews(kube: Any, hooks: Any) -> None:
-    """v1beta1 asked for no uid in an answer."""
+    """v1beta1 requested no uid in an answer."""
     webhook = kube.webhook("/h", admissionReviewVersions=["v7", "v1beta1", "v1"])
     await kube.configure("mutating", webhook)
     version = "admission.k8s.io/v1beta1"

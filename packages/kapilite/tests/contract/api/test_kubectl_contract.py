@@ -3,7 +3,7 @@ r"""What kubectl prints and how it ends, command by command, is the same on both
 A transcript in `kubectl/` is a story of commands (`$ ...`) with what the real server made kubectl
 print, and the exit status where it is not 0. `make test` runs the commands on the embedded server
 and compares; the realapi tier runs them on both and compares both. Names, times and the like are
-replaced by words, and columns are set apart by two spaces. To write the transcripts anew, start a
+replaced by words, and columns are set apart by two spaces. To write the transcripts again, start a
 real server with tools/real-apiserver/start.sh, then
 
     LANEWAY_RECORD=1 LANEWAY_REALAPI=1 KUBECONFIG=STATE/kubeconfig \

@@ -72,7 +72,7 @@ def test_urls_that_cannot_be_read(url: str) -> None:
     assert found.message.startswith("Required value: url must be a valid URL: ")
 
 
-# Any value of the type that the schema asks for.
+# Any value of the type that the schema requests.
 def of(found: dict[str, Any]) -> st.SearchStrategy[Any]:
     match found.get("type"):
         case "object" if "properties" in found:

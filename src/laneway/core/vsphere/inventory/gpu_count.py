@@ -25,7 +25,7 @@ _NVIDIA = 0x10DE
 
 
 def gpus_of(requested: Requested, hosts: Sequence[Host]) -> int | None:
-    """The number for a machine that asks for this; None: it is not known."""
+    """The number for a machine that requests this; None: it is not known."""
     counts = [_of(request, hosts) for request in requested.devices]
     known = [one for one in counts if one is not None]
     return sum(known) if len(known) == len(counts) else None

@@ -50,7 +50,7 @@ def shown(request: DeviceRequest) -> str:
 
 
 def ids_shown(ids: PciIds) -> str:
-    """`10de:1eb8`, with the subsystem and the revision where they are asked for."""
+    """`10de:1eb8`, with the subsystem and the revision where they are requested."""
     text = f"{ids.vendor:04x}:{ids.device:04x}"
     if ids.sub_vendor is not None or ids.sub_device is not None:
         text += f" subsystem {_hex(ids.sub_vendor)}:{_hex(ids.sub_device)}"

@@ -59,7 +59,7 @@ def domains(hosts: Sequence[Host]) -> tuple[Domain, ...]:
 def capacity(
     hosts: Sequence[Host], reservations: Sequence[Reservation], domain: Domain = ANYWHERE
 ) -> Capacity:
-    """All that can be asked for in a domain. `hosts`: all that the vCenter has."""
+    """All that can be requested in a domain. `hosts`: all that the vCenter has."""
     kept = by_host(hosts, reservations)
     mine = sorted((host for host in hosts if domain.has(host)), key=lambda host: host.name)
     offer = offered_by(mine)
@@ -80,7 +80,7 @@ def capacity(
 
 
 def _here(host: Host, offer: Collection[DeviceRequest]) -> Requested:
-    """All that can be asked for; of a host without GPUs its graphics do not matter."""
+    """All that can be requested; of a host without GPUs its graphics do not matter."""
     return Requested(tuple(offer)) if host.shared_gpus else Requested()
 
 

@@ -30,7 +30,7 @@ from laneway.core.vsphere.spec.requests import (
 )
 
 Unit: TypeAlias = VgpuRequest | PassthroughRequest
-"""One device. A group is asked for by name and is several of these."""
+"""One device. A group is requested by name and is several of these."""
 
 
 class FreeDevices(NamedTuple):

@@ -99,4 +99,4 @@ def is_waiting(hardware: Hardware, device: object) -> bool:
 def _returned(waiting: dict[str, asyncio.Task[None]], key: str, task: asyncio.Task[None]) -> None:
     waiting.pop(key, None)
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody is told that it was not
+        task.exception()  # read, so that asyncio does not report it

@@ -1,6 +1,6 @@
 """MIG mode, mixed sizes and GPU instances, through `nvidia-smi`.
 
-A GPU instance is named by its placement: its id is given anew by the driver each time. A card
+A GPU instance is named by its placement: its id is given again by the driver each time. A card
 without MIG mode has no instances, so that what is to be destroyed there is gone already.
 """
 

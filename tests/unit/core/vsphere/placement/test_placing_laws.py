@@ -1,4 +1,4 @@
-"""Whatever hosts have and whoever asks: no device is given twice, and none is refused in vain.
+"""Whatever hosts have: no device is reserved twice, and none is refused that is free.
 
 The rules of boards are written here once more, in the plainest way, and every way of putting
 devices is tried.

@@ -1,4 +1,4 @@
-"""What is attached is compared with what is asked for one to one."""
+"""What is attached is compared with what is requested one to one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WISHES = st.lists(ASKED, max_size=5).map(lambda devices: Requested(tuple(devices
 
 
 def as_ordered(requested: Requested, first: int = 13000) -> list[Attached]:
-    """The devices that a VM has after all was attached that was asked for."""
+    """The devices that a VM has after all was attached that was requested."""
     found: list[Attached] = []
     for index, requested_item in enumerate(requested.devices):
         key = first + 10 * index
