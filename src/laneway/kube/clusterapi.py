@@ -48,10 +48,12 @@ class ClusterSpec(_Part, frozen=True, kw_only=True):
     control_plane_endpoint: Mapping[str, Any] = {}
 
 
-class ClusterStatus(_Part, frozen=True, kw_only=True):
-    """How far a cluster is."""
+class Status(_Part, frozen=True, kw_only=True):
+    """How far an object is."""
 
+    phase: str = ""
     initialization: Initialization = Initialization()
+    conditions: Sequence[Condition] = ()
 
 
 class Cluster(_Part, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ class Cluster(_Part, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ClusterSpec = ClusterSpec()
-    status: ClusterStatus = ClusterStatus()
+    status: Status = Status()
 
 
 class Bootstrap(_Part, frozen=True, kw_only=True):
@@ -89,13 +91,19 @@ class NodeReference(_Part, frozen=True, kw_only=True):
     name: str = ""
 
 
-class MachineStatus(_Part, frozen=True, kw_only=True):
+class Address(_Part, frozen=True, kw_only=True):
+    """One address of a machine."""
+
+    type: str = ""
+    address: str = ""
+
+
+class MachineStatus(Status, frozen=True, kw_only=True):
     """How far a machine is."""
 
     node_ref: NodeReference = NodeReference()
-    phase: str = ""
-    conditions: Sequence[Condition] = ()
-    initialization: Initialization = Initialization()
+    addresses: Sequence[Address] = ()
+    failure_domain: str = ""
 
 
 class Machine(_Part, frozen=True, kw_only=True):
@@ -141,14 +149,27 @@ class Rollout(_Part, frozen=True, kw_only=True):
     """Machines that are older than this time are exchanged."""
 
 
-class MachineSetSpec(_Part, frozen=True, kw_only=True):
-    """The desired state of a MachineSet or a MachineDeployment."""
+class Deletion(_Part, frozen=True, kw_only=True):
+    """Which machines go first."""
+
+    order: str = ""
+
+
+class SetSpec(_Part, frozen=True, kw_only=True):
+    """The desired state of a MachineSet or a MachineDeployment, without its template."""
 
     cluster_name: str = ""
     replicas: int | None = None
+    paused: bool = False
     selector: LabelSelector = LabelSelector()
-    template: MachineTemplate = MachineTemplate()
     rollout: Rollout = Rollout()
+    deletion: Deletion = Deletion()
+
+
+class MachineSetSpec(SetSpec, frozen=True, kw_only=True):
+    """The same, with its template."""
+
+    template: MachineTemplate = MachineTemplate()
 
 
 class MachineSet(_Part, frozen=True, kw_only=True):

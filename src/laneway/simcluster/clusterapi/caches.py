@@ -7,7 +7,7 @@ from typing import Any
 
 from laneway.api.vsphere import VSphereHost
 from laneway.kube.client import Client
-from laneway.kube.clusterapi import LABEL_CLUSTER
+from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, key_of, served
 from laneway.simcluster.clusterapi.objects import (
@@ -19,7 +19,6 @@ from laneway.simcluster.clusterapi.objects import (
     VSPHERE_CLUSTERS,
     VSPHERE_MACHINES,
     VSPHERE_VMS,
-    Cluster,
     Vm,
 )
 from laneway.simcluster.objects import NODES

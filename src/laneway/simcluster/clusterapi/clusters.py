@@ -12,7 +12,7 @@ from typing import Any
 
 from laneway.api import find_condition
 from laneway.kube.client import Client, PatchType
-from laneway.kube.clusterapi import LABEL_CLUSTER
+from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key
@@ -25,7 +25,6 @@ from laneway.simcluster.clusterapi.objects import (
     SECRETS,
     SETS,
     VSPHERE_CLUSTERS,
-    Cluster,
     Infra,
     condition,
     owner,

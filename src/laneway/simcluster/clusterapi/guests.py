@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, CoreNode, set_condition, timestamp
-from laneway.api.vsphere import VSphereHost
+from laneway.api.vsphere import DeviceStatus, VSphereHost
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -25,7 +25,6 @@ from laneway.simcluster.clusterapi.caches import Caches, by_key, machines_of
 from laneway.simcluster.clusterapi.objects import (
     ANNOTATION_NODE_IN,
     ANNOTATION_NODE_OF,
-    DeviceState,
     Infra,
     Vm,
 )
@@ -140,7 +139,7 @@ def resources(
     return own | ({GPU: str(gpus)} if gpus else {})
 
 
-def _gpus(seat: DeviceState, host: VSphereHost | None) -> int:
+def _gpus(seat: DeviceStatus, host: VSphereHost | None) -> int:
     """Of one item; a host that tells nothing of it is believed to have one GPU there."""
     if host is None:
         return 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from laneway.api import Condition, find_condition
 from laneway.kube.client import Client
-from laneway.kube.clusterapi import LABEL_CLUSTER
+from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster, Machine
 from laneway.kube.errors import AlreadyExistsError, ApiError, NotFoundError
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key
@@ -27,9 +27,7 @@ from laneway.simcluster.clusterapi.objects import (
     SECRETS,
     VSPHERE_MACHINES,
     VSPHERE_TEMPLATES,
-    Cluster,
     Infra,
-    Machine,
     condition,
     owner,
 )

@@ -8,17 +8,11 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, ConditionStatus, ObjectMeta
+from laneway.api.vsphere import DeviceStatus
 from laneway.kube.capv import GROUP as PROVIDER
 from laneway.kube.capv import VERSION as PROVIDER_VERSION
-from laneway.kube.clusterapi import (
-    GROUP,
-    VERSION,
-    ClusterSpec,
-    Initialization,
-    LabelSelector,
-    MachineSpec,
-    Rollout,
-)
+from laneway.kube.capv import MachineInitialization
+from laneway.kube.clusterapi import GROUP, VERSION, Address, Cluster, Machine, SetSpec, Status
 from laneway.kube.resource import Resource
 
 LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
@@ -38,45 +32,6 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an object."""
 
 
-class Address(_Part, frozen=True, kw_only=True):
-    """One address of a machine."""
-
-    type: str = ""
-    address: str = ""
-
-
-class Status(_Part, frozen=True, kw_only=True):
-    """What these controllers say; what of it a kind does not have stays as it is here."""
-
-    phase: str = ""
-    initialization: Initialization = Initialization()
-    conditions: Sequence[Condition] = ()
-    node_ref: Mapping[str, str] | None = None
-    replicas: int | None = None
-    ready_replicas: int | None = None
-    available_replicas: int | None = None
-    up_to_date_replicas: int | None = None
-    selector: str = ""
-    addresses: Sequence[Address] = []
-    observed_generation: int = 0
-
-
-class Cluster(_Part, frozen=True, kw_only=True):
-    """A workload cluster."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ClusterSpec = ClusterSpec()
-    status: Status = Status()
-
-
-class Machine(_Part, frozen=True, kw_only=True):
-    """A machine."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: MachineSpec = MachineSpec()
-    status: Status = Status()
-
-
 class MachineTemplate(_Part, frozen=True, kw_only=True):
     """What machines are made of."""
 
@@ -84,56 +39,46 @@ class MachineTemplate(_Part, frozen=True, kw_only=True):
     spec: Mapping[str, Any] = {}
 
 
-class Deletion(_Part, frozen=True, kw_only=True):
-    """Which machines go first."""
-
-    order: str = ""
-
-
-class SetSpec(_Part, frozen=True, kw_only=True):
+class MachineSetSpec(SetSpec, frozen=True, kw_only=True):
     """The desired state of a MachineSet or a MachineDeployment."""
 
-    cluster_name: str = ""
-    replicas: int | None = None
-    paused: bool = False
-    selector: LabelSelector = LabelSelector()
     template: MachineTemplate = MachineTemplate()
-    rollout: Rollout = Rollout()
-    deletion: Deletion = Deletion()
+
+
+class SetStatus(Status, frozen=True, kw_only=True):
+    """What is told of the machines of a set."""
+
+    replicas: int | None = None
+    ready_replicas: int | None = None
+    available_replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    selector: str = ""
+    observed_generation: int = 0
 
 
 class MachineSet(_Part, frozen=True, kw_only=True):
     """Machines that are all alike."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: SetSpec = SetSpec()
-    status: Status = Status()
+    spec: MachineSetSpec = MachineSetSpec()
+    status: SetStatus = SetStatus()
 
 
 class MachineDeployment(_Part, frozen=True, kw_only=True):
     """The same, exchanged step by step."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: SetSpec = SetSpec()
-    status: Status = Status()
-
-
-class DeviceState(_Part, frozen=True, kw_only=True):
-    """One item of a machine's list, as its status shows it."""
-
-    asked: str = ""
-    state: str = ""
-    attached: str = ""
-    host: str = ""
+    spec: MachineSetSpec = MachineSetSpec()
+    status: SetStatus = SetStatus()
 
 
 class InfraStatus(_Part, frozen=True, kw_only=True):
     """What the provider says."""
 
-    initialization: Mapping[str, Any] = {}
+    initialization: MachineInitialization = MachineInitialization()
     addresses: Sequence[Address] = ()
     conditions: Sequence[Condition] = ()
-    pci_devices: Sequence[DeviceState] = ()
+    pci_devices: Sequence[DeviceStatus] = ()
     failure_domain: str = ""
 
 
@@ -146,13 +91,13 @@ class Infra(_Part, frozen=True, kw_only=True):
 
     @property
     def provisioned(self) -> bool:
-        return self.status.initialization.get("provisioned") is True
+        return self.status.initialization.provisioned
 
 
 class VmStatus(_Part, frozen=True, kw_only=True):
     """What the provider says of a VM; its addresses are plain text, unlike a machine's."""
 
-    pci_devices: Sequence[DeviceState] = ()
+    pci_devices: Sequence[DeviceStatus] = ()
 
 
 class Vm(_Part, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from laneway.api import find_condition
 from laneway.kube.client import Client
-from laneway.kube.clusterapi import LABEL_CLUSTER
+from laneway.kube.clusterapi import LABEL_CLUSTER, Machine
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key
 from laneway.simcluster.clusterapi.caches import Caches, by_cluster_of, by_key, by_label
@@ -19,7 +19,6 @@ from laneway.simcluster.clusterapi.objects import (
     LABEL_SET,
     MACHINES,
     SETS,
-    Machine,
     MachineSet,
     controlled,
     owner,
