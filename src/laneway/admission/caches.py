@@ -64,7 +64,7 @@ from laneway.kube.kubevirt import (
     VirtualMachine,
     VirtualMachineInstance,
 )
-from laneway.kube.resource import Resource, T, served
+from laneway.kube.resource import KubeObject, Resource, T, served
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Informers:
         )
 
     @property
-    def all(self) -> Mapping[str, Informer[Any]]:
+    def all(self) -> Mapping[str, Informer[KubeObject]]:
         """Every informer by a name for people."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -153,7 +153,7 @@ class AdmissionCaches:
         """Caches of a cluster; `trusted` are the usernames of Laneway's agent and manager."""
         known = Informers.of(client)
         source = LedgerSource(known)
-        stores = {name: one.store for name, one in known.all.items()}
+        stores: dict[str, Any] = {name: one.store for name, one in known.all.items()}
         world = World(
             **stores,
             ledger=partial(_ledger, source),
@@ -193,5 +193,5 @@ _PERHAPS = (
 """Of kinds that a cluster need not have."""
 
 
-def _known(name: str, informer: Informer[Any]) -> bool:
+def _known(name: str, informer: Informer[KubeObject]) -> bool:
     return (informer.answered if name in _PERHAPS else informer.synced).is_set()

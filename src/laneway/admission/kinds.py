@@ -62,7 +62,7 @@ from laneway.kube.kubevirt import (
     VirtualMachinePool,
     features_of,
 )
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 _Operations = Sequence[dict[str, Any]]
 _META = ("metadata",)
@@ -146,7 +146,7 @@ def _clustered(where: objects.Where, rules: Rules) -> Kind:
     )
 
 
-def _set(resource: Resource[Any], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
+def _set(resource: Resource[KubeObject], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
     """A kind that has VMs, and what says how many."""
     group, plural, cls = resource.group, resource.plural, resource.type
     rules = Rules(judge, knows=sets.knows)

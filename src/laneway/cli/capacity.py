@@ -6,7 +6,7 @@ that it also works where no manager runs.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -27,7 +27,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
 from laneway.kube.client import Client
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 _LISTED = 12
 _KINDS = (PCIDeviceClaim, USBDeviceClaim, VGPUDevice)
@@ -60,7 +60,7 @@ def show_capacity(
             return _view(_ledger(await _look(client)), nodes, devices=devices)
 
         if watch:
-            resources: list[Resource[Any]] = [INSTANCES, VIRTUAL_MACHINES]
+            resources: list[Resource[KubeObject]] = [INSTANCES, VIRTUAL_MACHINES]
             resources += [served(kind) for kind in _KINDS]
             await live.follow(client, resources, look, output)
         show(await look(), output)

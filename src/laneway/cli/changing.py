@@ -28,7 +28,7 @@ from laneway.kube.errors import (
     NotFoundError,
     UnreachableError,
 )
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 _ATTEMPTS = 5
 """To delete an object whose status its agent is writing meanwhile."""
@@ -37,7 +37,7 @@ _ATTEMPTS = 5
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change of one object's spec that a command has decided on."""
 
-    resource: Resource[Any]
+    resource: Resource[KubeObject]
     plural: str
     """As kubectl takes it."""
     name: str

@@ -36,10 +36,10 @@ from laneway.kube.errors import (
     NotFoundError,
     UnreachableError,
 )
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
-_PCI: Resource[Any] = served(PCIDeviceClaim)
-_USB: Resource[Any] = served(USBDeviceClaim)
+_PCI: Resource[KubeObject] = served(PCIDeviceClaim)
+_USB: Resource[KubeObject] = served(USBDeviceClaim)
 _NOT_BOUND = ("NotBound", "NotReady")
 """Reasons of a claim whose device is not bound yet, and not refused either."""
 
@@ -51,7 +51,7 @@ class Target(NamedTuple):
     node: str
     name: str
     """Of its object and of its claim."""
-    claims: Resource[Any]
+    claims: Resource[KubeObject]
     address: str = ""
     """Of a PCI device."""
 
@@ -161,14 +161,14 @@ async def _targets(client: Client, texts: Sequence[str]) -> list[Target]:
 async def _known(client: Client) -> list[Target]:
     found = []
     for kind, claims in ((PCIDevice, _PCI), (USBDevice, _USB)):
-        resource: Resource[Any] = served(kind)
+        resource: Resource[PCIDevice | USBDevice] = served(kind)
         with connection.installed(resource.kind):
             async for page in client.list(resource):
                 for item in page.items:
                     device = resource.decode(item)
                     node, name = device.status.node_name, device.metadata.name
-                    place = device.status.address if claims is _PCI else device.status.port
-                    address = place if claims is _PCI else ""
+                    address = device.status.address if isinstance(device, PCIDevice) else ""
+                    place = device.status.port if isinstance(device, USBDevice) else address
                     found.append(Target(f"{node}/{place}", node, name, claims, address))
     return found
 

@@ -28,7 +28,7 @@ from laneway.cli.output import View, rendered, warn
 from laneway.cli.progress import AGAIN_SECONDS
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, GoneError, NotFoundError, UnreachableError
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 _SETTLE = 0.2
 """Seconds in which changes that belong together come in."""
@@ -37,7 +37,7 @@ Look = Callable[[], Awaitable[View]]
 
 
 async def follow(
-    client: Client, resources: Sequence[Resource[Any]], look: Look, output: str | None
+    client: Client, resources: Sequence[Resource[KubeObject]], look: Look, output: str | None
 ) -> None:
     """Show what `look` finds, again after every change of these resources, until `q` is typed."""
     changed = asyncio.Event()
@@ -81,7 +81,7 @@ async def _together(first: Coroutine[Any, Any, None], *others: Coroutine[Any, An
         raise failed.exceptions[0] from None
 
 
-async def _watch(client: Client, resource: Resource[Any], changed: asyncio.Event) -> None:
+async def _watch(client: Client, resource: Resource[KubeObject], changed: asyncio.Event) -> None:
     """Set the event at every change; never for what is forbidden or not installed."""
     with contextlib.suppress(ForbiddenError, NotFoundError):
         while True:

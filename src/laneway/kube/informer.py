@@ -39,7 +39,7 @@ from laneway.kube.errors import (
     NotFoundError,
     UndecodableError,
 )
-from laneway.kube.resource import Key, Resource, T, key_of
+from laneway.kube.resource import Key, Resource, T, T_co, key_of
 from laneway.kube.store import Indexer, Store
 from laneway.kube.stream import WatchEvent
 
@@ -78,16 +78,16 @@ class _Envelope(msgspec.Struct):
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-class Informer(Generic[T]):
+class Informer(Generic[T_co]):
     """Keeps a store equal to one collection on the server for as long as `run` runs."""
 
     def __init__(
         self,
         client: Client,
-        resource: Resource[T],
+        resource: Resource[T_co],
         namespace: str = "",
         *,
-        indexers: Mapping[str, Indexer[T]] | None = None,
+        indexers: Mapping[str, Indexer[T_co]] | None = None,
         label_selector: str = "",
         field_selector: str = "",
         watch_seconds: int = 300,
@@ -96,7 +96,7 @@ class Informer(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.store: Store[T] = Store(indexers)
+        self.store: Store[T_co] = Store(indexers)
         self.synced = asyncio.Event()
         """Set once the store has held a complete list."""
         self.answered = asyncio.Event()
@@ -117,13 +117,22 @@ class Informer(Generic[T]):
         self._jitter = jitter
         self._clock = clock
         self._sleep = sleep
-        self._handlers: list[Handler[T]] = []
+        self._handlers: list[Handler[T_co]] = []
 
-    def subscribe(self, handler: Handler[T]) -> None:
+    def subscribe(self, handler: Handler[T_co]) -> None:
         """Call for every change from now on, and at once for every object already known."""
         self._handlers.append(handler)
         for obj in self.store:
             self._call(handler, None, obj)
+
+    def follow(self, handler: Callable[[T_co], None]) -> None:
+        """The same for whoever only needs the object: as it is now or, once deleted, was last."""
+
+        def changed(old: T_co | None, new: T_co | None) -> None:
+            if (known := new or old) is not None:
+                handler(known)
+
+        self.subscribe(changed)
 
     async def run(self) -> None:
         """Follow the collection until cancelled."""
@@ -239,23 +248,17 @@ class Informer(Generic[T]):
         """Take an object in; its key and version, as far as they can be read."""
         try:
             obj = self._resource.decode(raw)
-            key, version = key_of(obj), obj.metadata.resource_version or ""
-            self._replace(key, obj)
+            key, version = key_of(obj), obj.metadata.resource_version
+            known = self.store.get(key.name, key.namespace)
+            if known is None or known.metadata.resource_version != version:
+                if known is not None and known.metadata.uid != obj.metadata.uid:
+                    # Deleted and made again while we were not looking: two changes, not one.
+                    self._remove(key)
+                self._notify(self.store.put(obj), obj)
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, others must go on
             return self._set_aside(raw, error)
         self.undecodable.pop(key, None)
         return key, version
-
-    def _replace(self, key: Key, obj: T) -> None:
-        known = self.store.get(key.name, key.namespace)
-        meta = obj.metadata
-        if known is not None:
-            if known.metadata.resource_version == meta.resource_version:
-                return
-            if known.metadata.uid != meta.uid:
-                # Deleted and made again while we were not looking: two changes, not one.
-                self._remove(key)
-        self._notify(self.store.put(obj), obj)
 
     def _set_aside(self, raw: msgspec.Raw, error: Exception) -> tuple[Key | None, str]:
         key, version = _identify(raw)
@@ -273,11 +276,11 @@ class Informer(Generic[T]):
         if old is not None:
             self._notify(old, None)
 
-    def _notify(self, old: T | None, new: T | None) -> None:
+    def _notify(self, old: T_co | None, new: T_co | None) -> None:
         for handler in list(self._handlers):
             self._call(handler, old, new)
 
-    def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
+    def _call(self, handler: Handler[T_co], old: T_co | None, new: T_co | None) -> None:
         try:
             handler(old, new)
         except Exception:

@@ -14,31 +14,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from laneway.api import decode, kind_of
+from laneway.api import ObjectMeta, decode, kind_of
 from laneway.kube.errors import KubeError
-
-
-class Metadata(Protocol):
-    """The part of ObjectMeta that this layer reads."""
-
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def namespace(self) -> str | None: ...
-    @property
-    def uid(self) -> str | None: ...
-    @property
-    def resource_version(self) -> str | None: ...
 
 
 class KubeObject(Protocol):
     """Anything with metadata."""
 
     @property
-    def metadata(self) -> Metadata: ...
+    def metadata(self) -> ObjectMeta: ...
 
 
 T = TypeVar("T", bound=KubeObject)
+T_co = TypeVar("T_co", bound=KubeObject, covariant=True)
 
 
 class Key(NamedTuple):
@@ -53,7 +41,7 @@ class Key(NamedTuple):
 
 def key_of(obj: KubeObject) -> Key:
     """Under what an object is stored."""
-    return Key(obj.metadata.namespace or "", obj.metadata.name or "")
+    return Key(obj.metadata.namespace, obj.metadata.name)
 
 
 class ObjectRef(NamedTuple):
@@ -72,7 +60,7 @@ def _tolerant(kind: type[Any], raw: bytes | msgspec.Raw) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource(Generic[T]):
+class Resource(Generic[T_co]):
     """One resource as the API server serves it, and the Struct that its objects become."""
 
     group: str
@@ -80,11 +68,11 @@ class Resource(Generic[T]):
     version: str
     plural: str
     namespaced: bool
-    type: builtins.type[T]
+    type: builtins.type[T_co]
     """The Struct."""
     kind: str = ""
     """Empty: the Struct bears the name of the kind."""
-    decoder: Callable[[builtins.type[T], bytes | msgspec.Raw], T] = _tolerant
+    decoder: Callable[[builtins.type[T_co], bytes | msgspec.Raw], T_co] = _tolerant
     """Makes the Struct from JSON; may raise anything on an object that it cannot read."""
     optional: bool = False
     """A kind of another project, which a cluster need not have."""
@@ -96,7 +84,7 @@ class Resource(Generic[T]):
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def decode(self, raw: bytes | msgspec.Raw) -> T:
+    def decode(self, raw: bytes | msgspec.Raw) -> T_co:
         """One object from its JSON."""
         return self.decoder(self.type, raw)
 
@@ -110,16 +98,16 @@ class Resource(Generic[T]):
         parts += [part for part in (name, subresource) if part]
         return "/" + "/".join(_segment(part) for part in parts)
 
-    def ref(self, obj: T) -> ObjectRef:
+    def ref(self, obj: KubeObject) -> ObjectRef:
         """A reference to one object, for events."""
         meta = obj.metadata
         return ObjectRef(
             self.api_version,
             self.kind or self.type.__name__,
-            meta.namespace or "",
-            meta.name or "",
-            meta.uid or "",
-            meta.resource_version or "",
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            meta.resource_version,
         )
 
 

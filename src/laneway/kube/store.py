@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Generic
 
-from laneway.kube.resource import Key, T, key_of
+from laneway.kube.resource import Key, T, T_co, key_of
 
 Indexer = Callable[[T], Iterable[Hashable]]
 
@@ -21,15 +21,15 @@ _REMEMBERED = 1024
 """The keys of so many changes are kept."""
 
 
-class Store(Generic[T]):
+class Store(Generic[T_co]):
     """Objects by key, with named indexes kept in step."""
 
-    def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
+    def __init__(self, indexers: Mapping[str, Indexer[T_co]] | None = None) -> None:
         self.changes = 0
         """How many there have been: what was worked out from the store holds until the next."""
         self._indexers = dict(indexers or {})
         self._recent: deque[Key] = deque(maxlen=_REMEMBERED)
-        self._objects: dict[Key, T] = {}
+        self._objects: dict[Key, T_co] = {}
         self._values: dict[Key, list[tuple[str, tuple[Hashable, ...]]]] = {}
         self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
             name: {} for name in self._indexers
@@ -38,24 +38,24 @@ class Store(Generic[T]):
     def __len__(self) -> int:
         return len(self._objects)
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[T_co]:
         """Every object, as of now: the store may change while the caller goes through them."""
         return iter(list(self._objects.values()))
 
     def __contains__(self, key: Key) -> bool:
         return key in self._objects
 
-    def get(self, name: str, namespace: str = "") -> T | None:
+    def get(self, name: str, namespace: str = "") -> T_co | None:
         return self._objects.get(Key(namespace, name))
 
     def keys(self) -> set[Key]:
         return set(self._objects)
 
-    def by(self, index: str, value: Hashable) -> list[T]:
+    def by(self, index: str, value: Hashable) -> list[T_co]:
         """The objects indexed under a value, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
-    def first(self, index: str, value: Hashable) -> T | None:
+    def first(self, index: str, value: Hashable) -> T_co | None:
         """The first of them, if there is any."""
         keys = self._indexes[index].get(value)
         return self._objects[next(iter(keys))] if keys else None
@@ -71,7 +71,7 @@ class Store(Generic[T]):
             return None
         return set(islice(reversed(self._recent), count))
 
-    def put(self, obj: T) -> T | None:
+    def put(self, obj: T_co) -> T_co | None:  # type: ignore[misc]  # only whoever made the store
         """Add or replace; the object that was there before, if any."""
         key = key_of(obj)
         values = [(name, tuple(indexer(obj))) for name, indexer in self._indexers.items()]
@@ -84,7 +84,7 @@ class Store(Generic[T]):
                 self._indexes[name].setdefault(value, {})[key] = None
         return old
 
-    def drop(self, key: Key) -> T | None:
+    def drop(self, key: Key) -> T_co | None:
         """Take out; the object that was there, if any."""
         self.changes += 1
         self._recent.append(key)

@@ -25,6 +25,7 @@ from laneway.controllers.sharing.vgpus import VgpuController
 from laneway.core.renumbering import Kind
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
+from laneway.kube.resource import KubeObject
 from laneway.roles.node_caches import NodeCaches
 
 
@@ -142,7 +143,7 @@ class Families:
     def renumberer(self) -> Renumberer:
         """What has desired states follow their cards to other addresses."""
         caches = self._caches
-        followed: dict[Kind, Informer[Any]] = {
+        followed: dict[Kind, Informer[KubeObject]] = {
             "SRIOVGPUDevice": caches.gpus,
             "VGPUDevice": caches.vgpus,
             "MigConfiguration": caches.migs,

@@ -38,6 +38,7 @@ from laneway.kube.errors import ForbiddenError, KubeError
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.leader import Clock, Election, Timing
+from laneway.kube.resource import KubeObject
 from laneway.roles.install import install_crds
 
 if TYPE_CHECKING:
@@ -133,12 +134,12 @@ class Manager:
         """The kinds of which not everything is known yet."""
         return [name for name, cache in self._needed().items() if not cache.synced.is_set()]
 
-    def _needed(self) -> dict[str, Informer[Any]]:
+    def _needed(self) -> dict[str, Informer[KubeObject]]:
         own = ("claims", "device_nodes", "nodes", "usb_claims", "vgpus")
         needed = {name: self.caches.all[name] for name in own}
         return needed if self.vsphere is None else needed | dict(self.vsphere.needed)
 
-    def _informers(self) -> list[Informer[Any]]:
+    def _informers(self) -> list[Informer[KubeObject]]:
         more = self.vsphere.caches.all.values() if self.vsphere is not None else ()
         return [*self.caches.all.values(), *more]
 

@@ -30,7 +30,7 @@ from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import vm_of
 from laneway.kube.pods import PODS
-from laneway.kube.resource import served
+from laneway.kube.resource import KubeObject, served
 
 T = TypeVar("T", bound=Any)
 
@@ -40,7 +40,7 @@ class NodeCaches:
 
     def __init__(self, client: Client, node: str, *, has_kubelet: bool) -> None:
         self._client = client
-        self.waited_for: list[Informer[Any]] = []
+        self.waited_for: list[Informer[KubeObject]] = []
         labelled = f"{keys.LABEL_NODE}={node}"
         self.gpus = self._cache(SRIOVGPUDevice, labelled)
         self.vgpus = self._cache(VGPUDevice, labelled)

@@ -14,6 +14,7 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
+from laneway.kube.resource import KubeObject
 from laneway.vsphere import machines
 from laneway.vsphere.alongside.capv_vms import CapvVms
 from laneway.vsphere.fleet.caches import VsphereCaches
@@ -69,6 +70,6 @@ class Vsphere:
             self.parts.append(NodeChecks(client, self.caches, recorder, image=check_image))
 
     @property
-    def needed(self) -> Mapping[str, Informer[Any]]:
+    def needed(self) -> Mapping[str, Informer[KubeObject]]:
         """The caches that a manager must have to be ready."""
         return {name: self.caches.all[name] for name in _OWN}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from laneway.admission.world import RESOURCE, World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers.claims import claim_users
 from laneway.controllers.claims.claim_users import EVERYBODY, PCI_CLAIMS, Claim, plural_of
+from laneway.kube.resource import KubeObject
 from laneway.kube.store import Store
 
 
@@ -135,7 +136,7 @@ def node_of(claim: Claim) -> str:
     return claim.spec.node_name
 
 
-def _stores(world: World) -> tuple[Store[Any], ...]:
+def _stores(world: World) -> tuple[Store[KubeObject], ...]:
     """Where it stands for whom a claim is."""
     return world.claims, world.usb_claims, world.vgpus
 

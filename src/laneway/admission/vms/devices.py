@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from laneway.admission.world import MEDIATED, RESOURCE, World
 from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim, VGPUDevice
 from laneway.core import names, phrases
 from laneway.kube.kubevirt import DeviceRequest, Devices
+from laneway.kube.resource import KubeObject
 from laneway.kube.store import Store
 
 _COMPARED = 256
@@ -132,7 +132,7 @@ def closest(world: World, resource: str) -> tuple[str, ...]:
     return phrases.closest(resource, islice(names, _COMPARED))
 
 
-def _stores(world: World) -> tuple[Store[Any], ...]:
+def _stores(world: World) -> tuple[Store[KubeObject], ...]:
     return world.pci_devices, world.claims, world.vgpus, world.usb_devices, world.usb_claims
 
 

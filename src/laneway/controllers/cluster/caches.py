@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -36,7 +36,7 @@ from laneway.kube.kubevirt import (
     VirtualMachine,
     VirtualMachineInstance,
 )
-from laneway.kube.resource import Key, Resource, served
+from laneway.kube.resource import Key, KubeObject, Resource, served
 
 
 class _Light(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -129,6 +129,6 @@ class Caches:
         )
 
     @property
-    def all(self) -> Mapping[str, Informer[Any]]:
+    def all(self) -> Mapping[str, Informer[KubeObject]]:
         """Every informer by a name for people."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -14,7 +14,6 @@ import base64
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -27,7 +26,7 @@ from laneway.kube.controller import Retry
 from laneway.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
-from laneway.kube.resource import Resource
+from laneway.kube.resource import Resource, T
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +137,7 @@ class WebhookCertificates(Leading[str]):
     def _secret_informer(self) -> Informer[Secret]:
         return self._informer(SECRETS, SECRET, self._namespace)
 
-    def _informer(self, resource: Resource[Any], name: str, namespace: str = "") -> Informer[Any]:
+    def _informer(self, resource: Resource[T], name: str, namespace: str = "") -> Informer[T]:
         return Informer(self._client, resource, namespace, field_selector=f"metadata.name={name}")
 
     async def reconcile(self, _key: str) -> Retry | None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic
+from typing import Generic
 
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.informer import Informer
 from laneway.kube.queue import K, WorkQueue
+from laneway.kube.resource import KubeObject
 
 
 class Leading(ABC, Generic[K]):
     """A part of the manager."""
 
     workers = 1
-    needs: tuple[Informer[Any], ...] = ()
+    needs: tuple[Informer[KubeObject], ...] = ()
     """Caches without which nothing can be decided."""
 
     def __init__(self) -> None:

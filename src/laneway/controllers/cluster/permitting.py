@@ -30,7 +30,7 @@ from laneway.kube.errors import ConflictError, KubeError, NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import KUBEVIRTS, KubeVirt, lists_of
-from laneway.kube.resource import Key, key_of
+from laneway.kube.resource import Key, KubeObject, key_of
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Permitting(Leading[Key]):
         self._repairs: dict[Key, deque[float]] = {}
         self._needs: Counter[Entry] = Counter()
         """How many objects need an entry: a cluster has too many to ask each of them every time."""
-        self._facts: Mapping[List, Informer[Any]] = {
+        self._facts: Mapping[List, Informer[KubeObject]] = {
             List.PCI: caches.claims,
             List.MDEV: caches.vgpus,
             List.USB: caches.usb_claims,
@@ -90,7 +90,7 @@ class Permitting(Leading[Key]):
                     tasks.create_task(self._once_known(informer))
             tasks.create_task(super().run())
 
-    async def _once_known(self, informer: Informer[Any]) -> None:
+    async def _once_known(self, informer: Informer[KubeObject]) -> None:
         await informer.synced.wait()
         self.ask(self.everything())
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from typing import Any
 
 from laneway.api import (
     Condition,
@@ -33,7 +32,7 @@ from laneway.core.refusals import ClaimNodeNotFound, Refusal, UsbDeviceNotFound
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import ConflictError, NotFoundError
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 PATIENCE_SECONDS = 10.0
 """An agent answers in less, also one that has just found the device."""
@@ -86,10 +85,10 @@ class Unanswered(Leading[tuple[str, str]]):
 
     async def _is_node(self, name: str) -> bool:
         """Whether there is a node, or an agent that has written about it."""
-        kinds: tuple[Resource[Any], ...] = served(CoreNode), served(DeviceNode)
+        kinds: tuple[Resource[KubeObject], ...] = served(CoreNode), served(DeviceNode)
         return bool(name) and any([await self._exists(one, name) for one in kinds])
 
-    async def _exists(self, resource: Resource[Any], name: str) -> bool:
+    async def _exists(self, resource: Resource[KubeObject], name: str) -> bool:
         try:
             await self._client.get(resource, name)
         except NotFoundError:

@@ -52,7 +52,7 @@ from laneway.kube.kubevirt import lists_of
 from laneway.kube.leader import LEASES
 from laneway.kube.pods import PODS, Pod
 from laneway.kube.pods import is_ready as pod_is_ready
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 _CONFIGURATIONS = ((MUTATING, "laneway-mutator"), (VALIDATING, "laneway-validator"))
 _TLS = "laneway-webhook-tls"
@@ -84,7 +84,7 @@ def _conditioned(plural: str) -> Resource[Conditioned]:
 
 
 _DEVICE_NODES = _conditioned("nodes")
-_PARTS: Mapping[Unseen, tuple[Resource[Any], ...]] = {
+_PARTS: Mapping[Unseen, tuple[Resource[KubeObject], ...]] = {
     "definitions": (DEFINITIONS,),
     "parts": (DAEMON_SETS, DEPLOYMENTS),
     "hooks": (MUTATING, VALIDATING),

@@ -8,7 +8,7 @@ have no objects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -16,9 +16,7 @@ from laneway.api import Condition, ObjectMeta
 from laneway.core.doctor.cluster_facts import Unreadable
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
-from laneway.kube.resource import Resource
-
-T = TypeVar("T", bound=Any)
+from laneway.kube.resource import KubeObject, Resource, T
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -203,11 +201,11 @@ class Asking:
         self._unseen: set[str] = set()
         self._forbidden: set[str] = set()
 
-    def saw(self, *resources: Resource[Any]) -> bool:
+    def saw(self, *resources: Resource[KubeObject]) -> bool:
         """Whether everything that was requested of these could be seen: the rest is not there."""
         return self._unseen.isdisjoint(map(str, resources))
 
-    def may_see(self, *resources: Resource[Any]) -> bool:
+    def may_see(self, *resources: Resource[KubeObject]) -> bool:
         """Whether everything that was requested of these may be seen."""
         return self._forbidden.isdisjoint(map(str, resources))
 
@@ -245,13 +243,13 @@ class Asking:
         except NotFoundError:
             return None
 
-    def _miss(self, resource: Resource[Any], words: str) -> None:
+    def _miss(self, resource: Resource[KubeObject], words: str) -> None:
         self.unknown.append(words)
         self._unseen.add(str(resource))
         self._forbidden.add(str(resource))
 
 
-def _unreadable(resource: Resource[Any], item: msgspec.Raw, problem: str) -> Unreadable:
+def _unreadable(resource: Resource[KubeObject], item: msgspec.Raw, problem: str) -> Unreadable:
     try:
         meta = msgspec.json.decode(item, type=Named).metadata
     except ValueError:

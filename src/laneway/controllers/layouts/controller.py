@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,7 +23,6 @@ from laneway.api import (
     CoreNode,
     LayoutGpu,
     PCIDeviceClaim,
-    VGPUDevice,
     VGPULayout,
 )
 from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, Context
@@ -136,10 +135,10 @@ class LayoutController:
         await self._layouts.synced.wait()
         self._layouts.subscribe(self._layout_changed)
         self._nodes.subscribe(self._node_changed)
-        self._lower.gpus.subscribe(lambda before, after: self._ask(_name(before, after)))
-        self._lower.migs.subscribe(lambda before, after: self._ask(_name(before, after)))
-        self._lower.vgpus.subscribe(self._vgpu_changed)
-        self._claims.subscribe(lambda before, after: self._ask(_name(before, after)))
+        self._lower.gpus.follow(lambda gpu: self._ask(gpu.metadata.name))
+        self._lower.migs.follow(lambda gpu: self._ask(gpu.metadata.name))
+        self._lower.vgpus.follow(lambda vgpu: self._ask(parent_name(vgpu, self._node)))
+        self._claims.follow(lambda claim: self._ask(claim.metadata.name))
         await run_workers(self.queue, self._reconcile, self.workers)
 
     def _layout_changed(self, before: VGPULayout | None, after: VGPULayout | None) -> None:
@@ -153,10 +152,6 @@ class LayoutController:
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
         if before is None or after is None or before.metadata.labels != after.metadata.labels:
             self._ask_all()
-
-    def _vgpu_changed(self, before: VGPUDevice | None, after: VGPUDevice | None) -> None:
-        if stored := after or before:
-            self._ask(parent_name(stored, self._node))
 
     def _ask_all(self) -> None:
         for layout in self._layouts.store:
@@ -321,10 +316,6 @@ def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
 def _again(after: float, processes: tuple[int, ...]) -> Retry:
     """When to look again; soon where a process is in the way, which is seen at little cost."""
     return Retry(min(after, HOLDER_SECONDS) if processes else after)
-
-
-def _name(before: Any, after: Any) -> str:
-    return str((after or before).metadata.name)
 
 
 def _spread() -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,9 +20,7 @@ from laneway.core.ledger.facts import Demand, Facts
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
-from laneway.kube.resource import Resource, served
-
-T = TypeVar("T", bound=Any)
+from laneway.kube.resource import Resource, T, served
 
 
 class Snapshot(msgspec.Struct, frozen=True):

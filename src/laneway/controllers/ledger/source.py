@@ -13,9 +13,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-from laneway.api import CoreNode, PCIDeviceClaim, USBDeviceClaim
+from laneway.api import CoreNode, PCIDeviceClaim, USBDeviceClaim, VGPUDevice
+from laneway.controllers.cluster.caches import Vgpu
 from laneway.controllers.ledger import demands, devices, nodes
 from laneway.controllers.ledger.objects import Pod, asks
 from laneway.core.ledger.build import build
@@ -23,11 +24,9 @@ from laneway.core.ledger.facts import DeviceFact, Facts
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
-from laneway.kube.resource import Key, key_of
+from laneway.kube.resource import Key, KubeObject, T, key_of
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T", bound=Any)
 
 REST_SECONDS = 0.2
 """How long changes are gathered before the ledger is made."""
@@ -39,7 +38,7 @@ class Informers(Protocol):
     @property
     def claims(self) -> Informer[PCIDeviceClaim]: ...
     @property
-    def vgpus(self) -> Informer[Any]:
+    def vgpus(self) -> Informer[Vgpu | VGPUDevice]:
         """Of VGPUDevices, as far as somebody wants to know them."""
 
     @property
@@ -114,7 +113,7 @@ class LedgerSource:
                 self._put(changes, facts, *await asyncio.to_thread(_timed, facts))
             await asyncio.sleep(self._rest)
 
-    def _informers(self) -> list[tuple[str, Informer[Any]]]:
+    def _informers(self) -> list[tuple[str, Informer[KubeObject]]]:
         caches = self._caches
         return [
             ("claims", caches.claims),
@@ -129,8 +128,10 @@ class LedgerSource:
     def _follow(
         self, kind: str, informer: Informer[T], fact_of: Callable[[T], DeviceFact | None]
     ) -> None:
-        def changed(before: Any, after: Any) -> None:
-            key = kind, key_of(before if after is None else after)
+        def changed(before: T | None, after: T | None) -> None:
+            if (one := after or before) is None:
+                return
+            key = kind, key_of(one)
             fact = None if after is None else fact_of(after)
             if fact == self._devices.get(key):
                 return

@@ -27,9 +27,9 @@ from laneway.core.reasons.former import renamed
 from laneway.core.release.everything import Stage, Thing
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import Resource, T, served
+from laneway.kube.resource import KubeObject, Resource, T, served
 
-KINDS: dict[str, Resource[Any]] = {
+KINDS: dict[str, Resource[KubeObject]] = {
     kind.__name__: served(kind)
     for kind in (
         VGPULayout,

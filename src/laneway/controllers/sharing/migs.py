@@ -71,7 +71,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
         self._preparing = preparing
 
     async def run(self) -> None:
-        self._gpus.subscribe(self._gpu_changed)
+        self._gpus.follow(self._gpu_changed)
         await super().run()
 
     def pending(self, address: PciAddress) -> str:
@@ -108,10 +108,8 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
                 wanted[name] = shown
         return wanted
 
-    def _gpu_changed(self, before: SRIOVGPUDevice | None, after: SRIOVGPUDevice | None) -> None:
-        gpu = after or before
-        if gpu is not None:
-            self.queue.add(gpu.metadata.name)
+    def _gpu_changed(self, gpu: SRIOVGPUDevice) -> None:
+        self.queue.add(gpu.metadata.name)
 
     async def reconcile(self, name: str) -> Retry | None:
         """Bring one object to what it should be, once there is an owner for a new one."""

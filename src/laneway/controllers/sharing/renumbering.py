@@ -33,7 +33,7 @@ from laneway.host.plans.state import BusyError
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
 from laneway.kube.informer import Informer
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Renumberer:
         node: str,
         client: Client,
         context: Context,
-        informers: dict[Kind, Informer[Any]],
+        informers: dict[Kind, Informer[KubeObject]],
     ) -> None:
         self._node = node
         self._client = client
@@ -106,7 +106,7 @@ class Renumberer:
                 await asyncio.sleep(RETRY_SECONDS)
                 self._wanted.set()
 
-    def _changed(self, _before: Any, _after: Any) -> None:
+    def _changed(self, _before: object, _after: object) -> None:
         self._shown.set()
         self._look()
 
@@ -135,7 +135,9 @@ class Renumberer:
         found = {}
         for move in moves:
             stored = self._informers["SRIOVGPUDevice"].store.get(self._name(move.after))
-            if stored and move.after not in sources and self._identity.is_desired(stored):
+            if not isinstance(stored, SRIOVGPUDevice) or move.after in sources:
+                continue
+            if self._identity.is_desired(stored):
                 found[str(move.after)] = stored.status.gpu_uuid
         return found
 

@@ -97,8 +97,8 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         """Objects that could not be worked on, so that nobody waits for them."""
 
     async def run(self) -> None:
-        self._gpus.subscribe(self._gpu_changed)
-        self._migs.subscribe(self._gpu_changed)
+        self._gpus.follow(self._gpu_changed)
+        self._migs.follow(self._gpu_changed)
         self._device_plugin.subscribe(self._status_changed)
         self._owners.subscribe(self._owner_changed)
         await super().run()
@@ -117,18 +117,13 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         }
         super().observed(inventory)
 
-    def _gpu_changed(
-        self,
-        before: SRIOVGPUDevice | MigConfiguration | None,
-        after: SRIOVGPUDevice | MigConfiguration | None,
-    ) -> None:
+    def _gpu_changed(self, gpu: SRIOVGPUDevice | MigConfiguration) -> None:
         """What a GPU itself is desired to be decides about the vGPUs that are not there."""
-        gpu = after or before
         for stored in self.informer.store:
             name = stored.metadata.name
             depends = name in self._refused or name not in self.wanted
             parent = projection.parent_name(stored, self.node)
-            if depends and gpu is not None and gpu.metadata.name == parent:
+            if depends and gpu.metadata.name == parent:
                 self.queue.add(name)
 
     def _owner_changed(self, gpu: str) -> None:

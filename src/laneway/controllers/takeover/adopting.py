@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from laneway.api import (
     VGPU_CONFIGURED,
@@ -25,22 +24,24 @@ from laneway.core.permitted import Key
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, KubeError
 from laneway.kube.kubevirt import KUBEVIRTS, KubeVirt, lists_of
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import KubeObject, Resource, served
 
 _ATTEMPTS = 5
-STANDING: tuple[Resource[Any], ...] = (
-    served(PCIDeviceClaim),
-    served(PCIDevice),
-    served(USBDeviceClaim),
-    served(USBDevice),
-    served(VGPUDevice),
-)
+_CLAIMS, _DEVICES = served(PCIDeviceClaim), served(PCIDevice)
+_USB_CLAIMS, _USB, _VGPUS = served(USBDeviceClaim), served(USBDevice), served(VGPUDevice)
+STANDING: tuple[Resource[KubeObject], ...] = _CLAIMS, _DEVICES, _USB_CLAIMS, _USB, _VGPUS
 """What tells which entries stand for something."""
 
 
 async def device_status(asking: Asking) -> set[Key]:
     """What the entries of everything that is claimed or configured look like to KubeVirt."""
-    claims, devices, sticks, usb, vgpus = await asyncio.gather(*map(asking.all, STANDING))
+    claims, devices, sticks, usb, vgpus = await asyncio.gather(
+        asking.all(_CLAIMS),
+        asking.all(_DEVICES),
+        asking.all(_USB_CLAIMS),
+        asking.all(_USB),
+        asking.all(_VGPUS),
+    )
     claimed = {one.metadata.name: one for one in claims}
     plugged = {one.metadata.name for one in sticks}
     found = [_pci(one, claimed) for one in devices if one.metadata.name in claimed]

@@ -16,7 +16,7 @@ from laneway.controllers.doctor.harvester import HOOKS, NAMESPACE, PARKED, RECOR
 from laneway.controllers.doctor.objects import WorkloadObject
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 _DAEMON_SET = "daemonset.json"
 _OF_SERVER = (
@@ -71,7 +71,7 @@ async def save(client: Client, data: Mapping[str, str]) -> None:
         await client.patch(CONFIG_MAPS, RECORD, body, NAMESPACE)
 
 
-async def untouched(client: Client, resource: Resource[Any], name: str) -> Untouched | None:
+async def untouched(client: Client, resource: Resource[KubeObject], name: str) -> Untouched | None:
     """An object with all of its fields, if it is there."""
     try:
         raw = msgspec.json.decode(await client.raw(resource.path("", name)))
@@ -92,14 +92,14 @@ def _images(daemon_set: WorkloadObject) -> list[str]:
     return [one.image for one in daemon_set.spec.template.spec.containers]
 
 
-def of_hook(resource: Resource[Any], found: Untouched) -> dict[str, str]:
+def of_hook(resource: Resource[KubeObject], found: Untouched) -> dict[str, str]:
     """A webhook configuration that is to be removed, so that it can be made again."""
     meta = {key: value for key, value in found.raw["metadata"].items() if key not in _OF_SERVER}
     body = {**found.raw, "metadata": meta}
     return {_key(resource): msgspec.json.encode(body).decode()}
 
 
-def hooks(stored: ConfigMap) -> list[tuple[Resource[Any], dict[str, Any]]]:
+def hooks(stored: ConfigMap) -> list[tuple[Resource[KubeObject], dict[str, Any]]]:
     """The webhook configurations of the record."""
     return [
         (resource, msgspec.json.decode(stored.data[_key(resource)]))
@@ -108,5 +108,5 @@ def hooks(stored: ConfigMap) -> list[tuple[Resource[Any], dict[str, Any]]]:
     ]
 
 
-def _key(resource: Resource[Any]) -> str:
+def _key(resource: Resource[KubeObject]) -> str:
     return f"{resource.kind.lower()}.json"

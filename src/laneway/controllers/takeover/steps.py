@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from laneway.controllers.doctor.harvester import (
     DAEMON_SET,
@@ -27,7 +26,7 @@ from laneway.controllers.takeover import admitting, adopting, record
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
 from laneway.kube.pods import PODS
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 Tell = Callable[[str], None]
 
@@ -144,7 +143,9 @@ async def _left(client: Client) -> str:
     return "" if is_gone(daemon_set) else f"the cluster to stop {DAEMON_SET}"
 
 
-async def _remove_hook(client: Client, tell: Tell, resource: Resource[Any], name: str) -> None:
+async def _remove_hook(
+    client: Client, tell: Tell, resource: Resource[KubeObject], name: str
+) -> None:
     for _ in range(_ATTEMPTS):
         found = await record.untouched(client, resource, name)
         if found is None:

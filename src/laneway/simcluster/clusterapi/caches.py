@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from laneway.api.vsphere import VSphereHost
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster
 from laneway.kube.informer import Informer
-from laneway.kube.resource import Key, key_of, served
+from laneway.kube.resource import Key, KubeObject, Resource, key_of, served
 from laneway.simcluster.clusterapi.objects import (
     CLUSTERS,
     DEPLOYMENTS,
@@ -19,6 +18,7 @@ from laneway.simcluster.clusterapi.objects import (
     VSPHERE_CLUSTERS,
     VSPHERE_MACHINES,
     VSPHERE_VMS,
+    Part,
     Vm,
 )
 from laneway.simcluster.objects import NODES
@@ -43,26 +43,26 @@ class Caches:
             client, served(VSphereHost), indexers={"name": lambda host: [host.status.host]}
         )
 
-    def __iter__(self) -> Iterator[Informer[Any]]:
+    def __iter__(self) -> Iterator[Informer[KubeObject]]:
         yield from (self.clusters, self.deployments, self.sets, self.machines)
         yield from (self.vsphere_clusters, self.vsphere_machines, self.vms, self.nodes)
 
-    def of_cluster(self, key: Key) -> list[tuple[str, Any]]:
+    def of_cluster(self, key: Key) -> list[tuple[Resource[Part], Part]]:
         """Machines, and what makes them, of a cluster."""
         return [
-            (kind, one)
-            for kind, informer in (
-                ("deployment", self.deployments),
-                ("set", self.sets),
-                ("machine", self.machines),
+            (resource, one)
+            for resource, informer in (
+                (DEPLOYMENTS, self.deployments),
+                (SETS, self.sets),
+                (MACHINES, self.machines),
             )
             for one in informer.store
-            if one.metadata.namespace == key.namespace and one.spec.cluster_name == key.name
+            if _cluster(one) == key
         ]
 
-    def cluster(self, obj: Any) -> Cluster | None:
+    def cluster(self, part: Part) -> Cluster | None:
         """The cluster that something belongs to."""
-        return self.clusters.store.get(obj.spec.cluster_name, obj.metadata.namespace)
+        return self.clusters.store.get(part.spec.cluster_name, part.metadata.namespace)
 
 
 def machines_of(vm: Vm) -> list[str]:
@@ -70,43 +70,45 @@ def machines_of(vm: Vm) -> list[str]:
     return [ref.name for ref in vm.metadata.owner_references if ref.kind == VSPHERE_MACHINES.kind]
 
 
+def _cluster(part: Part) -> Key:
+    return Key(part.metadata.namespace, part.spec.cluster_name)
+
+
 Add = Callable[[Key], None]
+Changed = Callable[[KubeObject], None]
 
 
-def by_key(add: Add) -> Callable[[Any, Any], None]:
+def by_key(add: Add) -> Changed:
     """Have an object looked at when it changes."""
-    return lambda old, new: add(key_of(new or old))
+    return lambda one: add(key_of(one))
 
 
-def by_label(add: Add, label: str) -> Callable[[Any, Any], None]:
+def by_label(add: Add, label: str) -> Changed:
     """Have the object looked at that a label of a changed one names."""
 
-    def changed(old: Any, new: Any) -> None:
-        meta = (new or old).metadata
-        if name := meta.labels.get(label):
-            add(Key(meta.namespace, name))
+    def changed(one: KubeObject) -> None:
+        if name := one.metadata.labels.get(label):
+            add(Key(one.metadata.namespace, name))
 
     return changed
 
 
-def by_cluster(add: Add) -> Callable[[Any, Any], None]:
+def by_cluster(add: Add) -> Changed:
     """Have the cluster looked at that a changed object belongs to."""
     return by_label(add, LABEL_CLUSTER)
 
 
-def by_cluster_of(informer: Informer[Any], add: Add) -> Callable[[Any, Any], None]:
+def by_cluster_of(informer: Informer[Part], add: Add) -> Changed:
     """Have everything of a cache looked at that belongs to a changed Cluster."""
 
-    def changed(old: Any, new: Any) -> None:
-        meta = (new or old).metadata
+    def changed(cluster: KubeObject) -> None:
         for one in informer.store:
-            where = one.metadata.namespace, one.spec.cluster_name
-            if where == (meta.namespace, meta.name):
+            if _cluster(one) == key_of(cluster):
                 add(key_of(one))
 
     return changed
 
 
-def by_deployment(add: Add) -> Callable[[Any, Any], None]:
+def by_deployment(add: Add) -> Changed:
     """Have the MachineDeployment looked at."""
     return by_label(add, LABEL_DEPLOYMENT)

@@ -19,20 +19,17 @@ from laneway.kube.resource import Key
 from laneway.simcluster.clusterapi.caches import Caches, by_cluster, by_key
 from laneway.simcluster.clusterapi.objects import (
     CLUSTERS,
-    DEPLOYMENTS,
-    MACHINES,
     SECRET_TYPE,
     SECRETS,
-    SETS,
     VSPHERE_CLUSTERS,
     Infra,
+    Part,
     condition,
     owner,
 )
 from laneway.simcluster.clusterapi.writing import hold, let_go, remove, write_status
 
 FINALIZER = "cluster.cluster.x-k8s.io"
-_RESOURCES: dict[str, Any] = {"deployment": DEPLOYMENTS, "set": SETS, "machine": MACHINES}
 
 
 class ClusterController:
@@ -45,22 +42,20 @@ class ClusterController:
         self._caches = caches
         self._kubeconfig = kubeconfig
         self._published: set[str] = set()
-        caches.clusters.subscribe(by_key(self.queue.add))
-        caches.vsphere_clusters.subscribe(by_cluster(self.queue.add))
-        caches.vsphere_clusters.subscribe(self._infrastructure_changed)
-        made: list[Informer[Any]] = [caches.deployments, caches.sets, caches.machines]
+        caches.clusters.follow(by_key(self.queue.add))
+        caches.vsphere_clusters.follow(by_cluster(self.queue.add))
+        caches.vsphere_clusters.follow(self._infrastructure_changed)
+        made: list[Informer[Part]] = [caches.deployments, caches.sets, caches.machines]
         for informer in made:
             informer.subscribe(self._part_changed)
 
-    def _part_changed(self, old: Any, new: Any) -> None:
-        if new is None:
+    def _part_changed(self, old: Part | None, new: Part | None) -> None:
+        if new is None and old is not None:
             self.queue.add(Key(old.metadata.namespace, old.spec.cluster_name))
 
-    def _infrastructure_changed(self, old: Infra | None, new: Infra | None) -> None:
+    def _infrastructure_changed(self, infra: Infra) -> None:
         """It may have been made after its Cluster, and not be labelled yet."""
-        if (changed := new or old) is None:
-            return
-        meta = changed.metadata
+        meta = infra.metadata
         for cluster in self._caches.clusters.store:
             ref = cluster.spec.infrastructure_ref
             if (cluster.metadata.namespace, ref.name) == (meta.namespace, meta.name):
@@ -157,8 +152,8 @@ class ClusterController:
         if FINALIZER not in cluster.metadata.finalizers:
             return
         left = self._caches.of_cluster(key)
-        for kind, one in left:
-            await remove(self._client, _RESOURCES[kind], one.metadata)
+        for resource, one in left:
+            await remove(self._client, resource, one.metadata)
         if left:
             return
         if infra is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from laneway.kube.client import Client
 from laneway.kube.controller import Reconcile, Retry, run_workers
@@ -12,7 +12,7 @@ from laneway.kube.errors import ConflictError
 from laneway.kube.informer import Informer
 from laneway.kube.pods import PODS
 from laneway.kube.queue import WorkQueue
-from laneway.kube.resource import Key
+from laneway.kube.resource import Key, KubeObject
 from laneway.simcluster.clusterapi.caches import Caches
 from laneway.simcluster.clusterapi.clusters import ClusterController
 from laneway.simcluster.clusterapi.deployments import DeploymentController
@@ -43,7 +43,7 @@ class ClusterApi:
         """`kubeconfig`: by which the workload clusters, all of them this server, are reached."""
         caches = Caches(client)
         jobs, pods = Informer(client, JOBS), Informer(client, PODS)
-        self._informers: list[Informer[Any]] = [*caches, jobs, pods]
+        self._informers: list[Informer[KubeObject]] = [*caches, jobs, pods]
         self._hosts = caches.hosts
         self._controllers: list[tuple[_Controller, int]] = [
             (ClusterController(client, caches, kubeconfig), 1),

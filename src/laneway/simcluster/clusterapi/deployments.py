@@ -38,9 +38,9 @@ class DeploymentController:
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._caches = caches
-        caches.deployments.subscribe(by_key(self.queue.add))
-        caches.sets.subscribe(by_deployment(self.queue.add))
-        caches.clusters.subscribe(by_cluster_of(caches.deployments, self.queue.add))
+        caches.deployments.follow(by_key(self.queue.add))
+        caches.sets.follow(by_deployment(self.queue.add))
+        caches.clusters.follow(by_cluster_of(caches.deployments, self.queue.add))
 
     async def reconcile(self, key: Key) -> None:
         """Do what is next for one MachineDeployment."""

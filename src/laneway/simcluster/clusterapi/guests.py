@@ -50,25 +50,22 @@ class GuestController:
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._caches = caches
-        caches.vsphere_machines.subscribe(by_key(self.queue.add))
-        caches.vms.subscribe(self._vm_changed)
-        caches.nodes.subscribe(self._node_changed)
+        caches.vsphere_machines.follow(by_key(self.queue.add))
+        caches.vms.follow(self._vm_changed)
+        caches.nodes.follow(self._node_changed)
         caches.hosts.subscribe(self._host_changed)
 
-    def _vm_changed(self, old: Vm | None, new: Vm | None) -> None:
-        vm = new or old
-        if vm is not None:
-            for name in machines_of(vm):
-                self.queue.add(Key(vm.metadata.namespace, name))
+    def _vm_changed(self, vm: Vm) -> None:
+        for name in machines_of(vm):
+            self.queue.add(Key(vm.metadata.namespace, name))
 
     def _host_changed(self, old: VSphereHost | None, _new: VSphereHost | None) -> None:
         if old is None:  # what a host has rarely changes, but it may be told late
             for machine in self._caches.vsphere_machines.store:
                 self.queue.add(key_of(machine))
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        node = new or old
-        if node is not None and is_guest(node):
+    def _node_changed(self, node: Node) -> None:
+        if is_guest(node):
             self.queue.add(Key(_namespace(node), node.metadata.name))
 
     async def reconcile(self, key: Key) -> None:

@@ -69,14 +69,12 @@ class JobController:
         self._client = client
         self._jobs = jobs
         jobs.subscribe(lambda _old, new: self.queue.add(key_of(new)) if new else None)
-        pods.subscribe(self._pod_changed)
+        pods.follow(self._pod_changed)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if (changed := new or old) is None:
-            return
-        for ref in changed.metadata.owner_references:
+    def _pod_changed(self, pod: Pod) -> None:
+        for ref in pod.metadata.owner_references:
             if ref.kind == "Job":
-                self.queue.add(Key(changed.metadata.namespace, ref.name))
+                self.queue.add(Key(pod.metadata.namespace, ref.name))
 
     async def reconcile(self, key: Key) -> None:
         """Have a pod for a Job that is not done, and tell how it stands."""

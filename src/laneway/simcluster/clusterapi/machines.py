@@ -48,24 +48,20 @@ class MachineController:
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._caches = caches
-        caches.machines.subscribe(by_key(self.queue.add))
-        caches.vsphere_machines.subscribe(self._infrastructure_changed)
-        caches.nodes.subscribe(self._node_changed)
-        caches.clusters.subscribe(by_cluster_of(caches.machines, self.queue.add))
+        caches.machines.follow(by_key(self.queue.add))
+        caches.vsphere_machines.follow(self._infrastructure_changed)
+        caches.nodes.follow(self._node_changed)
+        caches.clusters.follow(by_cluster_of(caches.machines, self.queue.add))
 
-    def _infrastructure_changed(self, old: Infra | None, new: Infra | None) -> None:
-        if (changed := new or old) is None:
-            return
-        for ref in changed.metadata.owner_references:
+    def _infrastructure_changed(self, infra: Infra) -> None:
+        for ref in infra.metadata.owner_references:
             if ref.kind == "Machine":
-                self.queue.add(Key(changed.metadata.namespace, ref.name))
+                self.queue.add(Key(infra.metadata.namespace, ref.name))
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if (changed := new or old) is None:
-            return
-        name = changed.metadata.annotations.get(ANNOTATION_NODE_OF)
-        if name:
-            self.queue.add(Key(changed.metadata.annotations.get(ANNOTATION_NODE_IN, ""), name))
+    def _node_changed(self, node: Node) -> None:
+        annotations = node.metadata.annotations
+        if name := annotations.get(ANNOTATION_NODE_OF):
+            self.queue.add(Key(annotations.get(ANNOTATION_NODE_IN, ""), name))
 
     async def reconcile(self, key: Key) -> None:
         """Do what is next for one Machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,7 @@ from laneway.kube.capv import GROUP as PROVIDER
 from laneway.kube.capv import VERSION as PROVIDER_VERSION
 from laneway.kube.capv import MachineInitialization
 from laneway.kube.clusterapi import GROUP, VERSION, Address, Cluster, Machine, SetSpec, Status
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
 LABEL_SET = "cluster.x-k8s.io/set-name"
@@ -72,6 +72,10 @@ class MachineDeployment(_Part, frozen=True, kw_only=True):
     status: SetStatus = SetStatus()
 
 
+Part: TypeAlias = MachineDeployment | MachineSet | Machine
+"""What belongs to a Cluster."""
+
+
 class InfraStatus(_Part, frozen=True, kw_only=True):
     """What the provider says."""
 
@@ -128,7 +132,9 @@ VSPHERE_VMS = Resource(PROVIDER, PROVIDER_VERSION, "vspherevms", True, Vm, "VSph
 SECRETS = Resource("", "v1", "secrets", True, Named, "Secret")
 
 
-def owner(resource: Resource[Any], meta: ObjectMeta, *, controls: bool = True) -> dict[str, Any]:
+def owner(
+    resource: Resource[KubeObject], meta: ObjectMeta, *, controls: bool = True
+) -> dict[str, Any]:
     """A reference to the owner of what is made for it."""
     return {
         "apiVersion": resource.api_version,

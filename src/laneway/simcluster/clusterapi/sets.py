@@ -37,9 +37,9 @@ class SetController:
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._caches = caches
-        caches.sets.subscribe(by_key(self.queue.add))
-        caches.machines.subscribe(by_label(self.queue.add, LABEL_SET))
-        caches.clusters.subscribe(by_cluster_of(caches.sets, self.queue.add))
+        caches.sets.follow(by_key(self.queue.add))
+        caches.machines.follow(by_label(self.queue.add, LABEL_SET))
+        caches.clusters.follow(by_cluster_of(caches.sets, self.queue.add))
 
     async def reconcile(self, key: Key) -> None:
         """Do what is next for one MachineSet."""

@@ -12,11 +12,11 @@ import msgspec
 from laneway.api import Condition, ObjectMeta, set_condition, timestamp
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, NotFoundError
-from laneway.kube.resource import Resource
+from laneway.kube.resource import KubeObject, Resource
 
 
 async def create(
-    client: Client, resource: Resource[Any], body: dict[str, Any], namespace: str = ""
+    client: Client, resource: Resource[KubeObject], body: dict[str, Any], namespace: str = ""
 ) -> None:
     """Make an object. Raises AlreadyExistsError, InvalidError."""
     kind = resource.kind or resource.type.__name__
@@ -25,7 +25,7 @@ async def create(
 
 
 async def write_status(
-    client: Client, resource: Resource[Any], obj: Any, *conditions: Condition, **fields: Any
+    client: Client, resource: Resource[KubeObject], obj: Any, *conditions: Condition, **fields: Any
 ) -> None:
     """Have an object's status say so; write nothing where it does. Fields are named as in JSON."""
     before: dict[str, Any] = msgspec.to_builtins(obj.status)
@@ -55,13 +55,17 @@ def _whole(one: Condition) -> dict[str, Any]:
     return {"reason": one.status, "message": "", **msgspec.to_builtins(one)}
 
 
-async def hold(client: Client, resource: Resource[Any], meta: ObjectMeta, finalizer: str) -> None:
+async def hold(
+    client: Client, resource: Resource[KubeObject], meta: ObjectMeta, finalizer: str
+) -> None:
     """Have an object wait for us when it is deleted."""
     if finalizer not in meta.finalizers:
         await _finalizers(client, resource, meta, [*meta.finalizers, finalizer])
 
 
-async def let_go(client: Client, resource: Resource[Any], meta: ObjectMeta, finalizer: str) -> None:
+async def let_go(
+    client: Client, resource: Resource[KubeObject], meta: ObjectMeta, finalizer: str
+) -> None:
     """Let an object go that waited for us."""
     if finalizer in meta.finalizers:
         left = [one for one in meta.finalizers if one != finalizer]
@@ -70,13 +74,13 @@ async def let_go(client: Client, resource: Resource[Any], meta: ObjectMeta, fina
 
 
 async def _finalizers(
-    client: Client, resource: Resource[Any], meta: ObjectMeta, finalizers: list[str]
+    client: Client, resource: Resource[KubeObject], meta: ObjectMeta, finalizers: list[str]
 ) -> None:
     metadata = {"finalizers": finalizers, "resourceVersion": meta.resource_version}
     await client.patch(resource, meta.name, {"metadata": metadata}, meta.namespace)
 
 
-async def remove(client: Client, resource: Resource[Any], meta: ObjectMeta) -> None:
+async def remove(client: Client, resource: Resource[KubeObject], meta: ObjectMeta) -> None:
     """Delete an object, if it still is the one that is meant, and not on its way out."""
     if not meta.deletion_timestamp:
         with contextlib.suppress(ConflictError, NotFoundError):

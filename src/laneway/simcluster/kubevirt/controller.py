@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from laneway.kube.client import Client
 from laneway.kube.controller import run_workers
@@ -12,6 +11,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS
+from laneway.kube.resource import KubeObject
 from laneway.simcluster.kubevirt.instances import InstanceController
 from laneway.simcluster.kubevirt.objects import INSTANCES, LABEL_LAUNCHER, VMS
 from laneway.simcluster.kubevirt.vms import VmController
@@ -30,7 +30,7 @@ class KubeVirt:
         instances = Informer(client, INSTANCES, indexers={"uid": lambda one: [one.metadata.uid]})
         pods = Informer(client, PODS, label_selector=f"{LABEL_LAUNCHER}=virt-launcher")
         installations = Informer(client, KUBEVIRTS)
-        self._informers: list[Informer[Any]] = [vms, instances, pods, installations]
+        self._informers: list[Informer[KubeObject]] = [vms, instances, pods, installations]
         self._vms = VmController(client, self._recorder, vms, instances)
         self._instances = InstanceController(
             client,

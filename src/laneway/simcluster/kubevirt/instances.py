@@ -67,17 +67,14 @@ class InstanceController:
         self._instances = instances
         self._pods = pods
         self._installations = installations
-        instances.subscribe(lambda old, new: self._ask(new or old))
-        pods.subscribe(self._pod_changed)
+        instances.follow(self._ask)
+        pods.follow(self._pod_changed)
         installations.subscribe(lambda _old, _new: self._ask_waiting())
 
-    def _ask(self, instance: Instance | None) -> None:
-        if instance is not None:
-            self.queue.add(key_of(instance))
+    def _ask(self, instance: Instance) -> None:
+        self.queue.add(key_of(instance))
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if (pod := new or old) is None:
-            return
+    def _pod_changed(self, pod: Pod) -> None:
         uid = pod.metadata.labels.get(LABEL_CREATED_BY, "")
         for instance in self._instances.store.by("uid", uid):
             self._ask(instance)

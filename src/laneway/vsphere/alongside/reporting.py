@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.api import find_condition, timestamp
 from laneway.api.vsphere import DeviceStatus
 from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS, VSphereMachine, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.events import EventRecorder
-from laneway.kube.resource import Key, Resource, key_of
+from laneway.kube.resource import Key, KubeObject, Resource, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.machines.conditions import DEVICES, Fact, conditions
 from laneway.vsphere.machines.ownership import owner_name
@@ -76,7 +76,7 @@ class Reporting:
             await self._say(VSPHERE_MACHINES, machine, fact)
 
     async def _say(
-        self, resource: Resource[Any], obj: VSphereVM | VSphereMachine, fact: Fact
+        self, resource: Resource[KubeObject], obj: VSphereVM | VSphereMachine, fact: Fact
     ) -> bool:
         """Whether it was something new in one word."""
         before = obj.status.conditions

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
 from laneway.kube import capv, clusterapi
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
-from laneway.kube.resource import served
+from laneway.kube.resource import KubeObject, served
 
 OF_VCENTER = "vcenter"
 """The index of hosts and reservations by the name of their vCenter."""
@@ -58,6 +57,6 @@ class VsphereCaches:
         )
 
     @property
-    def all(self) -> Mapping[str, Informer[Any]]:
+    def all(self) -> Mapping[str, Informer[KubeObject]]:
         """Every informer by a name for people."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -7,9 +7,9 @@ from typing import Any, Generic, NamedTuple
 
 import msgspec
 
-from laneway.api import decode
+from laneway.api import ObjectMeta, decode
 from laneway.kube.capv import VSPHERE_MACHINES, VSPHERE_VMS
-from laneway.kube.resource import Metadata, Resource, T
+from laneway.kube.resource import Resource, T
 
 
 class WithSpec(NamedTuple, Generic[T]):
@@ -19,7 +19,7 @@ class WithSpec(NamedTuple, Generic[T]):
     spec: Mapping[str, Any]
 
     @property
-    def metadata(self) -> Metadata:
+    def metadata(self) -> ObjectMeta:
         return self.known.metadata
 
 
