@@ -12,12 +12,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.request import Access, Requester
 from laneway.admission.verdict import Granted
 from laneway.core.phrases import quoted
+from laneway.core.raw import JsonObject
 from laneway.kube.access import REVIEWS, review
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, UnreachableError
@@ -31,7 +32,7 @@ LIMIT_SECONDS = 3.0
 """The API server waits for us for ten."""
 
 
-_Key = tuple[Any, ...]
+_Key = tuple[object, ...]
 
 
 class _Kept(NamedTuple):
@@ -121,7 +122,7 @@ class AccessReviews:
         return answer.status.allowed
 
 
-def _review(requester: Requester, access: Access) -> dict[str, Any]:
+def _review(requester: Requester, access: Access) -> JsonObject:
     return review(
         access.verb,
         access.resource,

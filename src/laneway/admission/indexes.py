@@ -22,7 +22,17 @@ from laneway.admission.world import (
     PARENT,
     RESOURCE,
 )
-from laneway.api import PCIDevice, PCIDeviceClaim, USBDeviceClaim, VGPUDevice, find_condition
+from laneway.api import (
+    MigConfiguration,
+    PCIDevice,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    USBDeviceClaim,
+    VGPUDevice,
+    find_condition,
+)
 from laneway.controllers.ledger.objects import Pod
 from laneway.core import allocation, keys, names
 from laneway.core.pci import PciAddress
@@ -36,15 +46,19 @@ _CONTAINER_GPU = re.compile(r"nvidia\.com/(gpu|mig-).*|(amd|gpu\.intel)\.com/.+"
 """What device plugins for containers call GPUs, and parts of one."""
 
 
-def _desired_node(obj: Any) -> Iterable[Hashable]:
+def _desired_node(
+    obj: PCIDeviceClaim | SRIOVNetworkDevice | SRIOVGPUDevice | VGPUDevice | MigConfiguration,
+) -> Iterable[Hashable]:
     return _some(obj.spec.node_name)
 
 
-def _seen_node(obj: Any) -> Iterable[Hashable]:
+def _seen_node(obj: PCIDevice | USBDevice | USBDeviceClaim) -> Iterable[Hashable]:
     return _some(obj.status.node_name)
 
 
-def _resource(obj: Any) -> Iterable[Hashable]:
+def _resource(
+    obj: PCIDevice | PCIDeviceClaim | VGPUDevice | USBDevice | USBDeviceClaim,
+) -> Iterable[Hashable]:
     return _some(obj.status.resource_name)
 
 
@@ -134,16 +148,12 @@ def _some(text: str) -> Iterable[Hashable]:
     return (text,) if text else ()
 
 
-_CLAIM: Mapping[str, Indexer[Any]] = {NODE: _desired_node, RESOURCE: _resource, COMING: _coming}
-_DESIRED: Mapping[str, Indexer[Any]] = {NODE: _desired_node}
-_VM: Mapping[str, Indexer[Any]] = {DEVICE_NAME: _devices}
-
 INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
     "nodes": {},
     "pci_devices": {NODE: _seen_node, RESOURCE: _resource, GROUP: _group, PARENT: _parent},
-    "claims": _CLAIM,
-    "cards": _DESIRED,
-    "gpus": _DESIRED,
+    "claims": {NODE: _desired_node, RESOURCE: _resource, COMING: _coming},
+    "cards": {NODE: _desired_node},
+    "gpus": {NODE: _desired_node},
     "vgpus": {
         NODE: _desired_node,
         RESOURCE: _resource,
@@ -151,12 +161,12 @@ INDEXERS: Mapping[str, Mapping[str, Indexer[Any]]] = {
         PARENT: _parent_of_vgpu,
         COMING: _coming_vgpu,
     },
-    "migs": _DESIRED,
+    "migs": {NODE: _desired_node},
     "layouts": {},
     "usb_devices": {NODE: _seen_node, RESOURCE: _resource},
     "usb_claims": {NODE: _seen_node, RESOURCE: _resource, COMING: _coming},
-    "vms": _VM,
-    "instances": _VM,
+    "vms": {DEVICE_NAME: _devices},
+    "instances": {DEVICE_NAME: _devices},
     "pods": {GPU_NODE: _gpu_node},
     "vsphere_hosts": {VCENTER: of_vcenter},
     "vsphere_reservations": {VCENTER: of_vcenter},

@@ -14,17 +14,19 @@ whoever could not read what was there before.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
 from laneway.admission.access import AccessReviews
+from laneway.admission.json_patch import PatchOperation
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
@@ -36,6 +38,7 @@ from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
 from laneway.core.phrases import quoted
+from laneway.kube.resource import T
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +55,7 @@ OTHER = "other"
 class Change(NamedTuple):
     """What a mutation makes of an object."""
 
-    operations: Sequence[Mapping[str, Any]] = ()
+    operations: Sequence[PatchOperation] = ()
     """A JSON patch."""
     warnings: Sequence[str] = ()
 
@@ -62,12 +65,12 @@ Mutate = Callable[[Question, World], Change]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Generic[T]):
     """What is done with the objects of one kind."""
 
     name: str
-    type: type[Any]
-    rules: Rules
+    type: builtins.type[T]
+    rules: Rules[T]
     mutate: Mutate | None = None
     foreign: bool = False
     """Whether it is somebody else's, and passes where Laneway cannot judge it (`unjudged`)."""
@@ -77,8 +80,10 @@ class Kind:
     """A group, if refusals of this kind are told as its own controller tells them."""
 
 
-Kinds = Mapping[tuple[str, str], Kind]
+AnyKind = Kind[Any]
+Kinds = Mapping[tuple[str, str], AnyKind]
 """By group and resource, `machinesets` or `machinesets/scale`."""
+_Judge = Callable[[AnyKind, Operation, Question], Awaitable[Answer]]
 
 
 class Judged(NamedTuple):
@@ -116,7 +121,7 @@ class Judging:
         """What is to be changed about the object before it is judged."""
         return await self._judged(question, self._mutated)
 
-    async def _judged(self, question: Question, judge: Callable[..., Any]) -> Judged:
+    async def _judged(self, question: Question, judge: _Judge) -> Judged:
         part = f"{question.resource}/{question.subresource}"
         kind = self._kinds.get((question.group, part)) if question.subresource else None
         is_judged = kind is not None or not question.subresource
@@ -154,14 +159,14 @@ class Judging:
         return self._turns.turn(question.peer, question.requester.username)
 
     @staticmethod
-    def _refused_at_once(kind: Kind, operation: Operation, question: Question) -> Answer | None:
+    def _refused_at_once(kind: AnyKind, operation: Operation, question: Question) -> Answer | None:
         """A refusal of what would take too long to judge."""
         if not kind.asks_for_devices or operation is Operation.DELETE:
             return None
         refusal = number.refused(question.object, question.old_object)
         return None if refusal is None else Answer(denial([refusal]))
 
-    async def _validated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
+    async def _validated(self, kind: AnyKind, operation: Operation, question: Question) -> Answer:
         async with self._turn(question):
             request = read_request(kind.type, operation, question)
         await self._caught_up(kind, request)
@@ -176,13 +181,13 @@ class Judging:
         # What a write would bring about is not told of one that is refused.
         return Answer(denial(verdict.refusals, about), rights.warnings)
 
-    async def _caught_up(self, kind: Kind, request: Request[Any]) -> None:
+    async def _caught_up(self, kind: Kind[T], request: Request[T]) -> None:
         """Wait until it is known what is spoken of, or until it seems not to exist."""
         end = time.monotonic() + CATCH_UP_SECONDS
         while not kind.rules.knows(request, self._world) and time.monotonic() < end:  # noqa: ASYNC110 - a world tells what it knows, not when
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _mutated(self, kind: Kind, operation: Operation, question: Question) -> Answer:
+    async def _mutated(self, kind: AnyKind, operation: Operation, question: Question) -> Answer:
         if kind.mutate is None or operation is Operation.DELETE:
             return Answer()
         if kind.rules.knows is not everything:
@@ -194,7 +199,7 @@ class Judging:
             change = kind.mutate(question, self._world)
         return Answer(warnings=change.warnings, patch=change.operations)
 
-    def _tell(self, kind: Kind, operation: str, question: Question, answer: Answer) -> None:
+    def _tell(self, kind: AnyKind, operation: str, question: Question, answer: Answer) -> None:
         self._metrics.warned(len(answer.warnings))
         if answer.denial is None:
             return
@@ -210,21 +215,21 @@ class Judging:
         )
 
 
-def read_request(cls: type[Any], operation: Operation, question: Question) -> Request[Any]:
+def read_request(cls: type[T], operation: Operation, question: Question) -> Request[T]:
     """The question with its objects decoded. Raises DecodeError."""
+    new = old = None
     if operation is Operation.DELETE:
-        old, new = decode(cls, _there(cls, question.old_object)), None
+        found = old = decode(cls, _there(cls, question.old_object))
     else:
-        old, new = None, decode(cls, _there(cls, question.object))
+        found = new = decode(cls, _there(cls, question.object))
         if operation is Operation.UPDATE:
             try:
                 old = decode(cls, _there(cls, question.old_object))
             except DecodeError:
                 operation = Operation.CREATE
-    meta = (new or old).metadata
     return Request(
         operation=operation,
-        name=question.name or meta.name,
+        name=question.name or found.metadata.name,
         namespace=question.namespace,
         requester=question.requester,
         old=old,
@@ -233,13 +238,13 @@ def read_request(cls: type[Any], operation: Operation, question: Question) -> Re
     )
 
 
-def _there(cls: type[Any], raw: msgspec.Raw | None) -> msgspec.Raw:
+def _there(cls: type[T], raw: msgspec.Raw | None) -> msgspec.Raw:
     if raw is None:
         raise DecodeError(f"{cls.__name__}: there is no object in the review")
     return raw
 
 
-def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeError) -> Answer:
+def _unreadable(kind: AnyKind, operation: str, question: Question, error: DecodeError) -> Answer:
     words = f"{kind.name} {quoted(_title(question))} cannot be read: {error}."
     if operation == Operation.DELETE or _may_pass(kind, question):
         return Answer(warnings=(f"{words} Laneway has not checked it.",))
@@ -248,13 +253,13 @@ def _unreadable(kind: Kind, operation: str, question: Question, error: DecodeErr
     return Answer(Denial(HTTPStatus.BAD_REQUEST, "BadRequest", words, causes))
 
 
-def _may_pass(kind: Kind, question: Question) -> bool:
+def _may_pass(kind: AnyKind, question: Question) -> bool:
     """Whether what was not judged may be written all the same."""
     new, old = question.object, question.old_object
     return kind.foreign and not is_guarded(new, old, devices=kind.asks_for_devices)
 
 
-def _failed(kind: Kind, question: Question) -> Answer:
+def _failed(kind: AnyKind, question: Question) -> Answer:
     words = (
         "Laneway could not check this because of a defect in Laneway. Its webhook has logged the"
     )

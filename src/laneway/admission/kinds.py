@@ -7,7 +7,6 @@ one label is ours. Nobody writes a DeviceNode but its agent, so there is nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,9 @@ from laneway.admission import pods, recording
 from laneway.admission.capv import objects, sets
 from laneway.admission.capv import rules as capv
 from laneway.admission.capv.mutate import mutation
-from laneway.admission.judging import Change, Kind, Kinds, Mutate, read_request
+from laneway.admission.capv.sets import S
+from laneway.admission.json_patch import PatchOperation
+from laneway.admission.judging import AnyKind, Change, Kind, Kinds, Mutate, read_request
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Question
 from laneway.admission.rules import (
@@ -33,7 +34,6 @@ from laneway.admission.rules import (
 from laneway.admission.verdict import Judge, Rules
 from laneway.admission.vms import aliases, pools, validate
 from laneway.admission.vms.mutate import mutate as mutate_vm
-from laneway.admission.vms.operations import at
 from laneway.admission.world import World
 from laneway.api import (
     CoreNode,
@@ -51,6 +51,7 @@ from laneway.api import (
     decode,
 )
 from laneway.controllers.ledger.objects import Pod
+from laneway.core.raw import Json, at
 from laneway.kube import capv as infrastructure
 from laneway.kube import clusterapi
 from laneway.kube.kubevirt import (
@@ -62,13 +63,13 @@ from laneway.kube.kubevirt import (
     VirtualMachinePool,
     features_of,
 )
-from laneway.kube.resource import KubeObject, Resource, served
+from laneway.kube.resource import Resource, T, served
 
-_Operations = Sequence[dict[str, Any]]
 _META = ("metadata",)
+_Mutate = Callable[[Request[T]], Sequence[PatchOperation]]
 
 
-def _typed(cls: type[Any], mutate: Callable[[Request[Any]], _Operations]) -> Mutate:
+def _typed(cls: type[T], mutate: _Mutate[T]) -> Mutate:
     """A mutation that wants the object decoded."""
 
     def mutated(question: Question, _world: World) -> Change:
@@ -107,7 +108,7 @@ def _noting(where: Sequence[str], template: Sequence[str], mutate: Mutate | None
     return mutated
 
 
-def _asking(raw: Any, where: Sequence[str], template: Sequence[str]) -> recording.Asking:
+def _asking(raw: Json, where: Sequence[str], template: Sequence[str]) -> recording.Asking:
     """Raises DecodeError."""
     devices = decode(Devices, at(raw, (*template, "spec", "domain", "devices")) or {})
     return recording.Asking(devices, decode(ObjectMeta, at(raw, where) or {}))
@@ -123,30 +124,32 @@ def _instance(question: Question, world: World) -> Change:
     return Change([*aliases.renamed(raw), *notes])
 
 
-def _plain(raw: msgspec.Raw | None) -> Any:
+def _plain(raw: msgspec.Raw | None) -> Json:
     try:
         return None if raw is None else msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"VirtualMachine: {error}") from None
 
 
-def _own(cls: type[Any], rules: Rules, mutate: Callable[[Any], _Operations] | None = None) -> Kind:
+def _own(cls: type[T], rules: Rules[T], mutate: _Mutate[T] | None = None) -> Kind[T]:
     mutation = None if mutate is None else _typed(cls, mutate)
     return Kind(served(cls).kind, cls, rules, mutation)
 
 
-def _foreign(cls: type[Any], rules: Rules, mutate: Mutate | None = None) -> Kind:
+def _foreign(cls: type[T], rules: Rules[T], mutate: Mutate | None = None) -> Kind[T]:
     return Kind(cls.__name__, cls, rules, mutate, foreign=True, asks_for_devices=True)
 
 
-def _clustered(where: objects.Where, rules: Rules) -> Kind:
+def _clustered(where: objects.Where, rules: Rules[objects.Written]) -> AnyKind:
     group = infrastructure.GROUP
     return Kind(
         where.kind, objects.Written, rules, mutation(where), foreign=True, reported_as=group
     )
 
 
-def _set(resource: Resource[KubeObject], judge: Judge, scale: Judge) -> dict[tuple[str, str], Kind]:
+def _set(
+    resource: Resource[S], judge: Judge[S], scale: Judge[sets.Scale]
+) -> dict[tuple[str, str], AnyKind]:
     """A kind that has VMs, and what says how many."""
     group, plural, cls = resource.group, resource.plural, resource.type
     rules = Rules(judge, knows=sets.knows)
@@ -169,7 +172,7 @@ _OWN = (
     _own(VGPUDevice, vgpus.RULES),
     _own(VGPULayout, layouts.RULES),
 )
-_FOREIGN = {
+_FOREIGN: Kinds = {
     ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),
     ("", "pods"): Kind("Pod", Pod, pods.RULES, pods.mutate, foreign=True),
     **{

@@ -17,7 +17,6 @@ on whose behalf it was made, which nobody else may write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -121,7 +120,7 @@ def _of_ours(limits: Mapping[str, int], world: World) -> Iterator[tuple[str, int
             yield resource, count
 
 
-def _title(request: Request[Any]) -> str:
+def _title(request: Request[Pod]) -> str:
     name = request.name or request.object.metadata.generate_name
     return f"{request.namespace}/{name}"
 

@@ -13,17 +13,18 @@ count as written on behalf of those whose devices they request.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from laneway.admission.json_patch import PatchOperation, put, remove
 from laneway.admission.request import Request, Requester
 from laneway.admission.vms import makers
 from laneway.admission.vms.claimed import pool_of, user_of
 from laneway.admission.vms.devices import added, named
-from laneway.admission.vms.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import ObjectMeta, OwnerReference
 from laneway.controllers.claims.claim_users import EVERYBODY
 from laneway.core import keys
+from laneway.core.raw import Json, at
 from laneway.core.refusals import AnnotationReserved, Refusal
 from laneway.core.requesters import User, read, written
 from laneway.kube.kubevirt import (
@@ -34,6 +35,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineInstance,
     mark_of,
 )
+from laneway.kube.resource import KubeObject
 
 KEY = keys.ANNOTATION_REQUESTERS
 _Annotations = Mapping[str, str]
@@ -168,7 +170,9 @@ def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple
     return known(vm.spec.template.spec.domain.devices, vm.metadata.annotations, world)
 
 
-def instance_of(request: Request[Any], world: World) -> tuple[bool, VirtualMachineInstance | None]:
+def instance_of(
+    request: Request[KubeObject], world: World
+) -> tuple[bool, VirtualMachineInstance | None]:
     """Whether KubeVirt makes a pod for an instance, and the instance if it is known."""
     if not makers.is_kubevirt(request.requester, world):
         return False, None
@@ -183,8 +187,8 @@ def instance_of(request: Request[Any], world: World) -> tuple[bool, VirtualMachi
 
 
 def operations(
-    raw: Any, path: Sequence[str], users: Sequence[User], before: Sequence[Operation] = ()
-) -> Iterator[Operation]:
+    raw: Json, path: Sequence[str], users: Sequence[User], before: Sequence[PatchOperation] = ()
+) -> Iterator[PatchOperation]:
     """Have annotations at a path say so, after other operations on the same object."""
     there, text = at(raw, (*path, KEY)), written(users)
     if not text:
@@ -201,7 +205,7 @@ def operations(
         yield put(raw, (*path, KEY), text)
 
 
-def rewritten(title: str, request: Request[Any]) -> Iterator[Refusal]:
+def rewritten(title: str, request: Request[KubeObject]) -> Iterator[Refusal]:
     """That a note is changed where it stays as it was made."""
     if request.new is None:
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic
 
-T = TypeVar("T")
+from laneway.kube.resource import T_co
 
 
 class Operation(StrEnum):
@@ -29,7 +29,7 @@ class Requester:
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
+class Request(Generic[T_co]):
     """One object that is to be written.
 
     `new` is there but for a deletion, `old` but for a creation.
@@ -39,12 +39,12 @@ class Request(Generic[T]):
     name: str
     namespace: str
     requester: Requester
-    old: T | None = None
-    new: T | None = None
+    old: T_co | None = None
+    new: T_co | None = None
     dry_run: bool = False
 
     @property
-    def object(self) -> T:
+    def object(self) -> T_co:
         """As it is to be; of a deletion, as it was."""
         found = self.new if self.new is not None else self.old
         if found is None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from laneway.admission.json_patch import PatchOperation
 from laneway.admission.request import Requester
 from laneway.admission.wording import Denial, within_limits
+from laneway.core.raw import Json
 
 VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 KIND = "AdmissionReview"
@@ -93,7 +95,7 @@ class Answer(NamedTuple):
 
     denial: Denial | None = None
     warnings: Sequence[str] = ()
-    patch: Sequence[Mapping[str, Any]] = ()
+    patch: Sequence[PatchOperation] = ()
     """Operations of a JSON patch."""
 
 
@@ -135,7 +137,7 @@ def read(body: bytes, peer: str = "") -> Question:
 
 def write(version: str, uid: str, answer: Answer) -> bytes:
     """The body of an answer."""
-    response: dict[str, Any] = {"uid": uid, "allowed": answer.denial is None}
+    response: dict[str, Json] = {"uid": uid, "allowed": answer.denial is None}
     if answer.denial is not None:
         response["status"] = _status(answer.denial)
     elif answer.patch:
@@ -146,15 +148,15 @@ def write(version: str, uid: str, answer: Answer) -> bytes:
     return msgspec.json.encode({"apiVersion": version, "kind": KIND, "response": response})
 
 
-def _status(denial: Denial) -> dict[str, Any]:
-    status: dict[str, Any] = {
+def _status(denial: Denial) -> dict[str, Json]:
+    status: dict[str, Json] = {
         "metadata": {},
         "status": "Failure",
         "code": int(denial.code),
         "reason": denial.reason,
         "message": denial.message,
     }
-    details: dict[str, Any] = denial.about._asdict() if denial.about else {}
+    details: dict[str, Json] = denial.about._asdict() if denial.about else {}
     if denial.causes:
         details["causes"] = [
             {key: value for key, value in cause._asdict().items() if value}

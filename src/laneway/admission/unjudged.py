@@ -8,13 +8,11 @@ that nobody has judged gets nothing that is claimed (`core.device_plugin.entitle
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from laneway.admission.vms import number
-from laneway.admission.vms.operations import at
 from laneway.core import keys
+from laneway.core.raw import Json, at
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 
 _NOTES = (keys.ANNOTATION_REQUESTERS, ANNOTATION_ADMITTED)
@@ -32,6 +30,6 @@ def is_guarded(new: msgspec.Raw | None, old: msgspec.Raw | None, *, devices: boo
     return devices and number.asks_anew(new, old)
 
 
-def _notes(raw: msgspec.Raw | None) -> list[Any]:
+def _notes(raw: msgspec.Raw | None) -> list[Json]:
     whole = None if raw is None else msgspec.json.decode(raw)
     return [at(whole, ("metadata", "annotations", key)) for key in _NOTES]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 from laneway.admission.request import Access, Request
 from laneway.admission.world import World
 from laneway.core.refusals import Refusal
+from laneway.kube.resource import KubeObject, T
 
 Granted = frozenset[Access]
 """Of the rights that a rule needs, those that the requester has."""
@@ -29,31 +30,31 @@ class Verdict:
 
 ALLOWED = Verdict()
 
-Judge = Callable[[Request[Any], World, Granted], Verdict]
+Judge = Callable[[Request[T], World, Granted], Verdict]
 """Pure: the same for the same arguments, and never raises."""
-Asks = Callable[[Request[Any], World], Iterable[Access]]
+Asks = Callable[[Request[T], World], Iterable[Access]]
 """Pure: which rights of the requester the judge wants to know. None where it does not matter."""
 
 
-Knows = Callable[[Request[Any], World], bool]
+Knows = Callable[[Request[T], World], bool]
 """Pure: whether what the object refers to is known. One file may well hold both, and watches tell
 of what was written a moment ago only a moment later."""
 
 
-def everything(_request: Request[Any], _world: World) -> bool:
+def everything(_request: Request[KubeObject], _world: World) -> bool:
     """It refers to nothing that would matter."""
     return True
 
 
-def nothing(_request: Request[Any], _world: World) -> Iterable[Access]:
+def nothing(_request: Request[KubeObject], _world: World) -> Iterable[Access]:
     """No right matters."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Generic[T]):
     """The rules of one kind."""
 
-    judge: Judge
-    asks: Asks = nothing
-    knows: Knows = everything
+    judge: Judge[T]
+    asks: Asks[T] = nothing
+    knows: Knows[T] = everything

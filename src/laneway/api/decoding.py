@@ -10,13 +10,15 @@ whole; send a merge patch of what changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-T = TypeVar("T", bound=msgspec.Struct)
+from laneway.core.raw import Json, at
+
+T = TypeVar("T")
 
 
 class DecodeError(ValueError):
@@ -24,27 +26,27 @@ class DecodeError(ValueError):
 
 
 @cache
-def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+def _decoder(cls: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(cls)
 
 
-def decode(cls: type[T], raw: bytes | msgspec.Raw | Mapping[str, Any]) -> T:
+def decode(cls: type[T], raw: bytes | msgspec.Raw | Json) -> T:
     """Read an object from JSON text or from parsed JSON. Raises DecodeError."""
-    plain: Any = raw
+    plain = None if isinstance(raw, bytes | msgspec.Raw) else raw
     try:
         try:
-            if isinstance(raw, Mapping):
-                return msgspec.convert(raw, cls)
-            return cast("T", _decoder(cls).decode(raw))
+            if isinstance(raw, bytes | msgspec.Raw):
+                return cast("T", _decoder(cast("Hashable", cls)).decode(raw))
+            return msgspec.convert(raw, cls)
         except msgspec.ValidationError:
-            if not isinstance(raw, Mapping):
+            if isinstance(raw, bytes | msgspec.Raw):
                 plain = msgspec.json.decode(raw)
             return msgspec.convert(without_nulls(plain), cls)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"{_title(cls, plain)}: {error}") from None
 
 
-def without_nulls(value: Any) -> Any:
+def without_nulls(value: Json) -> Json:
     """A copy in which what was null is absent."""
     if isinstance(value, Mapping):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -53,10 +55,9 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def _title(cls: type[Any], plain: Any) -> str:
+def _title(cls: type[T], plain: Json) -> str:
     """Kind and name, as far as the object says them."""
-    metadata = plain.get("metadata") if isinstance(plain, Mapping) else None
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    name = at(plain, ("metadata", "name"))
     return f"{cls.__name__} {name}" if isinstance(name, str) and name else cls.__name__
 
 

@@ -55,10 +55,6 @@ class ObjectRef(NamedTuple):
     resource_version: str = ""
 
 
-def _tolerant(kind: type[Any], raw: bytes | msgspec.Raw) -> Any:
-    return decode(kind, raw)
-
-
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T_co]):
     """One resource as the API server serves it, and the Struct that its objects become."""
@@ -72,7 +68,7 @@ class Resource(Generic[T_co]):
     """The Struct."""
     kind: str = ""
     """Empty: the Struct bears the name of the kind."""
-    decoder: Callable[[builtins.type[T_co], bytes | msgspec.Raw], T_co] = _tolerant
+    decoder: Callable[[builtins.type[T_co], bytes | msgspec.Raw], T_co] = decode
     """Makes the Struct from JSON; may raise anything on an object that it cannot read."""
     optional: bool = False
     """A kind of another project, which a cluster need not have."""

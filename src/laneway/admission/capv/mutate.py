@@ -11,16 +11,16 @@ without a word about what would be right. A warning of a mutation reaches the us
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
 from laneway.admission.capv.objects import Where
+from laneway.admission.json_patch import PatchOperation, put, remove
 from laneway.admission.judging import Change, Mutate
 from laneway.admission.review import Question
-from laneway.admission.vms.operations import Operation, put, remove
 from laneway.admission.world import World
 from laneway.api import DecodeError
+from laneway.core.raw import Json, JsonObject, at
 from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.immutability import DEFAULTS
 
@@ -37,12 +37,12 @@ def mutation(where: Where) -> Mutate:
     return mutate
 
 
-def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
+def operations(where: Where, raw: Json, old: Json) -> Iterator[PatchOperation]:
     """What to change of an object, `old` being what it was; None where it is new."""
     spec = where.spec_in(raw)
     if not isinstance(spec, Mapping) or _is_going(raw):
         return
-    items = parsing.released(spec)
+    items: Json = parsing.released(spec)
     if items is None:
         items = _said_again(spec, where.spec_in(old))
     if items is not None:
@@ -54,14 +54,14 @@ def operations(where: Where, raw: Any, old: Any) -> Iterator[Operation]:
             yield put(raw, (*where.path, key), value)
 
 
-def hints(where: Where, raw: Any) -> Iterator[str]:
+def hints(where: Where, raw: Json) -> Iterator[str]:
     """What to write instead of ids in hexadecimal."""
     for problem in parsing.read_spec(where.spec_in(raw))[1]:
         if parsing.hexadecimal(problem.value) is not None:
             yield f"{where.base}.{problem.path}: {problem.message}"
 
 
-def _said_again(spec: Mapping[str, Any], old: Any) -> Any:
+def _said_again(spec: JsonObject, old: Json) -> Json:
     """The released items, where the others only repeat them."""
     if not isinstance(old, Mapping):
         return None
@@ -70,12 +70,11 @@ def _said_again(spec: Mapping[str, Any], old: Any) -> Any:
     return items if repeated and items == repeated == old.get("pciDevices") else None
 
 
-def _is_going(raw: Any) -> bool:
-    meta = raw.get("metadata")
-    return isinstance(meta, Mapping) and bool(meta.get("deletionTimestamp"))
+def _is_going(raw: Json) -> bool:
+    return bool(at(raw, ("metadata", "deletionTimestamp")))
 
 
-def _read(raw: msgspec.Raw | None) -> Any:
+def _read(raw: msgspec.Raw | None) -> Json:
     try:
         return None if raw is None else msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

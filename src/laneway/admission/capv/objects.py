@@ -6,12 +6,12 @@ not what can be made of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from laneway.api import ObjectMeta
+from laneway.core.raw import Json, JsonObject, at, members
 from laneway.core.vsphere.spec.validation import MACHINE, TEMPLATE, VM
 
 
@@ -19,7 +19,7 @@ class Written(msgspec.Struct, frozen=True):
     """One object of any of the kinds."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
+    spec: JsonObject = {}
 
 
 class Where(NamedTuple):
@@ -33,16 +33,13 @@ class Where(NamedTuple):
         """As paths say it, `spec.template.spec`."""
         return ".".join(self.path)
 
-    def spec_in(self, raw: Any) -> Any:
+    def spec_in(self, raw: Json) -> Json:
         """The spec of a machine within an object; None for none."""
-        for key in self.path:
-            raw = raw.get(key) if isinstance(raw, Mapping) else None
-        return raw
+        return at(raw, self.path)
 
-    def spec_of(self, obj: Written) -> Mapping[str, Any]:
+    def spec_of(self, obj: Written) -> JsonObject:
         """The same of one that was read."""
-        found = self.spec_in({"spec": obj.spec})
-        return found if isinstance(found, Mapping) else {}
+        return members(self.spec_in({"spec": obj.spec}))
 
 
 MACHINES = Where(MACHINE, ("spec",))

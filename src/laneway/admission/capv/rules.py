@@ -9,9 +9,9 @@ stored before there were rules is not held up by what a vCenter would make somet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from laneway.admission.capv.supply import Whose, of_template
 from laneway.admission.request import Operation, Request
 from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
 from laneway.admission.world import World
+from laneway.core.raw import JsonObject
 from laneway.core.refusals import FieldInvalid, Refusal
 from laneway.core.refusals.vsphere import is_terminal
 from laneway.core.vsphere.spec import immutability as changes
@@ -38,7 +39,7 @@ _ITEMS = 8
 """So many different items are looked up one by one: each of all hosts, while others wait."""
 
 
-def rules(where: Where) -> Rules:
+def rules(where: Where) -> Rules[Written]:
     """The rules of one kind."""
 
     def judge(request: Request[Written], world: World, _granted: Granted) -> Verdict:
@@ -83,13 +84,13 @@ def _refusal(problem: Problem) -> FieldInvalid:
     return FieldInvalid(problem.path, problem.kind, shown, problem.message)
 
 
-def _printable(value: Any) -> Any:
+def _printable(value: object) -> object:
     """Texts that JSON cannot hold, as they can be told."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _updated(
-    where: Where, request: Request[Written], old: Mapping[str, Any], new: Mapping[str, Any]
+    where: Where, request: Request[Written], old: JsonObject, new: JsonObject
 ) -> Iterator[Problem]:
     yield from validation.updated(where.kind, old, new, where.base)
     meta = request.object.metadata

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from laneway.admission.json_patch import PatchOperation
 from laneway.admission.request import Access, Request
 from laneway.admission.rules import ownership
 from laneway.admission.rules.claimable import against, beside
@@ -33,7 +34,7 @@ KIND = "pcideviceclaim"
 RESOURCE = f"{KIND}s"
 
 
-def mutate(request: Request[PCIDeviceClaim]) -> tuple[ownership.JsonPatchOperation, ...]:
+def mutate(request: Request[PCIDeviceClaim]) -> tuple[PatchOperation, ...]:
     """A claim that names nobody is the requester's, and an address gets the form of sysfs."""
     operations = ownership.in_the_name_of(request, PCIDeviceClaimSpec())
     written = request.new.spec.address if request.new is not None else ""

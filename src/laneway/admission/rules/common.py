@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, assert_never
+from typing import Generic, assert_never
 
 from laneway.admission.request import Operation, Request, Requester
 from laneway.admission.users import users_of
 from laneway.admission.verdict import ALLOWED, Asks, Granted, Rules, Verdict, nothing
 from laneway.admission.world import World
-from laneway.api import ObjectMeta
 from laneway.core import keys, names
 from laneway.core.pci import PciAddress
 from laneway.core.refusals import (
@@ -33,8 +32,8 @@ from laneway.core.refusals import (
     PciDeviceNotFound,
     Refusal,
 )
+from laneway.kube.resource import KubeObject, T, T_co
 
-T = TypeVar("T")
 Finding = Refusal | str
 """What speaks against a write, or what is to be said beside it."""
 
@@ -46,10 +45,10 @@ COLLECTORS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Generic[T]):
+class Case(Generic[T_co]):
     """One write, and what is known about it."""
 
-    request: Request[T]
+    request: Request[T_co]
     name: str
     world: World
     granted: Granted
@@ -79,13 +78,13 @@ class Parts(Generic[T]):
     """Asked only where anything could speak against it."""
     collect: Callable[[Case[T], T], Findings] = lambda _case, _old: ()
     """Deletion because the owner is gone."""
-    asks: Asks = nothing
+    asks: Asks[T] = nothing
 
 
-def rules(parts: Parts[Any]) -> Rules:
+def rules(parts: Parts[T]) -> Rules[T]:
     """The rules as the server wants them."""
 
-    def judge(request: Request[Any], world: World, granted: Granted) -> Verdict:
+    def judge(request: Request[T], world: World, granted: Granted) -> Verdict:
         return _verdict(_findings(parts, request, world, granted))
 
     return Rules(judge, parts.asks)
@@ -103,7 +102,7 @@ def _findings(parts: Parts[T], request: Request[T], world: World, granted: Grant
         case Operation.DELETE if old is not None:
             free = (
                 case.trusted
-                or metadata(old).deletion_timestamp
+                or old.metadata.deletion_timestamp
                 or node_gone(world, parts.node_of(old, world))
             )
             judge = parts.collect if is_collected(request) else parts.delete
@@ -130,33 +129,29 @@ def _verdict(findings: Findings) -> Verdict:
 # ---------------------------------------------------------------------------------- who asks
 
 
-def is_trusted(request: Request[Any], world: World) -> bool:
+def is_trusted(request: Request[KubeObject], world: World) -> bool:
     """Whether Laneway itself asks."""
     return request.requester.username in world.trusted
 
 
-def is_collected(request: Request[Any]) -> bool:
+def is_collected(request: Request[KubeObject]) -> bool:
     """Whether the cluster's garbage collector asks."""
     return request.requester.username in COLLECTORS
 
 
-def _is_move(old: object, new: object) -> bool:
+def _is_move(old: KubeObject, new: KubeObject) -> bool:
     """Whether a desired state only follows its card to another slot."""
-    version = metadata(old).resource_version
-    return version != "" and metadata(new).annotations.get(keys.ANNOTATION_MOVED) == version
+    version = old.metadata.resource_version
+    return version != "" and new.metadata.annotations.get(keys.ANNOTATION_MOVED) == version
 
 
 # -------------------------------------------------------------------------------- what is asked
 
 
-def metadata(obj: object) -> ObjectMeta:
-    found = getattr(obj, "metadata", None)
-    return found if isinstance(found, ObjectMeta) else ObjectMeta()
-
-
-def name_of(request: Request[Any]) -> str:
+def name_of(request: Request[KubeObject]) -> str:
     """Of the object; of one that is to be made the API server may not say it beside the object."""
-    return request.name or metadata(request.new).name or metadata(request.old).name
+    found = (one.metadata.name for one in (request.new, request.old) if one is not None)
+    return request.name or next(found, "")
 
 
 def fixed(kind: str, name: str, fields: Iterable[tuple[str, str, str, str]]) -> Findings:

@@ -9,31 +9,32 @@ to delete.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from laneway.admission.json_patch import PatchOperation
 from laneway.admission.request import Access, Operation, Request
 from laneway.admission.rules.common import (
     Case,
     Findings,
     is_collected,
     is_trusted,
-    metadata,
     name_of,
 )
 from laneway.admission.world import World
+from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.core.refusals import NotClaimOwner, UserNameForbidden
+from laneway.kube.resource import KubeObject
 
 ADMINISTER = "administer"
 """The right to make, change and delete claims of others. No verb of the API server's own."""
 
-JsonPatchOperation = dict[str, Any]
+Claim = PCIDeviceClaim | USBDeviceClaim
 
 
 def right(resource: str, name: str) -> Access:
     return Access(ADMINISTER, resource, name)
 
 
-def asked(resource: str, request: Request[Any], world: World) -> Iterable[Access]:
+def asked(resource: str, request: Request[Claim], world: World) -> Iterable[Access]:
     """The right, where the claim is not the requester's own."""
     creates = request.operation is Operation.CREATE
     claim = request.new if creates else request.old
@@ -43,7 +44,7 @@ def asked(resource: str, request: Request[Any], world: World) -> Iterable[Access
             yield right(resource, name_of(request))
 
 
-def is_free_to(case: Case[Any], resource: str, user: str) -> bool:
+def is_free_to(case: Case[KubeObject], resource: str, user: str) -> bool:
     """Whether the requester may do to a claim of this user what he likes."""
     return (
         case.trusted
@@ -52,36 +53,36 @@ def is_free_to(case: Case[Any], resource: str, user: str) -> bool:
     )
 
 
-def made_for_other(case: Case[Any], kind: str, user: str) -> Findings:
+def made_for_other(case: Case[KubeObject], kind: str, user: str) -> Findings:
     """That a claim is made in somebody else's name without the right to do so."""
     if not is_free_to(case, f"{kind}s", user):
         yield UserNameForbidden(kind, case.name, user, case.requester.username)
 
 
-def of_other(case: Case[Any], kind: str, user: str, done: str) -> Findings:
+def of_other(case: Case[KubeObject], kind: str, user: str, done: str) -> Findings:
     """That a claim is another's."""
     if not is_free_to(case, f"{kind}s", user):
         yield NotClaimOwner(kind, case.name, user, done)
 
 
-def is_changed(old: Any, new: Any) -> bool:
+def is_changed(old: Claim, new: Claim) -> bool:
     """Whether anything differs that its owner decides about."""
-    return bool(old.spec != new.spec) or _decided(old) != _decided(new)
+    return old.spec != new.spec or _decided(old) != _decided(new)
 
 
-def _decided(claim: object) -> tuple[Any, ...]:
-    meta = metadata(claim)
+def _decided(claim: Claim) -> tuple[object, ...]:
+    meta = claim.metadata
     owners = tuple((one.kind, one.name, one.uid) for one in meta.owner_references)
     return dict(meta.labels), dict(meta.annotations), tuple(meta.finalizers), owners
 
 
-def vgpu_of(claim: object) -> str:
+def vgpu_of(claim: Claim) -> str:
     """The VGPUDevice that a claim was made for; empty for any other claim."""
-    owners = (one for one in metadata(claim).owner_references if one.kind == "VGPUDevice")
+    owners = (one for one in claim.metadata.owner_references if one.kind == "VGPUDevice")
     return next((one.name for one in owners), "")
 
 
-def in_the_name_of(request: Request[Any], blank: object) -> tuple[JsonPatchOperation, ...]:
+def in_the_name_of(request: Request[Claim], blank: object) -> tuple[PatchOperation, ...]:
     """The requester, where a new claim says nothing. `blank`: a spec that says nothing at all."""
     claim, username = request.new, request.requester.username
     if request.operation is not Operation.CREATE or claim is None:

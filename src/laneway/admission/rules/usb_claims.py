@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from laneway.admission.json_patch import PatchOperation
 from laneway.admission.request import Access, Request
 from laneway.admission.rules import ownership
 from laneway.admission.rules.common import Case, Findings, Parts, fixed, pci_name, rules
@@ -22,7 +23,7 @@ KIND = "usbdeviceclaim"
 RESOURCE = f"{KIND}s"
 
 
-def mutate(request: Request[USBDeviceClaim]) -> tuple[ownership.JsonPatchOperation, ...]:
+def mutate(request: Request[USBDeviceClaim]) -> tuple[PatchOperation, ...]:
     """A claim that names nobody is the requester's."""
     return ownership.in_the_name_of(request, USBDeviceClaimSpec())
 

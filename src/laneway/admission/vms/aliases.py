@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
-from typing import Any
 
 from msgspec.structs import replace
 
-from laneway.admission.vms.operations import Operation, at, put
-from laneway.kube.kubevirt import Devices
+from laneway.admission.json_patch import PatchOperation, put
+from laneway.core.raw import Json, JsonObject, at, items, members
+from laneway.kube.kubevirt import DeviceRequest, Devices
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _DEVICES = ("spec", "domain", "devices")
@@ -39,20 +39,25 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def renamed(instance: Any) -> Iterator[Operation]:
+def renamed(instance: Json) -> Iterator[PatchOperation]:
     """Give the devices of a VirtualMachineInstance, as JSON, names that libvirt accepts."""
     lists = {  # nulls count as absent, as where it is read
-        part: [one for one in at(instance, (*_DEVICES, part)) or () if one is not None]
+        part: [members(one) for one in items(at(instance, (*_DEVICES, part))) if one is not None]
         for part in _LISTS
     }
-    found = aliases(entry.get("name") or "" for entries in lists.values() for entry in entries)
+    found = aliases(_name(entry) for entries in lists.values() for entry in entries)
     for part, entries in lists.items():
         changed = [
-            {**entry, "name": found[name]} if (name := entry.get("name")) in found else entry
+            {**entry, "name": found[name]} if (name := _name(entry)) in found else entry
             for entry in entries
         ]
         if changed != entries:
             yield put(instance, (*_DEVICES, part), changed)
+
+
+def _name(entry: JsonObject) -> str:
+    name = entry.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def as_named(devices: Devices, vm: Devices) -> Devices:
@@ -61,7 +66,7 @@ def as_named(devices: Devices, vm: Devices) -> Devices:
         alias: name for name, alias in aliases(one.name for one in vm.all).items()
     }
 
-    def back(entries: Iterable[Any]) -> list[Any]:
+    def back(entries: Iterable[DeviceRequest]) -> list[DeviceRequest]:
         return [replace(one, name=names.get(one.name, one.name)) for one in entries]
 
     return replace(devices, host_devices=back(devices.host_devices), gpus=back(devices.gpus))

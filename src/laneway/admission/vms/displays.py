@@ -12,16 +12,16 @@ An entry of a PCI function has a display only if it says so, and stays as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from laneway.admission.vms.gpus import frameworks
 from laneway.admission.world import MEDIATED, World
+from laneway.core.raw import Json, JsonObject, at, members
 
-_PRIMARY = {"enabled": True, "ramFB": {"enabled": True}}
-_NONE = {"enabled": False}
+_PRIMARY: JsonObject = {"enabled": True, "ramFB": {"enabled": True}}
+_NONE: JsonObject = {"enabled": False}
 
 
-def with_displays(entries: Sequence[Any], world: World) -> list[Any]:
+def with_displays(entries: Sequence[Json], world: World) -> list[Json]:
     """The entries of `gpus`, each mediated device saying whether it has the display."""
     reported = list(entries)
     mediated = [place for place, one in enumerate(reported) if frameworks(one, world) == {MEDIATED}]
@@ -31,18 +31,15 @@ def with_displays(entries: Sequence[Any], world: World) -> list[Any]:
     for place in mediated:
         if _display(reported[place]) is not None:
             continue
-        options = reported[place].get("virtualGPUOptions")
-        said = options if isinstance(options, Mapping) else {}
+        entry = members(reported[place])
+        said = members(entry.get("virtualGPUOptions"))
         display = _NONE if shown else _PRIMARY
-        reported[place] = {
-            **reported[place],
-            "virtualGPUOptions": {**said, "display": dict(display)},
-        }
+        reported[place] = {**entry, "virtualGPUOptions": {**said, "display": display}}
         shown = True
     return reported
 
 
-def has_ramfb(display: Mapping[str, Any] | None) -> bool:
+def has_ramfb(display: JsonObject | None) -> bool:
     """Whether KubeVirt counts it as a display with ramFB: what is not said is on."""
     if display is None or display.get("enabled") is False:
         return False
@@ -50,7 +47,6 @@ def has_ramfb(display: Mapping[str, Any] | None) -> bool:
     return not isinstance(ramfb, Mapping) or ramfb.get("enabled") is not False
 
 
-def _display(entry: Any) -> Mapping[str, Any] | None:
-    options = entry.get("virtualGPUOptions") if isinstance(entry, Mapping) else None
-    display = options.get("display") if isinstance(options, Mapping) else None
+def _display(entry: Json) -> JsonObject | None:
+    display = at(entry, ("virtualGPUOptions", "display"))
     return display if isinstance(display, Mapping) else None

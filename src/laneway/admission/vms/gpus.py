@@ -23,10 +23,11 @@ the places of those that they have become.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.admission.vms.devices import find, is_known, is_usb
 from laneway.admission.world import FRAMEWORK, FRAMEWORKS, VENDOR_VFIO, World
+from laneway.core.raw import Json, members
 
 _PLAIN = frozenset({"name", "deviceName", "tag"})
 """What an entry of `hostDevices` can hold as well."""
@@ -35,8 +36,8 @@ _PLAIN = frozenset({"name", "deviceName", "tag"})
 class Lists(NamedTuple):
     """The entries of a VM as they came, of which some may be no entries at all."""
 
-    hosts: Sequence[Any] = ()
-    gpus: Sequence[Any] = ()
+    hosts: Sequence[Json] = ()
+    gpus: Sequence[Json] = ()
 
     @property
     def resources(self) -> set[str]:
@@ -109,7 +110,7 @@ def _returned(asked: Lists, stored: Lists) -> Lists:
         if place is None:
             hosts.append(host)
         else:
-            gpus[place] = {**gpus[place], **_plain(host)}
+            gpus[place] = {**members(gpus[place]), **members(_plain(host))}
     return Lists(hosts, gpus)
 
 
@@ -130,35 +131,35 @@ def _places(asked: Lists, stored: Lists, world: World) -> dict[int, int]:
     return places
 
 
-def _key(entry: Any) -> tuple[str, str]:
+def _key(entry: Json) -> tuple[str, str]:
     return _text(entry, "name"), _resource(entry)
 
 
-def _resource(entry: Any) -> str:
+def _resource(entry: Json) -> str:
     return _text(entry, "deviceName")
 
 
-def _text(entry: Any, key: str) -> str:
+def _text(entry: Json, key: str) -> str:
     value = entry.get(key) if isinstance(entry, Mapping) else None
     return value if isinstance(value, str) else ""
 
 
-def _is_plain(entry: Any) -> bool:
-    return isinstance(entry, Mapping) and _PLAIN.issuperset(_plain(entry))
+def _is_plain(entry: Json) -> bool:
+    return isinstance(entry, Mapping) and _PLAIN.issuperset(members(_plain(entry)))
 
 
-def _plain(entry: Any) -> Any:
+def _plain(entry: Json) -> Json:
     if not isinstance(entry, Mapping):
         return entry
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _may_be_vgpu(host: Mapping[str, Any], world: World) -> bool:
+def _may_be_vgpu(host: Json, world: World) -> bool:
     """Whether it requests vGPUs, or for what nobody knows any more; else another must not go."""
     return bool(frameworks(host, world)) or not is_known(world, _resource(host))
 
 
-def frameworks(entry: Any, world: World) -> set[str]:
+def frameworks(entry: Json, world: World) -> set[str]:
     """How the vGPUs that an entry can get are made; empty where it can get none."""
     name, resource = _key(entry)
     if not resource:

@@ -14,18 +14,19 @@ put right at the next write. An object that cannot be read is KubeVirt's to refu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from laneway.admission.json_patch import PatchOperation, put, remove
 from laneway.admission.recording import Asking, is_seen
 from laneway.admission.vms import overhead
 from laneway.admission.vms.displays import with_displays
 from laneway.admission.vms.gpus import Lists, arranged, in_both
 from laneway.admission.vms.group_members import GroupMembers, group_members_of
-from laneway.admission.vms.operations import Operation, at, put, remove
 from laneway.admission.world import World
 from laneway.api import DecodeError, PCIDeviceClaim, decode
+from laneway.core.raw import Json, JsonObject, at, items
 from laneway.kube.kubevirt import (
     ANNOTATION_ADMITTED,
     DeviceRequest,
@@ -51,7 +52,7 @@ _MOST = 8
 class Mutation(NamedTuple):
     """What to change, and what to tell whoever asked."""
 
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[PatchOperation, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -59,8 +60,8 @@ NOTHING = Mutation()
 
 
 def mutate(
-    raw: Mapping[str, Any],
-    old: Mapping[str, Any] | None,
+    raw: Json,
+    old: Json,
     world: World,
     *,
     features: Features = Features(),  # noqa: B008 - frozen
@@ -104,8 +105,8 @@ def as_stored(spec: VirtualMachineSpec, world: World) -> Devices:
     return _as_devices(_with_group_members(found, Lists(), world, filled_in=filled_in)[0])
 
 
-def _as_raw(request: DeviceRequest) -> dict[str, Any]:
-    raw: dict[str, Any] = msgspec.to_builtins(request)
+def _as_raw(request: DeviceRequest) -> JsonObject:
+    raw: JsonObject = msgspec.to_builtins(request)
     return {key: value for key, value in raw.items() if value}
 
 
@@ -113,7 +114,7 @@ def _is_filled_in(spec: VirtualMachineSpec) -> bool:
     return bool(spec.instancetype.name or spec.preference.name)
 
 
-def _read(raw: Any) -> VirtualMachine | None:
+def _read(raw: Json) -> VirtualMachine | None:
     try:
         return decode(VirtualMachine, raw) if isinstance(raw, Mapping) else None
     except DecodeError:
@@ -132,8 +133,8 @@ def _are_same(one: Devices, other: Devices) -> bool:
     )
 
 
-def _lists(raw: Any) -> Lists:
-    return Lists(list(at(raw, _HOST_DEVICES) or ()), list(at(raw, _GPUS) or ()))
+def _lists(raw: Json) -> Lists:
+    return Lists(list(items(at(raw, _HOST_DEVICES))), list(items(at(raw, _GPUS))))
 
 
 def _in_place(asked: Lists, stored: Lists, world: World, *, filled_in: bool) -> Lists:
@@ -156,7 +157,7 @@ def _with_group_members(
     return _in_place(asked, stored, world, filled_in=filled_in), members
 
 
-def _put_lists(raw: Any, lists: Lists) -> Iterator[Operation]:
+def _put_lists(raw: Json, lists: Lists) -> Iterator[PatchOperation]:
     before = _lists(raw)
     for path, entries, had in (
         (_HOST_DEVICES, lists.hosts, before.hosts),
@@ -166,7 +167,7 @@ def _put_lists(raw: Any, lists: Lists) -> Iterator[Operation]:
             yield put(raw, path, entries) if entries else remove(path)
 
 
-def _reserve(raw: Any, wanted: str | None, ours: str | None) -> Iterator[Operation]:
+def _reserve(raw: Json, wanted: str | None, ours: Json) -> Iterator[PatchOperation]:
     """The memory that devices take beyond what KubeVirt adds, unless the user has said some."""
     reserved, said = at(raw, _RESERVED), at(raw, _ADDED)
     if (
@@ -186,7 +187,7 @@ def _quantity(devices: Devices, world: World) -> str | None:
     return overhead.as_quantity(size) if size else None
 
 
-def _put_mark(raw: Any, mark: str) -> Iterator[Operation]:
+def _put_mark(raw: Json, mark: str) -> Iterator[PatchOperation]:
     there = at(raw, _MARK)
     if mark and there != mark:
         yield put(raw, _MARK, mark)
@@ -194,7 +195,7 @@ def _put_mark(raw: Any, mark: str) -> Iterator[Operation]:
         yield remove(_MARK)
 
 
-def _keep_mark(raw: Any, old: Any, devices: Devices) -> Iterator[Operation]:
+def _keep_mark(raw: Json, old: Json, devices: Devices) -> Iterator[PatchOperation]:
     """Who writes the whole object need not know of the annotation; who knows cannot forge it."""
     mark, before = mark_of(devices), at(old, _MARK)
     if mark == before or at(raw, _MARK) != before:

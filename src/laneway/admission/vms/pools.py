@@ -18,7 +18,6 @@ starts it only KubeVirt's controller can say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -50,6 +49,7 @@ from laneway.kube.kubevirt import (
     VirtualMachinePool,
     VirtualMachineSpec,
 )
+from laneway.kube.resource import T
 
 _REPLICAS = 1
 """KubeVirt's default."""
@@ -114,9 +114,9 @@ def asks_instance(request: Request[VirtualMachineInstance], world: World) -> Ite
 
 def _with_note(
     verdict: Verdict,
-    request: Request[Any],
+    request: Request[T],
     world: World,
-    asking: Callable[[Any], recording.Asking],
+    asking: Callable[[T], recording.Asking],
 ) -> Verdict:
     if request.new is None:
         return verdict

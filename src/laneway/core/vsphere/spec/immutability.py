@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from laneway.core.phrases import few
+from laneway.core.raw import Json, JsonObject
 from laneway.core.vsphere.spec import parsing
 from laneway.core.vsphere.spec.parsing import Problem
 from laneway.core.vsphere.spec.validation import MACHINE, TEMPLATE, VM
@@ -37,7 +38,7 @@ _ONCE: Mapping[str, frozenset[str]] = {VM: frozenset({"os", "biosUUID"})}
 """What may be set while it is empty."""
 
 
-def changed(kind: str, old: object, new: object, base: str) -> tuple[Problem, ...]:
+def changed(kind: str, old: Json, new: Json, base: str) -> tuple[Problem, ...]:
     """What speaks against an update."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return ()
@@ -52,10 +53,10 @@ def changed(kind: str, old: object, new: object, base: str) -> tuple[Problem, ..
     return (Problem(base, None, f"{FROZEN}; {few(names)} changed", "Forbidden"),)
 
 
-def _meant(kind: str, spec: Mapping[str, object]) -> Mapping[str, object]:
+def _meant(kind: str, spec: JsonObject) -> JsonObject:
     """A spec in the one form of all that mean the same."""
     items = parsing.released(spec)
-    found = {**spec} if items is None else {**spec, "pciDevices": items}
+    found: dict[str, Json] = {**spec} if items is None else {**spec, "pciDevices": items}
     if items is not None:
         for alias in parsing.ALIASES:
             found.pop(alias, None)
@@ -69,7 +70,7 @@ def _meant(kind: str, spec: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _without_empty(value: object) -> object:
+def _without_empty(value: Json) -> Json:
     """A value without its empty parts; None where nothing is left."""
     match value:
         case Mapping():

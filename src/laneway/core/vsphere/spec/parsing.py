@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from laneway.core.raw import Json, JsonObject
 from laneway.core.vsphere.spec.requests import (
     DeviceRequest,
     GroupRequest,
@@ -105,12 +106,12 @@ def read_spec(spec: object) -> tuple[Requested, tuple[Problem, ...]]:
     )
 
 
-def released(spec: Mapping[str, object]) -> Sequence[object] | None:
+def released(spec: JsonObject) -> Sequence[Json] | None:
     """The items as `pciDevices` is to hold them; None where they are in that form already.
 
     None too where both forms are there: that is for a person to sort out.
     """
-    lists: list[Sequence[object]] = []
+    lists: list[Sequence[Json]] = []
     for name in ("pciDevices", *ALIASES):
         value = spec.get(name) or []
         if not isinstance(value, list):
@@ -123,7 +124,7 @@ def released(spec: Mapping[str, object]) -> Sequence[object] | None:
     return None if items == own else items
 
 
-def _released_item(item: object) -> object:
+def _released_item(item: Json) -> Json:
     if not isinstance(item, Mapping) or "profileName" not in item or "vGPUProfile" in item:
         return item
     rest = {key: value for key, value in item.items() if key != "profileName"}

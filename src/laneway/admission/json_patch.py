@@ -6,12 +6,20 @@ A list is always replaced as a whole: operations on single items depend on each 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
 
-Operation = Mapping[str, Any]
+from laneway.core.raw import Json
 
 
-def put(raw: Any, path: Sequence[str], value: Any) -> Operation:
+class PatchOperation(TypedDict):
+    """One change."""
+
+    op: Literal["add", "remove", "replace"]
+    path: str
+    value: NotRequired[Json]
+
+
+def put(raw: Json, path: Sequence[str], value: Json) -> PatchOperation:
     """Have this value at a path, with the parents that are missing."""
     here = raw
     for depth, key in enumerate(path):
@@ -24,17 +32,10 @@ def put(raw: Any, path: Sequence[str], value: Any) -> Operation:
     return {"op": "add", "path": _pointer(path), "value": value}
 
 
-def remove(path: Sequence[str]) -> Operation:
+def remove(path: Sequence[str]) -> PatchOperation:
     """Have nothing at a path where something is."""
     return {"op": "remove", "path": _pointer(path)}
 
 
 def _pointer(path: Sequence[str]) -> str:
     return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in path)
-
-
-def at(raw: Any, path: Sequence[str]) -> Any:
-    """What is at a path; None for nothing."""
-    for key in path:
-        raw = raw.get(key) if isinstance(raw, Mapping) else None
-    return raw
