@@ -88,7 +88,7 @@ def counted(vgpus: Iterable[tuple[str, int]]) -> str:
     return ", ".join(several(name, count) for name, count in vgpus) or "nothing"
 
 
-def set_enabled(kind: str, name: str, enabled: bool) -> str:
-    """The command that sets `spec.enabled` of an object."""
+def set_enabled(kind: str, *names: str, enabled: bool) -> str:
+    """The command that sets `spec.enabled` of objects."""
     spec = f'{{"spec":{{"enabled":{str(enabled).lower()}}}}}'
-    return f"kubectl patch {kind} {shown(name)} --type merge -p '{spec}'"
+    return f"kubectl patch {kind} {' '.join(map(shown, names)) or 'NAME'} --type merge -p '{spec}'"

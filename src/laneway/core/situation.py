@@ -24,11 +24,18 @@ class Holder(msgspec.Struct, frozen=True):
     """As the rest of a sentence: `process 4711 (qemu-system-x86) has /dev/vfio/12 open`."""
     pid: int = 0
     """Of a process; 0 for anything else."""
+    end: str = ""
+    """What ends this use, with the command; empty where no command does."""
 
 
 def pids(holders: Iterable[Holder]) -> tuple[int, ...]:
     """Of those that are processes."""
     return tuple(sorted({one.pid for one in holders if one.pid}))
+
+
+def ends(holders: Iterable[Holder]) -> tuple[str, ...]:
+    """What ends their uses, each once."""
+    return tuple(dict.fromkeys(one.end for one in holders if one.end))
 
 
 class Console(msgspec.Struct, frozen=True):

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.phrases import few
+from laneway.core.workload import Workload, ending
 
 
 class VmState(StrEnum):
@@ -29,3 +30,13 @@ class Use(NamedTuple):
 def in_words(uses: Iterable[Use]) -> str:
     """`VM default/a (it is stopped; …)`, and so on."""
     return few(f"{consumer} ({state})" for consumer, state in uses)
+
+
+def let_go(uses: Iterable[Use]) -> str:
+    """What takes a device from its users, with the commands."""
+    return few((ending(_workload(one), runs=state is VmState.RUNS) for one, state in uses), "; ")
+
+
+def _workload(one: Consumer) -> Workload:
+    is_vm = one.kind is ConsumerKind.VM
+    return Workload(one.namespace, "" if is_vm else one.name, one.name if is_vm else "")

@@ -25,6 +25,16 @@ def process_words(pid: int, command: str, workload: Workload | None) -> str:
     return _words(workload, f"process {pid} {command}")
 
 
+def ending(workload: Workload, *, runs: bool = True) -> str:
+    """How to take a device from a VM or pod. A VM that is only stopped keeps it reserved."""
+    namespace, pod, vm = workload
+    if not vm:
+        return f"Delete the pod: kubectl delete pod {pod} -n {namespace}"
+    restart = " and restart it" if runs else ""
+    edit = f"kubectl edit vm {vm} -n {namespace}"
+    return f"Delete the VM, or remove the device from it{restart}: {edit}"
+
+
 def _words(workload: Workload, process: str) -> str:
     namespace, pod, vm = workload
     names = [f"pod {namespace}/{pod}"] if pod else []

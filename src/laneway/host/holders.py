@@ -25,7 +25,7 @@ from typing import TypeVar
 from laneway.core.kernel.cgroup import container_of
 from laneway.core.pci import PciAddress
 from laneway.core.situation import Holder
-from laneway.core.workload import Workload, process_words
+from laneway.core.workload import Workload, ending, process_words
 from laneway.host import storage
 from laneway.host.attributes import clean, decimal_id, describe
 from laneway.host.interface_use import InterfaceUse
@@ -262,7 +262,7 @@ def _users(
     users = {}
     for key, device in devices.items():
         processes = [
-            Holder("process", f"{_named(host, pid, workloads)} has {_list(nodes)} open", pid)
+            _process(host, pid, nodes, workloads)
             for pid, opened in open_nodes
             if (nodes := sorted(opened & device.nodes))
         ]
@@ -309,12 +309,15 @@ def _command(host: Host, pid: int) -> str:
         return "ended meanwhile"
 
 
-def _named(host: Host, pid: int, workloads: Workloads) -> str:
+def _process(host: Host, pid: int, nodes: list[str], workloads: Workloads) -> Holder:
     try:
         container = container_of(clean(host.read(f"/proc/{pid}/cgroup")))
     except OSError:
         container = None
-    return process_words(pid, _command(host, pid), workloads(container.pod) if container else None)
+    workload = workloads(container.pod) if container else None
+    words = process_words(pid, _command(host, pid), workload)
+    end = ending(workload) if workload else f"End the process: kill {pid}"
+    return Holder("process", f"{words} has {_list(nodes)} open", pid, end)
 
 
 def _list(nodes: list[str]) -> str:

@@ -49,7 +49,7 @@ def read_users(
     users = {address: holders for address, holders in found.items() if address in asked}
     for pf, vfs in lost.items():
         waiting = [
-            Holder(holder.kind, f"it is losing {vf}, but {holder.text}", holder.pid)
+            Holder(holder.kind, f"it is losing {vf}, but {holder.text}", holder.pid, holder.end)
             for vf in sorted(leaving.intersection(vfs))
             for holder in found[vf]
         ]

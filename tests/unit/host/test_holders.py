@@ -76,25 +76,38 @@ SCOPE = f"kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{'a' * 64}.sc
         (
             f"0::/kubepods.slice/{SCOPE}",
             Workload("desks", "virt-launcher-ann-x7", "ann"),
-            "VM desks/ann (pod desks/virt-launcher-ann-x7, process 9 qemu-kvm)",
+            (
+                "VM desks/ann (pod desks/virt-launcher-ann-x7, process 9 qemu-kvm)",
+                "kubectl edit vm ann -n desks",
+            ),
         ),
         (
             f"0::/kubepods.slice/{SCOPE}",
             Workload("ml", "train"),
-            "pod ml/train (process 9 qemu-kvm)",
+            ("pod ml/train (process 9 qemu-kvm)", "kubectl delete pod train -n ml"),
         ),
-        (f"0::/kubepods.slice/{SCOPE}", None, "process 9 (qemu-kvm)"),
-        ("0::/system.slice/vm.service", Workload("desks", "x", "x"), "process 9 (qemu-kvm)"),
+        (f"0::/kubepods.slice/{SCOPE}", None, ("process 9 (qemu-kvm)", "kill 9")),
+        (
+            "0::/system.slice/vm.service",
+            Workload("desks", "x", "x"),
+            ("process 9 (qemu-kvm)", "kill 9"),
+        ),
     ],
 )
 def test_the_machine_is_named_before_its_process(
-    files: Files, address: Address, cgroup: str, workload: Workload | None, expected: str
+    files: Files,
+    address: Address,
+    cgroup: str,
+    workload: Workload | None,
+    expected: tuple[str, str],
 ) -> None:
     tree = {**on_bus(GPU), **process(9, "qemu-kvm", "/dev/vfio/8"), "/proc/9/cgroup": cgroup}
     known = {POD: workload}
     (held,) = read_holders(RealHost(files(tree)), [address("08:00.0")], known.get).values()
-    assert [one.text for one in held] == [f"{expected} has /dev/vfio/8 open"]
+    words, command = expected
+    assert [one.text for one in held] == [f"{words} has /dev/vfio/8 open"]
     assert held[0].pid == 9
+    assert held[0].end.endswith(f": {command}")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from laneway.core.refusals import (
     Refusal,
     UsbDeviceReplaced,
 )
-from laneway.core.situation import Situation, pids
+from laneway.core.situation import Situation, ends, pids
 
 QEMU = (107, 107)
 """User and group that KubeVirt's QEMU runs as, in every release."""
@@ -80,7 +80,7 @@ def _held(device: UsbDevice, situation: Situation) -> list[Refusal]:
         return [HoldersUnknown(situation.visibility_error)]
     holders = situation.usb_holders.get(device.port, ())
     texts = tuple(holder.text for holder in holders)
-    return [DeviceHeld(device.port, texts, pids(holders))] if texts else []
+    return [DeviceHeld(device.port, texts, pids(holders), ends(holders))] if texts else []
 
 
 def _identity(device: UsbDevice) -> tuple[str | int, ...]:

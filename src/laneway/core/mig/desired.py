@@ -43,7 +43,7 @@ from laneway.core.refusals import (
     Refusal,
     UnmanagedInstances,
 )
-from laneway.core.situation import Situation, pids
+from laneway.core.situation import Situation, ends, pids
 from laneway.core.sriov.vfs import NVIDIA_DRIVER, VGPU_DRIVER, held
 
 _LONGEST = 64
@@ -154,8 +154,9 @@ def _converge(
     if isinstance(found, Obstacle):
         uses = (use for one in best.destroy for use in users.get(one.start, ()))
         functions = (one.address for one in situation.inventory.vgpus_of(desired.address))
-        holders = (one for address in functions for one in situation.holders.get(address, ()))
-        return (DeviceHeld(device, tuple(dict.fromkeys(uses)), pids(holders)),)
+        holders = [one for address in functions for one in situation.holders.get(address, ())]
+        texts = tuple(dict.fromkeys(uses))
+        return (DeviceHeld(device, texts, pids(holders), ends(holders)),)
     against = held(desired.address, situation)
     return conclude(against, _steps(desired.address, found, wanted, modes))
 

@@ -17,7 +17,7 @@ from laneway.core.refusals import (
     DeviceUnusable,
     Refusal,
 )
-from laneway.core.situation import Situation, pids
+from laneway.core.situation import Situation, ends, pids
 
 _REMEDY = (
     "Read its errors in the kernel log: dmesg. It may need a reboot, a power cycle, or to be "
@@ -44,7 +44,8 @@ def unfit(address: PciAddress, situation: Situation) -> tuple[Refusal, ...]:
         found.append(DeviceUnusable(device, (reason,), (_REMEDY,)))
     if address in situation.locked:
         users = situation.holders.get(address, ())
-        found.append(DeviceHeld(device, tuple(user.text for user in users), pids(users)))
+        texts = tuple(user.text for user in users)
+        found.append(DeviceHeld(device, texts, pids(users), ends(users)))
     if (error_text := situation.quarantined.get(address)) is not None:
         found.append(DeviceQuarantined(device, error_text))
     return tuple(found)

@@ -103,7 +103,7 @@ REASONS = (
         meaning=(
             "The claim belongs to a vGPU that is not configured yet, for instance after a boot."
         ),
-        remedy="Wait, or see `Ready` of the VGPUDevice.",
+        remedy="Wait. If it stays: `laneway explain vgpudevice/NAME`.",
     ),
     ReasonText(
         "DriverNotVfio",
@@ -153,7 +153,7 @@ REASONS = (
         _CLAIMS,
         on="PCIDeviceClaim",
         meaning="USB devices on the USB controller have claims.",
-        remedy="Delete these USBDeviceClaims.",
+        remedy="Delete these claims: `kubectl delete usbdeviceclaim NAME`.",
     ),
     ReasonText(
         "ResourceNameInvalid",
@@ -200,7 +200,10 @@ REASONS = (
             "The node has the label `harvesterhci.io/gpu-baremetal-workloads`: its GPUs are for "
             "containers."
         ),
-        remedy="Remove the label, or use another node.",
+        remedy=(
+            "Use another node, or remove the label: `kubectl label node NAME "
+            "harvesterhci.io/gpu-baremetal-workloads-`."
+        ),
     ),
     ReasonText(
         "GpuPodsRunning",
@@ -210,14 +213,17 @@ REASONS = (
             "Pods use the GPUs of the node, so the label "
             "`harvesterhci.io/gpu-baremetal-workloads` stays."
         ),
-        remedy="Delete the pods in the message.",
+        remedy="Delete the pods in the message: `kubectl delete pod NAME -n NAMESPACE`.",
     ),
     ReasonText(
         "UsbControllerClaimed",
         _WRITES,
         on="USBDeviceClaim",
         meaning="The USB controller of the device is claimed by a PCIDeviceClaim.",
-        remedy="Delete that claim, or use the device through the controller.",
+        remedy=(
+            "Use the device through the controller, or delete that claim: `kubectl delete "
+            "pcideviceclaim NAME`."
+        ),
     ),
     ReasonText(
         "UserNameForbidden",
@@ -247,7 +253,10 @@ REASONS = (
         _WRITES,
         on="PCIDeviceClaim, USBDeviceClaim",
         meaning="A VM or pod uses or names the device of the claim.",
-        remedy="Remove the device from the VM in the message, or delete the VM.",
+        remedy=(
+            "Delete the VM, or remove the device from it and restart it: `kubectl edit vm NAME -n "
+            "NAMESPACE`. A VM that is only stopped keeps the device."
+        ),
     ),
     ReasonText(
         "DeviceClaimed",
@@ -264,7 +273,7 @@ REASONS = (
         _WRITES,
         on="SRIOVNetworkDevice",
         meaning="Virtual functions of the card are claimed, and a new number removes all of them.",
-        remedy="Delete the claims in the message.",
+        remedy="Delete the claims in the message: `kubectl delete pcideviceclaim NAME`.",
     ),
     ReasonText(
         "FieldInvalid",

@@ -37,8 +37,9 @@ REASONS = (
             "change would remove. The message names it."
         ),
         remedy=(
-            "Stop the VM (`virtctl stop NAME -n NAMESPACE`), remove the device from it, or end "
-            "the process. Laneway retries by itself."
+            "Delete the VM, or remove the device from it and restart it: `kubectl edit vm NAME "
+            "-n NAMESPACE`. A VM that is only stopped keeps the device. End other users as the "
+            "message says. Laneway retries by itself."
         ),
     ),
     ReasonText(
@@ -49,7 +50,10 @@ REASONS = (
             "The object is being deleted or changed, and the kubelet has allocated the device to"
             " a VM or pod."
         ),
-        remedy="Stop that VM or delete that pod. Laneway then continues by itself.",
+        remedy=(
+            "Stop that VM (`virtctl stop NAME -n NAMESPACE`) or delete that pod. Laneway then "
+            "continues by itself."
+        ),
     ),
     ReasonText(
         "HoldersUnknown",
@@ -258,14 +262,20 @@ REASONS = (
         _VFS,
         on="SRIOVGPUDevice, `laneway host`",
         meaning="`sriov-manage` created only a part of the GPU's virtual functions.",
-        remedy="Read the kernel log. Set `spec.enabled` to false and to true again.",
+        remedy=(
+            "Read the kernel log. Disable the GPU and enable it again: `laneway gpu disable "
+            "NODE/ADDRESS`, `laneway gpu enable NODE/ADDRESS`."
+        ),
     ),
     ReasonText(
         "VfDriverMissing",
         _VFS,
         on="SRIOVGPUDevice",
         meaning="The driver is not bound to some virtual functions of the GPU.",
-        remedy="Read the kernel log. Set `spec.enabled` to false and to true again.",
+        remedy=(
+            "Read the kernel log. Disable the GPU and enable it again: `laneway gpu disable "
+            "NODE/ADDRESS`, `laneway gpu enable NODE/ADDRESS`."
+        ),
     ),
     ReasonText(
         "CriticalToNode",
@@ -305,7 +315,10 @@ REASONS = (
         _CLAIMABLE,
         on="PCIDevice",
         meaning="The device has virtual functions.",
-        remedy="Use these in VMs, or disable them to pass the device as a whole.",
+        remedy=(
+            "Use these in VMs, or disable them to pass the device as a whole: `laneway gpu "
+            "disable NODE/ADDRESS`, of a network card `spec.numVFs` 0."
+        ),
     ),
     ReasonText(
         "VgpuConfigured",

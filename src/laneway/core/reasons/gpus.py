@@ -139,7 +139,10 @@ REASONS = (
         _VGPUS,
         on="VGPULayout, `laneway vgpu set`",
         meaning="vGPUs of several sizes are requested on a GPU that can have one size at a time.",
-        remedy="Request one size, or mode `MixedSize`.",
+        remedy=(
+            "Request one size, or set `spec.mode` to `MixedSize`: `laneway vgpu set` with `--mode "
+            "MixedSize`."
+        ),
     ),
     ReasonText(
         "ModeConflict",
@@ -166,7 +169,10 @@ REASONS = (
             "The GPU is in a mode that was not set through this object, and a change would "
             "remove its vGPUs or GPU instances."
         ),
-        remedy="Set `spec.mode` to the present mode, then to the one you need.",
+        remedy=(
+            "Set `spec.mode` to the present mode, then to the one you need: `laneway gpu enable "
+            "NODE/ADDRESS --mode MODE`."
+        ),
     ),
     ReasonText(
         "ParametersInvalid",
@@ -248,8 +254,8 @@ REASONS = (
         on="SRIOVGPUDevice, VGPUDevice",
         meaning="The GPU is in mode `MIGBacked` and has no GPU instance.",
         remedy=(
-            "Request GPU instances in the MigConfiguration of the same name, and set its "
-            "`spec.enabled` to true."
+            "Configure vGPUs, which creates the GPU instances too: `laneway vgpu set NODE/ADDRESS "
+            "PROFILE`. Or request GPU instances in the MigConfiguration of the same name."
         ),
     ),
     ReasonText(
@@ -355,6 +361,9 @@ REASONS = (
         _LAYOUTS,
         on="VGPULayout",
         meaning="`spec.dryRun` is true: `status.gpus` has the steps, and nothing changes.",
-        remedy="Set `spec.dryRun` to false to apply them.",
+        remedy=(
+            "To apply them: `kubectl patch vgpulayout NAME --type merge -p "
+            '\'{"spec":{"dryRun":false}}\'`.'
+        ),
     ),
 )

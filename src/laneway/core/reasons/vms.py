@@ -13,7 +13,10 @@ REASONS = (
         _VMS,
         on="VirtualMachine, `laneway capacity`",
         meaning="No device has the requested resource name.",
-        remedy="Use a name that `laneway capacity` lists, or claim such a device first.",
+        remedy=(
+            "Use a name that `laneway capacity` lists, claim such a device (`laneway claim "
+            "NODE/ADDRESS`), or configure such a vGPU (`laneway vgpu set NODE/ADDRESS PROFILE`)."
+        ),
     ),
     ReasonText(
         "TooManyDevices",
@@ -58,14 +61,17 @@ REASONS = (
             "A named device is claimed or enabled, and not ready. The message has the reason of "
             "its condition."
         ),
-        remedy="See that reason.",
+        remedy="See that reason: `laneway explain NAME`.",
     ),
     ReasonText(
         "VgpuDisabled",
         _VMS,
         on="VirtualMachine",
         meaning="A named vGPU is not enabled.",
-        remedy="Set `spec.enabled` and `spec.vGPUTypeName` of the VGPUDevice.",
+        remedy=(
+            "Set `spec.enabled` and `spec.vGPUTypeName` of the VGPUDevice, or configure the GPU: "
+            "`laneway vgpu set NODE/ADDRESS PROFILE`."
+        ),
     ),
     ReasonText(
         "ClaimedByOther",
@@ -130,8 +136,8 @@ REASONS = (
             "The nodes have too few free devices of a resource. The message says who holds them."
         ),
         remedy=(
-            "Stop a VM that holds some, delete a stopped VM that reserves some, configure more "
-            "vGPUs, or request fewer."
+            "Request fewer, delete a VM that has some, configure more vGPUs on a GPU with room "
+            "(`laneway gpus`), or claim more devices (`laneway claim NODE/ADDRESS`)."
         ),
     ),
     ReasonText(
@@ -141,13 +147,19 @@ REASONS = (
         meaning=(
             "The cluster has enough of every resource, and no node has all that one VM requests."
         ),
-        remedy="Free what the message names on one node, or request fewer.",
+        remedy=(
+            "Request fewer, or free what the message names on one node. To see who has it: "
+            "`laneway capacity`."
+        ),
     ),
     ReasonText(
         "RolloutBlocked",
         _CAPACITY,
         on="`laneway capacity`",
         meaning="VMs are replaced one by one, and no devices are free for the new one.",
-        remedy="Free as many devices as the message says, or allow one VM to be unavailable.",
+        remedy=(
+            "Free as many devices as the message says, or allow one VM to be unavailable: "
+            "`--unavailable 1`."
+        ),
     ),
 )

@@ -11,7 +11,7 @@ from typing import ClassVar
 from laneway.core.passthrough.usability import needed_remedy
 from laneway.core.phrases import few, line, quoted, set_enabled, shown
 from laneway.core.refusals.base import Refusal
-from laneway.core.use import Use, in_words
+from laneway.core.use import Use, in_words, let_go
 
 
 class FieldImmutable(Refusal, frozen=True):
@@ -134,7 +134,7 @@ class GpuShared(Refusal, frozen=True):
         return (
             f"pcidevice {self.gpu} has the vGPU devices {few(self.functions)}. Disable "
             f"sriovgpudevice {self.gpu} first, or use its vGPUs in VMs. To disable it: "
-            f"{set_enabled('sriovgpudevice', self.gpu, False)}"
+            f"{set_enabled('sriovgpudevice', self.gpu, enabled=False)}"
         )
 
 
@@ -232,9 +232,6 @@ class ClaimManaged(Refusal, frozen=True):
 # ---------------------------------------------------------------------------------- its users
 
 
-LET_GO = "Remove the device from the VM first, or delete the VM and wait until it is gone."
-
-
 class ClaimInUse(Refusal, frozen=True):
     """A claim is deleted whose device a VM or a pod uses or names."""
 
@@ -243,7 +240,10 @@ class ClaimInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"pcideviceclaim {self.name} is already in use with {in_words(self.users)}. {LET_GO}"
+        return (
+            f"pcideviceclaim {self.name} is already in use with {in_words(self.users)}. "
+            f"{let_go(self.users)}"
+        )
 
 
 class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
@@ -254,7 +254,10 @@ class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
 
     @property
     def words(self) -> str:
-        return f"usbdeviceclaim {self.name} is still in use by {in_words(self.users)}. {LET_GO}"
+        return (
+            f"usbdeviceclaim {self.name} is still in use by {in_words(self.users)}. "
+            f"{let_go(self.users)}"
+        )
 
 
 class UsbDeviceClaimed(Refusal, frozen=True, tag="DeviceClaimed"):
@@ -292,4 +295,4 @@ class DeviceInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"device {self.device} is in use with {in_words(self.users)}. {LET_GO}"
+        return f"device {self.device} is in use with {in_words(self.users)}. {let_go(self.users)}"

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from laneway.core.phrases import listed
+from laneway.core.phrases import line, listed
 from laneway.core.refusals.base import Refusal
 
 _NAMED = 4
 """So many holders, or reasons, of one node are named."""
+_VGPUS = ("nvidia.com/NVIDIA_", "nvidia.com/GRID_")
+"""How resources of vGPUs begin."""
 
 
 class NodeDevices(msgspec.Struct, frozen=True):
@@ -71,11 +73,13 @@ class NoNodeHasResource(Refusal, frozen=True, tag="ResourceNotFound"):
 
     @property
     def words(self) -> str:
-        if not self.known:
-            there = "No node has a device for VMs yet: claim one, or configure a vGPU."
+        if self.resource.startswith(_VGPUS):
+            profile = self.resource.rpartition("_")[2]
+            how = f"configure such a vGPU: laneway vgpu set NODE/ADDRESS {line(profile)}"
         else:
-            there = f"Claim such a device, configure such a vGPU, or request: {listed(self.known)}."
-        return f"{self.resource}: no node has such a device. {there}"
+            how = "claim such a device: laneway claim NODE/ADDRESS"
+        others = f" The nodes have {listed(self.known)}." if self.known else ""
+        return f"{self.resource}: no node has such a device.{others} To {how}"
 
 
 class NodeNotFound(Refusal, frozen=True):
@@ -138,7 +142,11 @@ class InsufficientDevices(Refusal, frozen=True):
             rest = f"{_sites(self.nodes)}; no other {usable} has any"
         else:
             rest = f"{_sites(self.nodes)}; {_nodes(self.others)} {self.others_free} free"
-        return f"{asked}; {rest}. Free some, configure more, or request fewer."
+        if self.resource.startswith(_VGPUS):
+            more = "configure more. To see which GPUs have room: laneway gpus"
+        else:
+            more = "claim more. To list devices: kubectl get pcidevices,usbdevices"
+        return f"{asked}; {rest}. Free some, request fewer, or {more}"
 
 
 class NoNodeFits(Refusal, frozen=True):
@@ -160,8 +168,8 @@ class NoNodeFits(Refusal, frozen=True):
         more = f"; {_nodes(self.others)} not all of it either" if self.others else ""
         return (
             "A VM needs all of its devices on one node, and there is room for "
-            f"{self.possible} of {self.vms}: {reported}{more}. Free what is missing, or request "
-            "fewer."
+            f"{self.possible} of {self.vms}: {reported}{more}. Request fewer, or free what is "
+            "missing. To see who has it: laneway capacity"
         )
 
 
@@ -183,5 +191,5 @@ class RolloutBlocked(Refusal, frozen=True):
         return (
             f"The rollout stops after {self.replaced} of {self.vms} VMs: {old} devices until "
             f"a new one runs (surge {self.surge}), which needs {each} more. Free that many, or "
-            "allow one VM to be unavailable meanwhile."
+            "allow one VM to be unavailable meanwhile: --unavailable 1"
         )

@@ -102,11 +102,13 @@ class DeviceHeld(Refusal, frozen=True, tag="DeviceInUse"):
     holders: tuple[str, ...]
     processes: tuple[int, ...] = ()
     """Ids of those that are processes: once one has ended, this is no longer so."""
+    ends: tuple[str, ...] = ()
+    """What ends their uses, with the commands."""
 
     @property
     def words(self) -> str:
         users = "; ".join(self.holders)
-        return f"{self.device} is in use: {users}. Stop the VM or end the process first."
+        return f"{self.device} is in use: {users}. {'; '.join(self.ends) or 'End this use first.'}"
 
 
 class HoldersUnknown(Refusal, frozen=True):

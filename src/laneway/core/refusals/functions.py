@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.core.passthrough.usability import needed_remedy
-from laneway.core.phrases import few, listed, shown
+from laneway.core.phrases import few, listed, set_enabled
 from laneway.core.refusals.base import Refusal
 
 
@@ -147,9 +147,7 @@ class VgpusEnabled(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        names = " ".join(map(shown, self.names)) or "NAME"
         return (
             f"vGPUs of {self.device} are enabled, and this change would remove them. Disable them "
-            f"first: kubectl patch vgpudevice {names} --type merge "
-            """-p '{"spec":{"enabled":false}}'"""
+            f"first: {set_enabled('vgpudevice', *self.names, enabled=False)}"
         )

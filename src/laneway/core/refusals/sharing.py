@@ -35,7 +35,7 @@ class GpuObjectShared(Refusal, frozen=True, tag="GpuShared"):
     def words(self) -> str:
         return (
             f"disable gpuDevice {self.name} before deletion: "
-            f"{set_enabled('sriovgpudevice', self.name, False)}"
+            f"{set_enabled('sriovgpudevice', self.name, enabled=False)}"
         )
 
 
@@ -48,9 +48,9 @@ class GpuSharedOnNode(Refusal, frozen=True, tag="GpuShared"):
     @property
     def words(self) -> str:
         return (
-            f"GPUs of node {self.node} are enabled for vGPUs: {few(self.gpus)}. Set "
-            "spec.enabled of these SRIOVGPUDevices to false before the node gets the label "
-            "harvesterhci.io/gpu-baremetal-workloads."
+            f"GPUs of node {self.node} are enabled for vGPUs: {few(self.gpus)}. Disable them "
+            "before the node gets the label harvesterhci.io/gpu-baremetal-workloads: "
+            f"{set_enabled('sriovgpudevice', *self.gpus, enabled=False)}"
         )
 
 
@@ -64,7 +64,8 @@ class GpuPodsRunning(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"Pods on node {self.node} use its GPUs: {few(self.pods)}. Delete them before you "
-            "remove the label harvesterhci.io/gpu-baremetal-workloads."
+            "remove the label harvesterhci.io/gpu-baremetal-workloads: kubectl delete pod NAME -n "
+            "NAMESPACE"
         )
 
 
@@ -146,5 +147,5 @@ class MigVgpusEnabled(Refusal, frozen=True, tag="VgpusEnabled"):
     def words(self) -> str:
         return (
             f"cannot disable MIGConfiguration {self.name} as vGPU {few(self.vgpus)} is enabled. "
-            f"First disable it: {set_enabled('vgpudevice', next(iter(self.vgpus), 'NAME'), False)}"
+            f"First disable it: {set_enabled('vgpudevice', *self.vgpus, enabled=False)}"
         )

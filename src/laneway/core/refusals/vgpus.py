@@ -78,7 +78,7 @@ class GpuDisabled(Refusal, frozen=True):
     def words(self) -> str:
         return (
             "The GPU is not enabled, so it has no virtual functions. First enable it: "
-            f"{set_enabled('sriovgpudevice', self.gpu, True)}"
+            f"{set_enabled('sriovgpudevice', self.gpu, enabled=True)}"
         )
 
 

@@ -7,7 +7,7 @@ people search for.
 from __future__ import annotations
 
 from laneway.core import keys
-from laneway.core.phrases import few, quoted
+from laneway.core.phrases import few, quoted, shown
 from laneway.core.refusals.base import Refusal
 
 
@@ -136,8 +136,9 @@ class VgpuDisabled(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return (
-            f"vGPU device {self.name} is not enabled. Set spec.enabled and spec.vGPUTypeName of "
-            f"VGPUDevice {self.name} first."
+            f"vGPU device {self.name} is not enabled. Enable it first: kubectl patch vgpudevice "
+            f"{shown(self.name)} --type merge -p "
+            """'{"spec":{"enabled":true,"vGPUTypeName":"PROFILE"}}'"""
         )
 
 

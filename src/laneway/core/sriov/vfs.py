@@ -51,7 +51,7 @@ from laneway.core.refusals import (
     VfCountInvalid,
     VgpuUnsupported,
 )
-from laneway.core.situation import Situation, pids
+from laneway.core.situation import Situation, ends, pids
 
 NVIDIA_DRIVER = "nvidia"
 VGPU_DRIVER = "NVIDIA's vGPU driver for hosts"
@@ -209,7 +209,7 @@ def held(
     users = situation.holders.get(address, ())
     texts = (user.text for user in users if user.kind == "process" or not needed)
     holders = (*more, *texts)
-    return [DeviceHeld(str(address), holders, pids(users))] if holders else []
+    return [DeviceHeld(str(address), holders, pids(users), ends(users))] if holders else []
 
 
 def carried(address: PciAddress, situation: Situation) -> ConfiguredVgpu | None:

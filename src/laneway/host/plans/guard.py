@@ -39,7 +39,7 @@ from laneway.core.plan import (
     subject,
 )
 from laneway.core.refusals import DeviceHeld
-from laneway.core.situation import Holder, pids
+from laneway.core.situation import Holder, ends, pids
 from laneway.host.hardware import Hardware
 from laneway.host.holders import read_holders, usb_holders
 from laneway.host.paths import as_address
@@ -94,7 +94,7 @@ async def awaited_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
 def _held(step: Step, users: Iterable[Holder]) -> DeviceHeld | None:
     holders = tuple(dict.fromkeys(users))
     texts = tuple(dict.fromkeys(holder.text for holder in holders))
-    return DeviceHeld(subject(step), texts, pids(holders)) if texts else None
+    return DeviceHeld(subject(step), texts, pids(holders), ends(holders)) if texts else None
 
 
 def _users(hardware: Hardware, step: Step) -> list[Holder]:

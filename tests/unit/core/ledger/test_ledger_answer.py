@@ -46,7 +46,8 @@ def test_a_refusal_names_numbers_and_holders(write: Any) -> None:
     assert refusal.words == (
         "nvidia.com/NVIDIA_A2-2Q: 2 requested on one node; node n1 has 1 free of 5 (3 held by "
         "VM default/a (2), pod default/p (1); 1 reserved by the stopped VM default/b); no other "
-        "node has any. Free some, configure more, or request fewer."
+        "node has any. Free some, request fewer, or configure more. To see which GPUs have room: "
+        "laneway gpus"
     )
 
 

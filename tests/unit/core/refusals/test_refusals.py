@@ -7,8 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core import refusals
-from laneway.core.refusals import DeviceHeld, DriverMissing, Refusal, WriteFailed
+from laneway.core.ledger.facts import Consumer, ConsumerKind
+from laneway.core.refusals import (
+    ClaimInUse,
+    DeviceHeld,
+    DeviceInUse,
+    DriverMissing,
+    NoNodeHasResource,
+    Refusal,
+    WriteFailed,
+)
+from laneway.core.use import Use, VmState
 from support.values import built
+
+VM = Consumer(ConsumerKind.VM, "desks", "a")
+POD = Consumer(ConsumerKind.POD, "desks", "p")
 
 
 def test_every_refusal_is_named_by_the_package() -> None:
@@ -44,4 +57,44 @@ def test_what_is_left_over_is_told() -> None:
 
 def test_every_user_is_named() -> None:
     words = DeviceHeld("x", ("one", "two")).words
-    assert words == "x is in use: one; two. Stop the VM or end the process first."
+    assert words == "x is in use: one; two. End this use first."
+
+
+def test_what_ends_a_use_is_told() -> None:
+    held = DeviceHeld("x", ("one", "two"), (9,), ("End the process: kill 9",))
+    assert held.words == "x is in use: one; two. End the process: kill 9"
+
+
+@pytest.mark.parametrize(
+    ("use", "remedy"),
+    [
+        (
+            Use(VM, VmState.RUNS),
+            "Delete the VM, or remove the device from it and restart it: kubectl edit vm a -n "
+            "desks",
+        ),
+        (
+            Use(VM, VmState.STOPPED),
+            "Delete the VM, or remove the device from it: kubectl edit vm a -n desks",
+        ),
+        (Use(POD, VmState.RUNS), "Delete the pod: kubectl delete pod p -n desks"),
+    ],
+)
+def test_how_a_user_lets_go_is_told(use: Use, remedy: str) -> None:
+    assert DeviceInUse("x", (use,)).words.endswith(f"). {remedy}")
+    assert ClaimInUse("x", (use, use)).words.endswith(f"). {remedy}; {remedy}")
+
+
+@pytest.mark.parametrize(
+    ("resource", "remedy"),
+    [
+        (
+            "nvidia.com/GRID_A100-8C",
+            "To configure such a vGPU: laneway vgpu set NODE/ADDRESS A100-8C",
+        ),
+        ("nvidia.com/AD104GL_L4", "To claim such a device: laneway claim NODE/ADDRESS"),
+    ],
+)
+def test_how_a_resource_comes_to_be_is_told(resource: str, remedy: str) -> None:
+    assert NoNodeHasResource(resource, ("x/y",)).words.endswith(f" x/y. {remedy}")
+    assert NoNodeHasResource(resource, ()).words.endswith(f"such a device. {remedy}")
