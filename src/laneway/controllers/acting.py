@@ -37,6 +37,7 @@ from laneway.controllers.sharing.identity import CardIdentity
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.phrases import sentences
 from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
 from laneway.core.situation import Situation, glance
@@ -407,7 +408,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         for refusal in refusals:
             self.metrics.failed(refusal.reason)
         # Without a duration, so that a repetition is a count on the event that is there.
-        text = f"{in_words(refusals)} Tried by {ACTOR}."
+        text = sentences(in_words(refusals), f"Tried by {ACTOR}.")
         self._say(stored, refusals[0].reason, text, warning=True)
 
     def _say(self, stored: T, reason: str, text: str, *, warning: bool = False) -> None:

@@ -25,6 +25,12 @@ def line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
+def sentences(*texts: str) -> str:
+    """Texts one after another. After one that ends in a command a semicolon ends the command."""
+    ended = (text if text.endswith(".") else f"{text};" for text in texts[:-1])
+    return " ".join((*ended, *texts[-1:]))
+
+
 def few(names: Iterable[str], separator: str = ", ") -> str:
     """The first names, and how many more there are; or that there is none."""
     found = list(names)

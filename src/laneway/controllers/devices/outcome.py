@@ -12,6 +12,7 @@ import msgspec
 
 from laneway.api import Condition, find_condition
 from laneway.controllers.devices.family import DeviceObject, ready
+from laneway.core.phrases import sentences
 from laneway.core.plan import Plan
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import Refusal, WriteFailed, reason_of
@@ -76,9 +77,9 @@ def in_words(refusals: tuple[Refusal, ...]) -> str:
         words = refusal.words
         left -= len(words) + 1
         if left < 0 and texts:
-            return " ".join((*texts, f"Further reasons: {len(refusals) - number}."))
+            return sentences(*texts, f"Further reasons: {len(refusals) - number}.")
         texts.append(words if left >= 0 else f"{words[: LONGEST_TEXT - 1]}…")
-    return " ".join(texts)
+    return sentences(*texts)
 
 
 def begun(stored: DeviceObject) -> bool:

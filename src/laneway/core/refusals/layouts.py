@@ -184,5 +184,4 @@ class UpdateRejected(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        why = self.why.rstrip(".")
-        return f"{self.changed} cannot be changed as the layout requests: {why}."
+        return f"{self.changed} cannot be changed as the layout requests: {self.why}"

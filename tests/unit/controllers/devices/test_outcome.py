@@ -13,13 +13,21 @@ from laneway.controllers.devices.outcome import (
     explicit,
     in_words,
 )
-from laneway.core.refusals import CountInvalid, GpuNotReady, ModeInvalid
+from laneway.core.refusals import CountInvalid, GpuDisabled, GpuNotReady, ModeInvalid
 
 
 def test_a_few_refusals_are_all_told() -> None:
     refusals = tuple(CountInvalid(f"NVIDIA A2-{size}Q", 0) for size in (1, 2, 4))
 
     assert in_words(refusals) == " ".join(one.words for one in refusals)
+
+
+def test_a_command_ends_before_the_next_refusal() -> None:
+    disabled, invalid = GpuDisabled("gpu"), CountInvalid("NVIDIA A2-1Q", 0)
+
+    text = in_words((disabled, invalid, disabled))
+
+    assert text == f"{disabled.words}; {invalid.words} {disabled.words}"
 
 
 def test_of_thousands_the_first_are_told_and_the_others_counted() -> None:

@@ -20,8 +20,8 @@ from laneway.core.refusals import (
 from laneway.core.use import Use, VmState
 from support.values import built
 
-VM = Consumer(ConsumerKind.VM, "desks", "a")
-POD = Consumer(ConsumerKind.POD, "desks", "p")
+VM = Consumer(ConsumerKind.VM, "b", "a")
+POD = Consumer(ConsumerKind.POD, "b", "p")
 
 
 def test_every_refusal_is_named_by_the_package() -> None:
@@ -70,14 +70,13 @@ def test_what_ends_a_use_is_told() -> None:
     [
         (
             Use(VM, VmState.RUNS),
-            "Delete the VM, or remove the device from it and restart it: kubectl edit vm a -n "
-            "desks",
+            "Delete the VM, or remove the device from it and restart it: kubectl edit vm a -n b",
         ),
         (
             Use(VM, VmState.STOPPED),
-            "Delete the VM, or remove the device from it: kubectl edit vm a -n desks",
+            "Delete the VM, or remove the device from it: kubectl edit vm a -n b",
         ),
-        (Use(POD, VmState.RUNS), "Delete the pod: kubectl delete pod p -n desks"),
+        (Use(POD, VmState.RUNS), "Delete the pod: kubectl delete pod p -n b"),
     ],
 )
 def test_how_a_user_lets_go_is_told(use: Use, remedy: str) -> None:
