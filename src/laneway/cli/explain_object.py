@@ -121,18 +121,34 @@ def _metadata(metadata: Json) -> tuple[Fact, ...]:
 
 def _pairs(value: object) -> list[str]:
     items = sorted(_map(value).items(), key=lambda item: natural(item[0]))
-    return [f"{key}: {_text(inner)}" for key, inner in items]
+    return [f"{key}: {_inline(inner)}" for key, inner in items]
 
 
 def _facts(fields: Json) -> Iterator[Fact]:
-    """Every field, in the object's order; lists and maps take a line for each entry."""
+    """Every field, in the object's order; lists and maps take a line for each entry.
+
+    An entry that has maps itself is a fact of its own, `gpus[0]`.
+    """
     for key, value in fields.items():
         if isinstance(value, Mapping):
             yield fact(key, *_pairs(value))
-        elif isinstance(value, list):
-            yield fact(key, *map(_text, value))
-        else:
+        elif not isinstance(value, list):
             yield fact(key, _text(value))
+        elif any(isinstance(inner, Mapping) for one in value for inner in _map(one).values()):
+            for number, one in enumerate(value):
+                found = _map(one)
+                yield fact(f"{key}[{number}]", *(f"{k}: {_inline(v)}" for k, v in found.items()))
+        else:
+            yield fact(key, *map(_inline, value))
+
+
+def _inline(value: object) -> str:
+    """A value within a line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_inline(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_inline, value))
+    return _text(value)
 
 
 def _differences(kind: str, metadata: Json, spec: Json, status: Json) -> Iterator[str]:

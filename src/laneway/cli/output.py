@@ -42,8 +42,9 @@ def table_view(
     """A view whose text is a table; `empty` stands where it has no rows, `after` below it."""
 
     def text(wide: bool) -> str:
-        shown = table.text(columns, sections, wide=wide) if sections else f"{one_line(empty)}\n"
-        return shown + "".join(f"{one_line(line)}\n" for line in after)
+        shown = table.text(columns, sections, wide=wide) if sections else ""
+        lines = after if sections else (empty, *after)
+        return shown + "".join(f"{part}\n" for line in lines for part in table.fitted(line, 0))
 
     return View(document=document, names=names, text=text, warnings=warnings)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from laneway.cli.errors import one_line
 from laneway.cli.output import View
-from laneway.cli.table import fitted
+from laneway.cli.table import fitted, indented
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -62,11 +62,5 @@ def text(page: Page) -> str:
                 label = "" if n else fact.label
                 lines.append(f"  {one_line(label):<{width}}  {value}")
         for line in section.lines:
-            lines += _indented(line)
+            lines += indented(line, 2)
     return "".join(f"{line}\n" for line in lines)
-
-
-def _indented(line: str) -> list[str]:
-    """Two columns further in than the line is, so that a line may belong to the one above."""
-    depth = len(line) - len(line.lstrip(" ")) + 2
-    return [" " * depth + part for part in fitted(line, depth)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.cli.errors import one_line
+from laneway.cli.table import fitted
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.occupancy import Occupancy, Part
 from laneway.core.vgpu.profiles import MIB_PER_GIB
@@ -44,9 +45,13 @@ def lines(found: Occupancy, holders: Mapping[str, str]) -> Iterator[str]:
         number += 1
         used = [_user(address, holders) for address in part.addresses] or ["no vGPU"]
         words = f"{short_name(part.name)}, {gib(part.mib)}: {', '.join(used)}"
-        yield f"{number:>2}  {one_line(words)}"
+        first, *more = fitted(words, 6)
+        yield f"{number:>2}  {first}"
+        yield from (f"    {part}" for part in more)
     if number and not found.placed:
-        yield "The driver reports no positions; the order is that of the addresses or ids."
+        yield from fitted(
+            "The driver reports no positions; the order is that of the addresses or ids.", 2
+        )
 
 
 def _user(address: str, holders: Mapping[str, str]) -> str:

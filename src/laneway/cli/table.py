@@ -7,6 +7,7 @@ words. Anything else gets plain aligned text with nothing wrapped or cut off, so
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 import textwrap
@@ -76,7 +77,11 @@ def _text(
         ):
             kept.remove(spare[-1])
         _shrink(shown, sections, widths, kept, width)
-    lines = [_line([click.style(shown[n].title, dim=True) for n in kept], widths, kept)]
+    titles = [_broken(shown[n].title, widths[n]) for n in kept]
+    lines = [
+        _line([click.style(part, dim=True) for part in parts], widths, kept)
+        for parts in itertools.zip_longest(*titles, fillvalue="")
+    ]
     for section in sections:
         if section.title:
             lines += [click.style(part, bold=True) for part in _wrapped(section.title, width, 0)]
@@ -178,6 +183,12 @@ def fitted(words: str, depth: int) -> list[str]:
     return textwrap.wrap(one_line(words), room, break_long_words=False, break_on_hyphens=False) or [
         ""
     ]
+
+
+def indented(line: str, further: int = 0) -> list[str]:
+    """A line that may belong to the one above, fitted and set in further."""
+    depth = len(line) - len(line.lstrip(" ")) + further
+    return [" " * depth + part for part in fitted(line, depth)]
 
 
 def _terminal() -> int | None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from laneway.api import SRIOVGPUDevice
+from laneway.kube.resource import served
 from support.commands import Laneway, plain
 
 
@@ -149,6 +151,21 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     reported = json.loads((await laneway("capacity", "A2-2Q=9", "-o", "json", status=3)).out)
     assert reported["answer"] is False
     assert reported["refusals"][0]["reason"] == "InsufficientDevices"
+
+
+async def test_how_to_configure_a_profile_that_no_gpu_has_yet(bare: Any, laneway: Laneway) -> None:
+    for name, status in (
+        ("n1", {"fits": {"NVIDIA A2-8Q": 2}, "configured": {"NVIDIA A2-2Q": 1}}),
+        ("n2", {"fits": {"NVIDIA A2-8Q": 2}}),
+    ):
+        spec = {"address": "0000:08:00.0", "nodeName": name, "enabled": True}
+        await bare.put(served(SRIOVGPUDevice), f"{name}-000008000", spec=spec, status=status)
+    done = await laneway("capacity", "A2-8Q=2", status=3)
+    assert done.lines[0] == "No: there is no room for 1 VM with 2 x nvidia.com/NVIDIA_A2-8Q."
+    command = "laneway vgpu set n2/0000:08:00.0 A2-8Q=2"
+    assert done.lines[-1] == f"  n2/0000:08:00.0 has room: {command}"
+    done = await laneway("capacity", "A2-8Q=3", status=3)
+    assert done.lines[-1].endswith("To configure such a vGPU: laneway vgpu set NODE/ADDRESS A2-8Q")
 
 
 @pytest.mark.slow

@@ -61,8 +61,16 @@ def test_a_profile_may_be_written_short(text: str, meant: str) -> None:
 
 
 def test_a_short_name_that_means_nothing_is_answered_with_what_there_is() -> None:
-    with pytest.raises(Failure, match=r"no node has a resource A2-9Q. Did you mean A2-2Q"):
+    with pytest.raises(Failure, match=r"resource A2-9Q, and no GPU offers .* Did you mean A2-2Q"):
         question.in_full({"A2-9Q": 1}, KNOWN)
+
+
+def test_what_is_configured_is_meant_before_what_could_be() -> None:
+    offered = ["nvidia.com/GRID_A2-2Q", "nvidia.com/NVIDIA_A2-8Q"]
+    assert question.in_full({"A2-2Q": 1, "a2-8q": 3}, KNOWN, offered) == {
+        "nvidia.com/NVIDIA_A2-2Q": 1,
+        "nvidia.com/NVIDIA_A2-8Q": 3,
+    }
 
 
 def test_a_short_name_that_means_several_is_asked_back() -> None:

@@ -42,6 +42,24 @@ def test_every_command_has_help_with_an_example(
     assert "Example" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("group", [[], ["doctor"], ["host", "apply"]])
+def test_a_group_without_its_command_prints_its_help(
+    group: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(group) == 2
+    called = capsys.readouterr()
+    assert called.out == ""
+    assert run([*group, "--help"]) == 0
+    assert called.err == capsys.readouterr().out
+
+
+def test_no_help_of_a_command_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    for group in ([], ["gpu"], ["vgpu"], ["doctor"], ["host"], ["host", "apply"], ["vsphere"]):
+        run([*group, "--help"])
+        commands = capsys.readouterr().out.partition("Commands:")[2]
+        assert "..." not in commands, group
+
+
 def test_models_named_in_the_help_are_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -258,7 +258,7 @@ def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
 
 
 def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> None:
-    answer = Answer("refused", "UpdateRejected", f"VM default/vm has it.{NOT_LATER}")
+    answer = Answer("refused", "UpdateRejected", f"VM default/vm has it. {NOT_LATER}")
     assert asking.told(answer, advise=True) == [
         "UpdateRejected: VM default/vm has it.",
         "To store it and have it applied once it is possible, add --when-possible.",

@@ -61,7 +61,6 @@ Examples:
     laneway release --node node1 --dry-run
     laneway release --all && helm uninstall laneway --namespace harvester-system
 
-\b
 Exit status: 0 released, 3 something is left, 1 the command failed.
 """
 )
@@ -121,7 +120,6 @@ Examples:
     laneway takeover
     laneway takeover --back --dry-run
 
-\b
 Exit status: 0 done or nothing to do, 3 a problem prevents it, 1 the command failed.
 """
 )

@@ -56,7 +56,6 @@ Examples:
     laneway capacity nvidia.com/NVIDIA_A2-2Q=2 nvidia.com/AD104GL_L4 --vms 3
     laneway capacity A2-4Q --replacing default/pool=web --surge 1
 
-\b
 Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
 """
 )
@@ -171,7 +170,6 @@ Examples:
     laneway doctor cluster
     laneway doctor cluster -o json | jq '.findings[] | select(.level == "problem")'
 
-\b
 Exit status: 0 no problem, 3 a problem was found, 1 nothing could be examined.
 """,
 )
@@ -182,11 +180,7 @@ def doctor() -> None:
     """
 
 
-@doctor.command(
-    epilog="""\b
-Exit status: 0 no problem, 3 a problem was found.
-"""
-)
+@doctor.command(epilog="Exit status: 0 no problem, 3 a problem was found.")
 @simulate_option
 @output_option
 @click.option(
@@ -220,10 +214,11 @@ def node(
     state_dir: str | None,
     node_root: str,
 ) -> int:
-    """Examine this host: IOMMU, firmware, drivers, groups, kubelet and competing software.
+    """Examine this host: its IOMMU, firmware, drivers and kubelet.
 
-    The command changes nothing. Without root it cannot read everything, and says so. In the pod of
-    an agent the environment variables are set, so that the command examines what the agent sees.
+    It also looks for other software that changes devices. The command changes nothing. Without
+    root it cannot read everything, and says so. In the pod of an agent the environment variables
+    are set, so that the command examines what the agent sees.
     """
     from laneway.cli.doctor import examine_node
 
@@ -231,16 +226,15 @@ def node(
 
 
 @doctor.command(
-    epilog="""\b
-Exit status: 0 no problem, 3 a problem was found, 1 the cluster could not be asked.
-"""
+    epilog="Exit status: 0 no problem, 3 a problem was found, 1 the cluster could not be asked."
 )
 @output_option
 @cluster_options
 def cluster(*, output: str | None, where: ClusterChoice) -> int:
-    """Examine the cluster: definitions, Laneway, KubeVirt, nodes and Harvester's controller.
+    """Examine the cluster: definitions, Laneway, KubeVirt and nodes.
 
-    The command changes nothing. It says what you may not read.
+    It also looks for Harvester's controller. The command changes nothing. It says what you may not
+    read.
     """
     from laneway.cli.doctor import examine_cluster
 
@@ -279,7 +273,7 @@ def gpus(
     watch: bool,
     where: ClusterChoice,
 ) -> None:
-    """Show the GPUs of the hosts of vCenters, their holders, and what is free.
+    """Show the GPUs of vCenters, their holders, and what is free.
 
     USED BY names the Machine, or the VM if no Machine of this cluster belongs to it. RESERVED
     counts devices that are reserved for Machines which do not run yet. "Room for" names each

@@ -37,7 +37,7 @@ from laneway.core.layout.objects import Answer, Found, GpuObject, MigObject, Obj
 from laneway.core.layout.stages import Waiting
 from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
-from laneway.core.phrases import counted, several, shown
+from laneway.core.phrases import counted, sentences, several, shown
 from laneway.core.plan import Plan
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
@@ -55,9 +55,9 @@ from laneway.core.words import describe
 _NAMED = 3
 """How many GPUs a summing message speaks of one by one."""
 
-_LATER = " The layout is applied when that ends."
+_LATER = "The layout is applied when that ends."
 NOT_LATER = (
-    " The layout stays refused when that ends. To apply it then, set its spec.whenPossible to true."
+    "The layout stays refused when that ends. To apply it then, set its spec.whenPossible to true."
 )
 
 _FOLLOWING = (
@@ -248,7 +248,7 @@ def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout)
         applied = entry.accepted_generation == layout.metadata.generation
         final = not (layout.spec.when_possible or applied)
         if not owned:
-            words += NOT_LATER if final else _LATER
+            words = sentences(words, NOT_LATER if final else _LATER)
     said = _said(entry, LAYOUT_REFUSED, refusals[0].reason, words)
     return msgspec.structs.replace(said, final=final)
 
